@@ -1,13 +1,15 @@
 # The commands for users and developers. They need only Go, except for the tests with real
 # programs such as containerd: those say what is missing.
 
-MODULES   := . lifecycle/virtualkubelet examples internal/apiservertest internal/fork internal/tools
+# The modules of make test, and those that need a real API server or are tools.
+FIRST     := . lifecycle/virtualkubelet internal/fork examples
+MODULES   := $(FIRST) internal/apiservertest internal/tools
+CONTAINERD := internal/containerd/2.2 internal/containerd/2.4
 # The oldest Go with which all modules but internal/tools build and pass: the newest patch of
 # the version in go.mod. The go command downloads it when it is first needed.
 OLDEST_GO := go1.25.14
-TOOLS     := $(CURDIR)/internal/tools/go.mod
-GOTESTSUM := go tool -modfile=$(TOOLS) gotestsum --format pkgname --format-hide-empty-pkg
-LINTER    := go tool -modfile=$(TOOLS) golangci-lint
+TOOL      := go tool -modfile=$(CURDIR)/internal/tools/go.mod
+GOTESTSUM := $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg
 # The race detector needs a C compiler. Without one the tests run without the race detector.
 RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 # For make bench: the time of one run of a benchmark, and the number of runs of each.
@@ -16,13 +18,10 @@ COUNT     ?= 6
 SCREENSHOT := chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --log-level=3
 # The folder in which make containerd puts its containerds, by minor; empty if there are none.
 export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
-
-# For make vulncheck: the database of known vulnerabilities, a URL of https, http or file.
-GOVULNDB  ?= https://vuln.go.dev
 # For make fuzz: the time for each target.
 FUZZTIME  ?= 10s
 
-.PHONY: help demo pictures test apiserver containerd compat e2e soak bench mutate lint apidiff release-check fuzz vulncheck patches
+.PHONY: help demo pictures test check race apiserver containerd compat e2e soak bench lint release-check fuzz vulncheck
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,8 +42,25 @@ pictures: ## draw the pictures of the examples anew, from real runs (about a min
 	@$(SCREENSHOT) --window-size=900,1060 --screenshot=examples/nodeagent/pictures/drain.png file://$(CURDIR)/.cache/pictures/drain.html
 	@$(SCREENSHOT) --window-size=900,1285 --screenshot=examples/shutdownplan/pictures/plan.png file://$(CURDIR)/.cache/pictures/plan.html
 
-test: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
-test: apiserver ## run all tests; those that miss a Debian package are skipped and listed
+# The tests say what they leave out in lines with "left to make check".
+test: ## run the tests that need Go alone; they take a few minutes
+	@mkdir -p .cache; rm -f .cache/test.json
+	@set -e; for module in $(FIRST); do (cd $$module && $(GOTESTSUM) --hide-summary skipped --jsonfile $(CURDIR)/.cache/module.json -- -short ./...; cat $(CURDIR)/.cache/module.json >> $(CURDIR)/.cache/test.json); done
+	@echo "Left to make check: the race detector; $(filter-out $(FIRST),$(MODULES)); $$(sed -n 's/.*left to make check: \([^"\]*\).*/\1/p' .cache/test.json | sort -u | paste -s -d ';' | sed 's/;/; /g')"
+
+check: ## run everything else: linters, all tests with the race detector, soak, old and new Kubernetes, machines
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory containerd
+	@$(MAKE) --no-print-directory race KUBEGRACE_CONTAINERD=$(CURDIR)/.cache/containerd
+	@echo "make soak goes on for five minutes beside make compat."; \
+	  $(MAKE) --no-print-directory soak > .cache/soak.txt 2>&1 & soak=$$!; \
+	  $(MAKE) --no-print-directory compat ONLY='newest floor oldest' TESTFLAGS=-short; compat=$$?; \
+	  wait $$soak || { cat .cache/soak.txt; exit 1; }; tail -n 60 .cache/soak.txt; exit $$compat
+	@if test -z "$(E2E_MISSING)" || test "$$KUBEGRACE_NEED_ALL" = 1; then $(MAKE) --no-print-directory e2e; \
+	  else echo "Left out: make e2e, which needs $(E2E_MISSING)"; fi
+
+race: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
+race: apiserver ## run all tests of all modules with the race detector; those that miss a Debian package are listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
 	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) ./...); done
 	@$(if $(RACE),go test -count=1 -run 'ServersPace|BesideMarks' ./shutdown > .cache/tables.txt 2>&1 || { cat .cache/tables.txt; exit 1; })
@@ -61,19 +77,20 @@ containerd: ## build containerd 2.2 and 2.4, which the tests then use in additio
 	done
 
 compat: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
-compat: apiserver ## test with every minor of Kubernetes, in a copy; ONLY=newest,v0.35 tests these
-	@cd internal/tools && go run ./compat --root $(CURDIR) --oldest-go $(OLDEST_GO) --only '$(ONLY)'
+compat: apiserver ## test with every minor of Kubernetes, in a copy; ONLY='newest v0.35' tests these
+	@OLDEST_GO=$(OLDEST_GO) TESTFLAGS='$(TESTFLAGS)' internal/tools/compat.sh $(ONLY)
 
 E2E_PROGRAMS := containerd ctr runc busybox debootstrap systemd-nspawn nsenter journalctl
 E2E_PACKAGES := containerd runc busybox-static debootstrap systemd-container util-linux systemd
+
+# What this machine lacks for make e2e; empty if it lacks nothing.
+E2E_MISSING = $(strip $(shell test "$$(id -u)" = 0 || echo root; for program in $(E2E_PROGRAMS); do command -v $$program > /dev/null || echo $$program; done))
 
 # A missing program is a failure, because a run that skips every test would look like a success.
 e2e: export KUBEGRACE_NEED_ALL := 1
 e2e: export KUBEGRACE_CONTAINERD := $(CURDIR)/.cache/containerd
 e2e: ## power off whole machines under the agent, with systemd 252 and 257 (root, Debian 12)
-	@test "$$(id -u)" = 0 || { echo "make e2e has to be run as root" >&2; exit 1; }
-	@missing=; for program in $(E2E_PROGRAMS); do command -v $$program > /dev/null || missing="$$missing $$program"; done; \
-	  test -z "$$missing" || { echo "make e2e needs$$missing: apt-get install $(E2E_PACKAGES)" >&2; exit 1; }
+	@test -z "$(E2E_MISSING)" || { echo "make e2e needs $(E2E_MISSING): as root, apt-get install $(E2E_PACKAGES)" >&2; exit 1; }
 	@$(MAKE) --no-print-directory apiserver
 	@$(MAKE) --no-print-directory containerd
 	@echo "Making the machines' file systems, which are fetched from Debian the first time." >&2
@@ -85,39 +102,32 @@ soak: export KUBEGRACE_NEED_ALL := 1
 soak: ## restart and break agents on a real bus for five minutes, and check that nothing leaks; KUBEGRACE_SOAK=1h
 	@go test $(RACE) -count=1 -timeout 0 -v -run '^TestSoak$$' ./shutdown/logind
 
-# ONLY='podkiller|logind.Start' runs only the matching benchmarks.
 bench: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
-bench: apiserver ## compare time and memory with the plain way of doing the same; BASE=main compares with that commit
-	@cd internal/tools && go run ./bench --root $(CURDIR) --benchtime $(BENCHTIME) --count $(COUNT) --only '$(ONLY)' --base '$(BASE)' --raw $(CURDIR)/.cache/bench $(MODULES)
+bench: apiserver ## compare time and memory with the plain way of doing the same; ONLY='SignalToRelease|Start' measures these
+	@echo "The figures of each run go into .cache/bench.txt; this takes a while." >&2; rm -f .cache/bench.txt
+	@set -e; for module in $(MODULES); do (cd $$module && go test -run '^$$' -bench '$(or $(ONLY),.)' -benchtime $(BENCHTIME) -count $(COUNT) -timeout 0 ./...) >> .cache/bench.txt || { cat .cache/bench.txt; exit 1; }; done
+	@$(TOOL) benchstat -col /way .cache/bench.txt
 
-mutate: ## break the logic in many places, and list what no test notices; ONLY=graceperiod,shutdown/... SAMPLE=100 SEED=1
-	@cd internal/tools && go run ./mutate --root $(CURDIR) --only '$(ONLY)' --sample $(or $(SAMPLE),0) --seed $(or $(SEED),1)
-
-lint: ## formatting, linters, tidy modules, the oldest Go, builds off Linux, import rules, names, comments, pages, workflows
+lint: ## formatting, linters, tidy modules, the oldest Go, builds off Linux, import rules, comments, pages, workflows
 	@test -z "$$(gofmt -l .)" || { gofmt -d . ; exit 1; }
-	@set -e; for module in $(MODULES) internal/apiserver; do (cd $$module && go mod tidy -diff && go fix -diff ./... && $(LINTER) run --allow-parallel-runners ./...); done
+	@set -e; for module in $(MODULES) internal/apiserver; do (cd $$module && go mod tidy -diff && go fix -diff ./... && $(TOOL) golangci-lint run --allow-parallel-runners ./...); done
 	@set -e; for module in $(filter-out internal/tools,$(MODULES)); do (cd $$module && GOTOOLCHAIN=$(OLDEST_GO) go vet ./...); done
 	@cd examples && GOTOOLCHAIN=$(OLDEST_GO) go vet -tags e2e ./...
-	@set -e; for module in internal/containerd/*; do (cd $$module && go mod tidy -diff); done
+	@set -e; for module in $(CONTAINERD); do (cd $$module && go mod tidy -diff); done
 	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do for module in . lifecycle/virtualkubelet; do (cd $$module && GOOS=$$os go build ./... && GOOS=$$os go vet ./...); done; done
-	@go test ./internal/deptest ./internal/readme
+	@go test -short ./internal/deptest ./internal/readme
 	@cd lifecycle/virtualkubelet && go test -run TestImports .
-	@cd internal/tools && go test -count=1 -run TestTheReadmeSaysWhatIsTested ./compat
+	@$(TOOL) actionlint
 	@cd internal/tools && go run ./house --root $(CURDIR)
 
-apidiff: ## say how the exported API differs from that of the last tag
-	@cd internal/tools && go run ./release apidiff --root $(CURDIR)
-
-release-check: ## say what is missing for the tags of a release: VERSION=v0.1.0
-	@cd internal/tools && go run ./release check --root $(CURDIR) '$(VERSION)'
+release-check: ## say how the exported API differs from the last release, and whether VERSION suits that: VERSION=v0.1.0
+	@$(TOOL) gorelease $(if $(VERSION),-version=$(VERSION))
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@set -e; for module in $(MODULES); do (cd $$module; packages=$$(go list ./...); for package in $$packages; do \
 	  listed=$$(go test -list '^Fuzz' $$package); for target in $$(echo "$$listed" | grep '^Fuzz'); do \
 	    echo "== $$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; done; done); done
 
-vulncheck: ## look for known vulnerabilities in all modules, in the database $GOVULNDB
-	@cd internal/tools && go run ./vulncheck --root $(CURDIR) --db '$(GOVULNDB)' --tags e2e,no_btrfs,no_devmapper,no_zfs $(MODULES) internal/apiserver internal/containerd/2.2 internal/containerd/2.4
-
-patches: ## see whether all direct dependencies are at their newest patch release
-	@cd internal/tools && go run ./patches --root $(CURDIR) $(MODULES) internal/apiserver internal/containerd/2.2 internal/containerd/2.4
+vulncheck: ## look for known vulnerabilities that our code can reach, in all modules and in the containerds of the tests
+	@set -e; for module in $(MODULES) internal/apiserver; do echo "== $$module"; $(TOOL) govulncheck -C $$module -test -tags e2e ./...; done
+	@set -e; for module in $(CONTAINERD); do echo "== $$module"; $(TOOL) govulncheck -C $$module -tags no_btrfs,no_devmapper,no_zfs tool; done

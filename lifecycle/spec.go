@@ -17,8 +17,8 @@ const (
 	roleEphemeral role = -3 // an ephemeral container; stopped without regard to the order
 	roleInit      role = -2 // an init container but no sidecar; stopped without regard to the order
 	roleMain      role = -1 // a regular container
-	// Roles from 0 are those of sidecars, which are init containers with restartPolicy
-	// Always (KEP-753): the index among the init containers.
+	// roleFirstSidecar and the roles after it are those of sidecars, which are init containers with
+	// restartPolicy Always (KEP-753): the index among the init containers.
 	roleFirstSidecar role = 0
 )
 

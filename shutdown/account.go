@@ -22,7 +22,7 @@ type account struct {
 	kills   *kills.Account
 	flushes bool               // final statuses are sent to the API server
 	marks   bool               // pods are marked not ready before they are signalled
-	owed    func(*v1.Pod) bool // the outbox owes the final status of a pod
+	owed    func(*v1.Pod) bool // the outbox owes the final status of a pod, on record or not
 
 	mu       sync.Mutex // guards all below
 	outline  Report     // without pods
@@ -34,7 +34,7 @@ type account struct {
 
 // newAccount returns an account that begins at a time.
 func newAccount(began time.Time, origin string, l *ledger) *account {
-	a := &account{kills: kills.NewAccount(began, l.unended.find), flushes: l.flushes(), marks: l.marks(), owed: l.outbox.Owes}
+	a := &account{kills: kills.NewAccount(began, l.unended.find), flushes: l.flushes(), marks: l.marks(), owed: l.outbox.Unpaid}
 	a.outline.Started, a.outline.Origin = began, origin
 	a.finished, a.complete = call.NewFuture[Report]()
 	return a
@@ -72,26 +72,13 @@ func (a *account) podPolicy() PodPolicy {
 	return a.policy
 }
 
-// cancel records that the shutdown is cancelled, and returns the kills that are under way.
+// cancel records that the shutdown is cancelled, and returns its kills.
 func (a *account) cancel() []*kills.Kill {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.outline.Cancelled, a.closed = true, true
-	a.mu.Unlock()
-	return a.underway()
+	return a.kills.All()
 }
-
-// underway returns the kills of pods that were signalled and are not known to have ended.
-func (a *account) underway() (underway []*kills.Kill) {
-	for _, k := range a.kills.All() {
-		if k.UnderWay() {
-			underway = append(underway, k)
-		}
-	}
-	return underway
-}
-
-// cancelled reports whether the shutdown was cancelled.
-func (a *account) cancelled() bool { return a.head().Cancelled }
 
 // end records when the host was released, unless that is known.
 func (a *account) end(at time.Time) {
@@ -160,6 +147,35 @@ func (a *account) report() Report {
 	report := a.head()
 	report.Pods = a.podReports()
 	return report
+}
+
+// nodeState returns what is published of the shutdown.
+func (a *account) nodeState() NodeState {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return NodeState{ShuttingDown: true, Kind: a.outline.Kind, Since: a.outline.Started, Policy: a.policy}
+}
+
+// podReports returns the reports of the pods that were signalled, in the order of their kills.
+func (a *account) podReports() []PodReport {
+	all := a.kills.All()
+	reports := make([]PodReport, 0, len(all))
+	for _, k := range all {
+		state := k.State()
+		if !state.Signalled {
+			continue
+		}
+		pod := k.Pod()
+		r := PodReport{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+			Priority: k.Priority, Bucket: state.Bucket, GrantedSeconds: state.Seconds,
+			Started: state.Started, Ended: state.Ended, Outcome: state.Result.Outcome,
+			Unflushed: a.unflushed(pod, state), Joined: a.kills.Joined(k),
+			Error: textOf(state.Err),
+		}
+		reports = append(reports, r)
+	}
+	return slices.Clip(inOrder(reports))
 }
 
 // unflushed reports whether the API server has not acknowledged the final status of a pod.

@@ -38,3 +38,15 @@ func (a *admissionState) state() state { return state(a.now.Load()) }
 // become sets the state of the node shutdown. Only the event loop, and NewManager before it, call
 // it.
 func (a *admissionState) become(s state) { a.now.Store(int32(s)) }
+
+// end records that TerminateAll was called.
+func (a *admissionState) end() { a.ending.Store(true) }
+
+// ends reports whether TerminateAll was called.
+func (a *admissionState) ends() bool { return a.ending.Load() }
+
+// refuse counts refusals.
+func (a *admissionState) refuse(n uint64) { a.refused.Add(n) }
+
+// refusals returns their number.
+func (a *admissionState) refusals() uint64 { return a.refused.Load() }

@@ -16,6 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
 )
 
+// emptyTime is how long an empty list of pods may just be early.
+const emptyTime = time.Minute
+
 // effects is what the inputs of [states] have done: to the host, to the drains, to the node's state
 // and to the record. Only the event loop uses it, and nothing in it waits.
 type effects struct {
@@ -32,6 +35,7 @@ type effects struct {
 
 	timer   *time.Timer        // fires at the end of a shutdown's time
 	cleared bool               // a node state was published, or is on its way
+	marked  bool               // restoreMarked was called
 	leave   func() *call.Group // ends the sending of the outbox; nil: it has not begun
 	errs    []error            // of the state files, for the next report
 }
@@ -88,7 +92,7 @@ func (e *effects) takeUp(s *nodeShutdown, to state) {
 	}
 	e.become(to)
 	e.recorder.setNewest(s)
-	e.local.takeOver()
+	e.local.takeOver(s)
 	e.holdUntilEnd(s)
 }
 
@@ -96,9 +100,8 @@ func (e *effects) takeUp(s *nodeShutdown, to state) {
 func (e *effects) holdUntilEnd(s *nodeShutdown) {
 	end := s.end()
 	if s.hold != nil {
-		request := e.request(time.Time{}, end)
-		planned, _ := timetable.End(request)
-		left := timetable.Unlock(request).Sub(planned) // half of the margin
+		planned, unlock := timetable.End(e.request(time.Time{}, end))
+		left := unlock.Sub(planned) // half of the margin
 		if hostEnd := s.hostEnd(); !hostEnd.IsZero() {
 			left = min(left, max(hostEnd.Sub(end), 0)/2) // as the drain has it
 		}
@@ -117,6 +120,7 @@ func (e *effects) drainSooner(s *nodeShutdown, received time.Time) {
 func (e *effects) drainAgain(s *nodeShutdown, a announcement, received time.Time) {
 	s.reopen(e.end(a, received))
 	e.become(draining)
+	e.local.takeOver(s)
 	if s.hold != nil {
 		s.hold.Retake()
 	}
@@ -136,17 +140,18 @@ func (e *effects) drainAnew(s *nodeShutdown, request timetable.Request, done int
 // cancel cancels a shutdown: its kills are stopped and the node's state is taken back.
 func (e *effects) cancel(s *nodeShutdown) {
 	klog.FromContext(e.ctx).V(1).Info("Shutdown manager detected shutdown cancellation")
-	e.unended.add(s.account.cancel()...)
 	s.eachDrain(func(d *drain.Drain) { d.Cancel(errCancelled) })
+	e.unended.add(s.account.cancel()...) // all that are signalled, since no further pod is
 	e.recorder.save(0)
 	e.events.cancelled()
 	e.publishNone()
 	e.outbox.Restore(s.account.spares)
+	e.restoreMarked(s.account.spares)
 }
 
 // release has the host let go. TerminateAll joins the kills of pods that have not ended.
 func (e *effects) release(s *nodeShutdown) {
-	e.unended.add(s.account.underway()...)
+	e.unended.add(s.account.kills.All()...)
 	e.become(released)
 }
 
@@ -217,24 +222,27 @@ func (e *effects) publishNone() {
 func (e *effects) clearNodeState() {
 	if !e.cleared && (e.admission.state() == none || e.admission.state() == dismissed) {
 		e.publishNone()
-		e.restoreMarked()
+		e.restoreMarked(func(*v1.Pod) bool { return true })
 	}
 }
 
 // restoreMarked restores the readiness of pods that a former agent has taken out of their services
-// without killing them. It is called outside a shutdown.
-func (e *effects) restoreMarked() {
-	if _, ok := e.opts.Reporter.(ReadinessRestorer); !ok {
+// without killing them, on record or not. It is called outside a shutdown; only the first call does
+// anything. livesOn reports whether the shutdown before has not signalled a pod.
+func (e *effects) restoreMarked(livesOn func(*v1.Pod) bool) {
+	if _, ok := e.opts.Reporter.(ReadinessRestorer); !ok || e.marked {
 		return
 	}
+	e.marked = true
 	call.Start(e.ctx, e.calls, "Options.Pods", func(ctx context.Context) (struct{}, error) {
-		pods, err := e.opts.Pods(ctx)
-		for ; err != nil && ctx.Err() == nil; pods, err = e.opts.Pods(ctx) {
+		pods, err := e.listPods(ctx)
+		early := time.Now().Add(emptyTime)
+		for ; ctx.Err() == nil && (err != nil || len(pods) == 0 && time.Now().Before(early)); pods, err = e.listPods(ctx) {
 			pause(ctx, time.Second)
 		}
 		var marked []*v1.Pod
 		for _, pod := range pods {
-			if pod != nil && takenOut(pod) && !e.unended.has(pod) {
+			if pod != nil && takenOut(pod) && !e.unended.has(pod) && livesOn(pod) {
 				marked = append(marked, pod)
 			}
 		}
@@ -255,7 +263,7 @@ func takenOut(pod *v1.Pod) bool {
 func (e *effects) startDrain(s *nodeShutdown, request timetable.Request, table *timetable.Table) {
 	p := &passage{ledger: e.ledger, effects: e, ctx: e.ctx, calls: e.calls, shutdown: s, kind: s.account.head().Kind}
 	event := Event{Kind: p.kind, Origin: s.account.head().Origin, Deadline: s.hostEnd()}
-	p.drain = drain.New(e.ctx, e.drainOptions(e.calls, event, e.outbox, s.account.podPolicy), drain.Request{
+	p.drain = drain.New(e.ctx, e.drainOptions(e.calls, event, s.account.podPolicy), drain.Request{
 		Number: e.nextNumber(), Account: s.account.kills, Table: request, Resumed: table, Publish: p.publish,
 	}, p)
 	s.addDrain(p.drain)

@@ -16,10 +16,15 @@ func NewManagerWith(opts Options, boot func() (id string, since time.Duration, e
 }
 
 // UnendedKills returns the number of kills of earlier shutdowns that are under way.
-func (m *Manager) UnendedKills() int {
+func (m *Manager) UnendedKills() (n int) {
 	m.ledger.unended.mu.Lock()
 	defer m.ledger.unended.mu.Unlock()
-	return len(m.ledger.unended.kills)
+	for _, k := range m.ledger.unended.kills {
+		if k.UnderWay() {
+			n++
+		}
+	}
+	return n
 }
 
 // UnacknowledgedStatuses returns the number of final statuses that are owed.

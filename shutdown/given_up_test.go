@@ -3,7 +3,6 @@ package shutdown_test
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -35,35 +34,33 @@ func TestNothingIsWrittenOfAPodThatACancelledShutdownHasGivenUp(t *testing.T) {
 	})
 }
 
-// Nobody tells of the end of a pod once its kill was given up. After the cancellation such a pod is the
-// embedder's again: it is admitted, as a static pod is that is started anew under its UID, and the next
-// shutdown kills it with all of its time.
+// A pod whose kill was given up in a cancelled shutdown may run on: it is refused, and the next shutdown
+// gives it only what is left of its grace period. A static pod is started again under its UID, so
+// it is admitted, and killed with all of its time. What is not listed any more is forgotten.
 func TestPodThatACancelledShutdownHasGivenUp(t *testing.T) {
-	for name, test := range map[string]struct {
-		how   shutdowntest.Behaviour
-		after time.Duration // until the kill is given up
-	}{
-		"with an error that is final": {shutdowntest.Behaviour{Err: shutdown.ErrNoRetry}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			static := staticPod()
-			inBubble(t, list(static), func(t *testing.T, n *node) {
-				n.killer.Default = test.how
-				n.run()
-				n.announce()
-				n.advance(time.Second)
-				n.host.Cancel()
-				synctest.Wait()
-				require.Equal(t, test.after == 0, n.m.Admit(static).Admit, "it is refused as long as it is being killed")
-				n.advance(test.after)
-				require.True(t, n.m.Admit(static).Admit)
-				n.announce()
-				n.advance(500 * time.Millisecond)
-				require.Equal(t, map[string]int64{"static": 5}, n.grantedSeconds())
-				n.advance(time.Minute)
-				require.Len(t, n.lastReport().Pods, 1)
-				require.False(t, n.lastReport().Pods[0].Joined)
-			})
-		})
-	}
+	static, plain, gone := staticPod(), shutdowntest.Pod("plain", 0, 5), shutdowntest.Pod("gone", 0, 5)
+	inBubble(t, list(static, plain, gone), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Err: shutdown.ErrNoRetry}
+		n.run()
+		n.announce()
+		n.advance(time.Second)
+		n.host.Cancel()
+		n.advance(time.Second)
+		require.True(t, n.m.Admit(static).Admit)
+		require.False(t, n.m.Admit(plain).Admit)
+		n.advance(time.Hour)
+		require.False(t, n.m.Admit(plain).Admit)
+
+		n.setPods(static, plain)
+		n.announce()
+		n.advance(500 * time.Millisecond)
+		require.Equal(t, map[string]int64{"static": 5, "plain": 0, "gone": 5}, n.grantedSeconds())
+		n.advance(time.Second)
+		report := n.lastReport()
+		require.Len(t, report.Pods, 2)
+		require.Equal(t, map[string]bool{"static": false, "plain": true}, map[string]bool{report.Pods[0].Name: report.Pods[0].Joined, report.Pods[1].Name: report.Pods[1].Joined})
+		n.host.Cancel()
+		n.advance(time.Second)
+		require.True(t, n.m.Admit(gone).Admit)
+	})
 }

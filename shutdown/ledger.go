@@ -2,7 +2,9 @@ package shutdown
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 	"sync/atomic"
@@ -10,7 +12,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/podcondition"
 	"github.com/kubegrace/kubegrace/internal/staticpod"
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
@@ -46,16 +50,42 @@ func newLedger(s *settings, refused func() uint64, boot func() (id string, since
 	return l
 }
 
+// drainOptions returns the embedder's functions as a drain of a shutdown calls them. policy
+// returns the pod policy when the drain has asked for it.
+func (l *ledger) drainOptions(calls *call.Group, event Event, policy func() PodPolicy) drain.Options {
+	e := drain.Embedder{
+		Pods: l.listPods, Prepare: l.opts.Prepare, Hold: l.opts.Hold, OnPlan: l.opts.OnPlan,
+		NoRetry:    func(err error) bool { return errors.Is(err, ErrNoRetry) },
+		LateStart:  func() bool { return l.opts.LateStart(event) },
+		BucketDone: l.opts.Metrics.Bucket,
+		Marks:      l.marks(),
+		Flushes:    l.flushes(),
+	}
+	if l.opts.Volumes != nil {
+		e.AwaitUnmount = l.opts.Volumes.WaitForAllPodsUnmount
+	}
+	e.Kill = func(ctx context.Context, pod *v1.Pod, seconds int64) (kills.Result, error) {
+		result, err := l.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: seconds, SetStatus: policy().of(pod).setStatus(podcondition.Generation(pod))})
+		if err != nil {
+			result, err = awaitKill(ctx, result, err)
+		}
+		return kills.Result(result), err
+	}
+	return drain.Options{Embedder: e, Plan: l.opts.Plan, Outbox: l.outbox, Calls: calls}
+}
+
+// listPods calls Options.Pods. A pod that is not in a list of the pods of the node is not waited for
+// by a later shutdown, unless its kill is under way.
+func (l *ledger) listPods(ctx context.Context) ([]*v1.Pod, error) {
+	pods, err := l.opts.Pods(ctx)
+	if err == nil && len(pods) > 0 { // an empty list may just be early
+		l.unended.forget(pods)
+	}
+	return pods, err
+}
+
 // stores reports whether there is a folder for the record, and a boot that it can name.
 func (l *ledger) stores() bool { return l.opts.StateDir != "" && l.store.BootErr() == nil }
-
-// bootErr returns why nothing can be stored although there is a folder; nil: it can.
-func (l *ledger) bootErr() error {
-	if l.opts.StateDir == "" {
-		return nil
-	}
-	return l.store.BootErr()
-}
 
 // nextNumber returns a number that is higher than all before.
 func (l *ledger) nextNumber() uint64 { return l.numbers.Add(1) }
@@ -91,10 +121,13 @@ func (l *ledger) podEnded(k *kills.Kill, policy PodPolicy) {
 
 // podGivenUp counts a pod that is not known to have ended, unless another drain still waits for it.
 func (l *ledger) podGivenUp(k *kills.Kill, err error) {
-	if !k.UnderWay() {
-		l.unended.remove(k)
-		l.countKill(k, err)
+	if k.UnderWay() {
+		return
 	}
+	if staticpod.IsOrMirrors(k.Pod()) {
+		l.unended.remove(k)
+	}
+	l.countKill(k, err)
 }
 
 // countKill counts a pod once: with the outcome that the killer named, or else Failed or Ended.
@@ -219,9 +252,6 @@ func (l *ledger) owes(pod *v1.Pod) bool {
 	if pod == nil || !l.outbox.Owes(pod) {
 		return false
 	}
-	if staticpod.IsOrMirrors(pod) {
-		l.outbox.Withdraw(pod)
-		return l.outbox.Owes(pod)
-	}
-	return true
+	l.outbox.Withdraw(pod)
+	return l.outbox.Owes(pod)
 }

@@ -49,7 +49,7 @@ func newManager(opts Options, boot func() (id string, since time.Duration, err e
 		return nil, fmt.Errorf("invalid shutdown options: %w", err)
 	}
 	m := &Manager{inbox: inbox{messages: make(chan message), stopped: make(chan struct{})}}
-	m.ledger = newLedger(newSettings(opts), m.admission.refused.Load, boot, write)
+	m.ledger = newLedger(newSettings(opts), m.admission.refusals, boot, write)
 	m.local = terminations{ledger: m.ledger, inbox: &m.inbox, state: m.admission.state}
 	m.ready.init()
 	if !m.ledger.watches() {
@@ -57,7 +57,7 @@ func newManager(opts Options, boot func() (id string, since time.Duration, err e
 	}
 	ctx := context.Background() //nolint:forbidigo // NewManager has no context; the reading is bounded
 	m.past = m.ledger.load(m.ledger.store.Read(ctx, &call.Group{}, time.Now().Add(readTime)))
-	if m.past != nil && m.past.live() && !m.past.wasDismissed() {
+	if m.past != nil && m.past.live() && !m.past.awaitsTrigger() && !m.past.wasDismissed() {
 		m.admission.become(unsettled)
 	}
 	return m, nil
@@ -121,13 +121,14 @@ func (m *Manager) Plan() plan.Plan {
 // Admit decides whether a pod may start. It refuses every pod while a shutdown is known or not yet
 // settled: from its event until its cancellation, and for good once TerminateAll was called.
 // Outside a shutdown it refuses a pod, by its UID, that an earlier shutdown has signalled, until it
-// has ended or its kill was given up, and one whose final status the API server has not
-// acknowledged. A nil pod stands for any pod and is refused only during a shutdown. Call Admit when the pod is in
-// the list of [Options.Pods] and has not been started.
+// has ended, and one whose final status the API server has not acknowledged. A pod whose kill was
+// given up may never be known to have ended. It is refused until a later shutdown finds that
+// [Options.Pods] lacks it. A nil pod stands for any pod and is refused only during a shutdown. Call
+// Admit when the pod is in the list of [Options.Pods] and has not been started.
 //
 // A static pod is started again under its UID, and may be the API server itself. Outside a
 // shutdown, Admit withdraws its final status and admits the pod once the withdrawal is stored, so
-// the caller has to ask again until then.
+// the caller has to ask again until then. One whose kill was given up is admitted.
 //
 // Admit never blocks and may be called from any goroutine. The number of refusals is stored with
 // the shutdown, so that the counter goes on after a restart.
@@ -135,7 +136,7 @@ func (m *Manager) Admit(pod *v1.Pod) Admission {
 	if m.ShutdownStatus() == nil && !m.ledger.unended.has(pod) && !m.ledger.owes(pod) {
 		return Admission{Admit: true}
 	}
-	m.admission.refused.Add(1)
+	m.admission.refuse(1)
 	m.ledger.opts.Metrics.PodsRefused(1)
 	return Admission{Reason: NotAdmittedReason, Message: NotAdmittedMessage}
 }
@@ -148,7 +149,7 @@ func (m *Manager) ShutdownStatus() error {
 	if m.inbox.in(phaseIdle) && m.past != nil && !m.past.live() {
 		state = none // its time is over, and no loop runs that says so
 	}
-	if state.refuses() || m.admission.ending.Load() {
+	if state.refuses() || m.admission.ends() {
 		return ErrNodeShuttingDown
 	}
 	return nil
@@ -182,7 +183,7 @@ func (m *Manager) LastReport() (Report, bool) {
 // ten seconds more; then the error names them. If ctx ends while TerminateAll waits for a
 // shutdown, the report is empty. A second call waits for the first and returns the same.
 func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
-	m.admission.ending.Store(true)
+	m.admission.end()
 	return m.local.run(ctx)
 }
 

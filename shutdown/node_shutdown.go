@@ -78,16 +78,13 @@ func (s *nodeShutdown) ofHost() bool {
 	return s.standing.ofHost()
 }
 
-// fits reports whether this may be a shutdown of a kind.
-func (s *nodeShutdown) fits(kind Kind) bool {
-	own := s.account.head().Kind
-	return own == KindUnknown || kind == KindUnknown || own == kind
-}
+// live reports whether the shutdown of a former agent may go on: its time is not over.
+func (s *nodeShutdown) live() bool { return time.Now().Before(s.end()) }
 
-// live reports whether the shutdown of a former agent may go on: its time is not over. One that no
-// host has announced is over once it is drained, because nobody but that agent could cancel it.
-func (s *nodeShutdown) live() bool {
-	return time.Now().Before(s.end()) && (s.ofHost() || s.account.head().Ended.IsZero())
+// awaitsTrigger reports whether a shutdown of a former agent goes on only if somebody announces it
+// again. It was drained, and no host has announced it, so nobody could cancel it.
+func (s *nodeShutdown) awaitsTrigger() bool {
+	return !s.ofHost() && !s.account.head().Ended.IsZero()
 }
 
 // end returns when a drain stops waiting.
@@ -194,12 +191,6 @@ func (s *nodeShutdown) eachDrain(f func(*drain.Drain)) {
 	}
 }
 
-// nodeState returns what is published of the shutdown.
-func (s *nodeShutdown) nodeState() NodeState {
-	outline := s.account.head()
-	return NodeState{ShuttingDown: true, Kind: outline.Kind, Since: outline.Started, Policy: s.account.podPolicy()}
-}
-
 // content returns the record of the shutdown as it is now, with its pods.
 func (s *nodeShutdown) content(clock *store.Store) store.Content {
 	r, so := s.record(clock)
@@ -212,8 +203,8 @@ func (s *nodeShutdown) record(clock *store.Store) (store.Record, progress) {
 	defer s.mu.Unlock()
 	p := s.progress
 	r := store.Record{
-		BootID: clock.BootID(), Dismissed: s.dismissed,
-		T0: clock.SinceBoot(s.received), H: clock.SinceBoot(s.h),
+		Dismissed: s.dismissed,
+		T0:        clock.SinceBoot(s.received), H: clock.SinceBoot(s.h),
 		Begun: p.begun, Done: p.done,
 		Prepared: p.steps[drain.Prepared], Held: p.steps[drain.Held], Published: p.steps[drain.Published],
 		Report: storedOutline(s.account.head()), Policy: string(s.account.podPolicy()),

@@ -1,4 +1,4 @@
-//go:build pairs
+//go:build linux
 
 package shutdown_test
 
@@ -59,6 +59,7 @@ func (w *pairsWorld) start() {
 	m, err := shutdown.NewManagerWith(shutdown.Options{
 		Config: config, Source: a, Killer: a, Reporter: a, Pods: a.listPods, OnReport: a.onReport, StateDir: a.dir,
 		LateStart: func(e shutdown.Event) bool { return w.late && e.Origin == "notice" },
+		OnRelease: func(context.Context) { a.enter("let go"); _ = a.leave(nil) },
 	}, w.boot.sinceBoot, a.write)
 	if err != nil {
 		panic(err)
@@ -122,18 +123,16 @@ func (a *pairsAgent) kill() {
 
 // enter is the begin of a call that leaves the process, and leave its end.
 func (a *pairsAgent) enter(string) {
-	a.mu.Lock()
-	if a.calls++; a.calls == a.killAt && !a.isDead() && a.stopping.IsZero() {
-		a.kill()
-	}
-	dead := a.isDead()
-	a.mu.Unlock()
-	if dead {
+	a.locked(a.passes)
+	select {
+	case <-a.gone:
 		<-a.over
+	default:
 	}
 }
 
 func (a *pairsAgent) leave(err error) error {
+	a.locked(a.passes)
 	select {
 	case <-a.gone:
 		<-a.over
@@ -305,12 +304,16 @@ func (s *pairsSession) Pending(ctx context.Context) (*shutdown.Event, error) {
 func (s *pairsSession) Inhibit(ctx context.Context) (io.Closer, error) {
 	s.a.enter("inhibit")
 	l, err := s.Session.Inhibit(ctx)
-	if err := s.a.leave(err); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, s.a.leave(err)
 	}
 	var held io.Closer
-	s.a.locked(func() { held = s.a.hold(l) })
-	return held, nil
+	s.a.locked(func() {
+		if held = s.a.hold(l); s.a.isDead() {
+			_ = l.Close()
+		}
+	})
+	return held, s.a.leave(nil)
 }
 
 func (s *pairsSession) Close() error {

@@ -1,4 +1,4 @@
-//go:build pairs
+//go:build linux
 
 package shutdown_test
 
@@ -51,7 +51,7 @@ func (w *pairsWorld) judgeRelease(a *pairsAgent) {
 	if t.state != on || len(a.locks) > 0 || !a.stopping.IsZero() || t.since.Equal(now) {
 		return
 	}
-	if s := t.current; now.After(s.end.Add(-1050*time.Millisecond)) || now.After(s.asked) {
+	if s := t.current; now.After(s.end.Add(-1050*time.Millisecond)) || now.After(s.asked) || !s.h.IsZero() && now.After(s.h.Add(-10*time.Millisecond)) {
 		return // it is past H, or nearly
 	}
 	for _, p := range w.pods {
@@ -239,7 +239,7 @@ func (w *pairsWorld) judgeShutdown(s *pairsShutdown) {
 	overtaken := slices.ContainsFunc(w.agents, func(a *pairsAgent) bool { // its agent was killed after the next one had begun
 		return a.isDead() && slices.ContainsFunc(w.table.all, func(o *pairsShutdown) bool { return o.began.After(s.began) && !o.began.After(a.died) })
 	})
-	if last == nil && overtaken {
+	if overtaken && (last == nil || last.shown) {
 		return
 	}
 	if last == nil {

@@ -1,4 +1,4 @@
-//go:build pairs
+//go:build linux
 
 package shutdown_test
 
@@ -42,19 +42,28 @@ var (
 // run runs a drain with two inputs. The first comes at a moment of the drain, and the second at once
 // or some time later.
 func (w *pairsWorld) run(base int, moment time.Duration, first, second int) {
-	lag := []time.Duration{0, 3, 45, 1013, 4007, 12345}[w.rng.IntN(6)] * time.Millisecond
-	killAt := w.killAt
-	w.killAt, w.table.origin = 0, time.Now().Add(time.Second)
-	w.start()
-	w.advance(time.Second)
-	w.locked(func() { w.calls, w.killAt = 0, killAt })
-	w.step(pairsBases[base])
+	lag := time.Duration([]int{0, 3, 45, 1013, 4007, 12345}[w.rng.IntN(6)]) * time.Millisecond
+	w.begins(base, nil)
 	w.advance(moment)
 	w.step(pairsSteps[first])
 	w.advance(lag)
 	w.step(pairsSteps[second])
+	w.ends()
+}
+
+// begins starts an agent, and after a second the drain of a base, with the deaths that follow.
+func (w *pairsWorld) begins(base int, deaths []pairsDeath) {
+	w.table.origin = time.Now().Add(time.Second)
+	w.start()
+	w.advance(time.Second)
+	w.locked(func() { w.calls, w.kills = 0, append(w.kills, deaths...) })
+	w.step(pairsBases[base])
+}
+
+// ends waits until the node has come to rest, and judges the run.
+func (w *pairsWorld) ends() {
 	w.advance(70 * time.Second)
-	w.locked(func() { w.killAt = 0 })
+	w.locked(func() { w.kills = nil })
 	if w.table.state == on && w.rng.IntN(4) > 0 || w.rng.IntN(4) == 0 {
 		w.goDown()
 		w.advance(40 * time.Second)
@@ -191,7 +200,7 @@ func (w *pairsWorld) loseSession() {
 // unreachable has new sessions fail for a while, or not at all.
 func (w *pairsWorld) unreachable() {
 	refuse := func(err error) { w.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = err }) }
-	if lasts := []time.Duration{0, 0, 3, 7}[w.rng.IntN(4)] * time.Second; lasts > 0 {
+	if lasts := time.Duration([]int{0, 0, 3, 7}[w.rng.IntN(4)]) * time.Second; lasts > 0 {
 		refuse(errors.New("the host is not reached"))
 		time.AfterFunc(lasts, func() { refuse(nil) })
 	}
@@ -217,7 +226,7 @@ func (w *pairsWorld) reboot() {
 
 // spoilList has the list be empty, or fail, for a while.
 func (w *pairsWorld) spoilList(until *time.Time) {
-	lasts := []time.Duration{400, 2900, 9100}[w.rng.IntN(3)] * time.Millisecond
+	lasts := time.Duration([]int{400, 2900, 9100}[w.rng.IntN(3)]) * time.Millisecond
 	w.locked(func() {
 		*until = time.Now().Add(lasts)
 		w.badLists = append(slices.Clone(w.badLists), pairsSpan{time.Now(), *until})

@@ -1,4 +1,4 @@
-//go:build pairs
+//go:build linux
 
 package shutdown_test
 
@@ -45,6 +45,7 @@ type pairsShutdown struct {
 	plans     []pairsPlan
 	lost      bool // its agent was killed before it was on record
 	kept      bool // it was dismissed while a lock was held
+	drained   bool // on record, and no host has announced it: it goes on only if somebody announces it again
 }
 
 // pairsPlan is a moment at which the time of a shutdown is divided anew, and what was there.
@@ -86,7 +87,7 @@ func (w *pairsWorld) join(origin string, deadline time.Time, pending bool) {
 		s.joined = append(s.joined, now)
 	}
 	if released := now.After(s.end) || now.After(s.asked); released && !known && !pending {
-		s.end, s.asked = deadline, now.Add(pairsAsked)
+		s.end, s.asked, s.h = deadline, now.Add(pairsAsked), time.Time{}
 		for _, other := range s.standing {
 			if other.After(now) && other.Before(s.end) {
 				s.end = other
@@ -101,12 +102,18 @@ func (w *pairsWorld) join(origin string, deadline time.Time, pending bool) {
 	}
 }
 
+// mayGoOn reports whether a shutdown goes on that somebody announces again.
+func (s *pairsShutdown) mayGoOn() bool { return s.drained && time.Now().Before(s.h) }
+
 // plan records what the pods need that are listed now.
 func (w *pairsWorld) plan() {
 	s := w.table.current
 	p := pairsPlan{at: time.Now(), end: s.end, pods: map[*pairsPod]time.Duration{}}
 	if s.asked.Before(s.end) {
 		p.end = s.asked
+	}
+	if !s.h.IsZero() && s.h.Before(p.end) { // what an earlier drain has used up is not asked for again
+		p.end = s.h
 	}
 	for _, pod := range w.pods {
 		if pod.ended.IsZero() && !time.Now().Before(pod.listed) {
@@ -154,7 +161,7 @@ func (w *pairsWorld) announced(origin string, deadline time.Time, pending bool) 
 	w.say("%s announces until %v (pending %v)", origin, deadline.Sub(w.table.origin), pending)
 	t, past := w.table, pending && !deadline.After(time.Now())
 	switch {
-	case t.state == unsettled, t.state == off && pending && t.current != nil:
+	case t.state == unsettled, t.state == off && t.current != nil && (pending || t.current.mayGoOn()):
 		t.become(on, t.current)
 		w.join(origin, deadline, pending)
 		w.plan()
@@ -179,7 +186,9 @@ func (w *pairsWorld) cancelled(origin string) {
 	}
 	switch {
 	case t.state == off && origin == "host":
-		t.become(off, nil)
+		if t.current != nil && !t.current.mayGoOn() {
+			t.become(off, nil)
+		}
 	case t.state == off, t.state == dismissed && origin != "host":
 	case t.state == dismissed:
 		cancel(off, nil)
@@ -240,11 +249,11 @@ func (w *pairsWorld) started(dir string) {
 		return
 	}
 	at := func(since time.Duration) time.Time { return w.boot.began.Add(since - time.Hour) }
-	s.h, s.standing = at(r.H), map[string]time.Time{}
+	s.h, s.standing, s.drained = at(r.H), map[string]time.Time{}, !r.Report.Ended.IsZero()
 	for _, a := range r.Announcements {
 		origin := a.Origin
 		if a.Host {
-			origin = "host"
+			origin, s.drained = "host", false
 		}
 		s.standing[origin] = at(a.Deadline)
 	}
@@ -255,7 +264,7 @@ func (w *pairsWorld) started(dir string) {
 	switch {
 	case r.Dismissed:
 		t.state = dismissed
-	case time.Now().Before(s.h):
+	case time.Now().Before(s.h) && !s.drained:
 		t.state = unsettled
 	}
 	t.current = s

@@ -1,4 +1,4 @@
-//go:build pairs
+//go:build linux
 
 package shutdown_test
 
@@ -26,8 +26,6 @@ const (
 // pairsMoments are the moments of a drain at which the first of two inputs comes, in milliseconds.
 var pairsMoments = []int{0, 1, 4, 12, 30, 70, 160, 350, 900, 1600, 2700, 4100, 5700, 7300, 9600, 12100, 14300, 17000, 24000, 36500}
 
-// The tag pairs switches this test on: "go test -tags pairs -run TestPairs ./shutdown".
-//
 // Two inputs in either order, at any moment of a drain, end in one report for each shutdown, with each
 // pod once; the API server is told exactly of the ends that were reached; nobody is killed with less
 // than its grace period where the host's time was there; no lock is held past H; admission is as

@@ -1,4 +1,4 @@
-//go:build pairs
+//go:build linux
 
 package shutdown_test
 
@@ -48,9 +48,9 @@ type pairsWorld struct {
 	over      chan struct{} // closed at the end: the calls of killed agents return
 
 	mu         sync.Mutex // guards all below
+	draw       *rand.Rand // of what happens beside the steps
 	table      *pairsTable
 	boot       *boot
-	dir        string            // of the running agent
 	disk       map[string][]byte // the files whose writes are done
 	pods       []*pairsPod
 	agents     []*pairsAgent
@@ -62,8 +62,8 @@ type pairsWorld struct {
 	badLists   []pairsSpan        // when the list was empty or failed
 	published  shutdown.NodeState // the last one that the API server has accepted
 	reports    []pairsReport
-	calls      int // of the agents' processes
-	killAt     int // the call at which the agent is killed; 0: at none
+	calls      int          // and returns of the agents' processes since the last kill
+	kills      []pairsDeath // that are still to come
 	violations []string
 	story      []string // what has happened, for a failure
 }
@@ -109,12 +109,12 @@ func (k pairsKill) until() time.Time { return k.at.Add(time.Duration(k.seconds) 
 
 func newPairsWorld(t *testing.T, seed uint64, base string) *pairsWorld {
 	w := &pairsWorld{
-		T: t, rng: rand.New(rand.NewPCG(seed, 1)), base: base, host: &shutdowntest.Host{}, over: make(chan struct{}),
+		T: t, rng: rand.New(rand.NewPCG(seed, 1)), draw: rand.New(rand.NewPCG(seed, 2)), base: base, host: &shutdowntest.Host{}, over: make(chan struct{}),
 		boot: &boot{id: "boot-1", began: time.Now()}, disk: map[string][]byte{}, table: &pairsTable{},
 	}
-	w.latency = []time.Duration{0, 2, 30, 300}[w.rng.IntN(4)] * time.Millisecond
-	w.diskTakes = []time.Duration{0, 1, 20}[w.rng.IntN(3)] * time.Millisecond
-	w.restart = []time.Duration{10, 1070, 4300}[w.rng.IntN(3)] * time.Millisecond
+	w.latency = time.Duration([]int{0, 2, 30, 300}[w.rng.IntN(4)]) * time.Millisecond
+	w.diskTakes = time.Duration([]int{0, 1, 20}[w.rng.IntN(3)]) * time.Millisecond
+	w.restart = time.Duration([]int{10, 1070, 4300}[w.rng.IntN(3)]) * time.Millisecond
 	w.keeps = w.rng.IntN(4) > 0
 	w.addPods()
 	return w
@@ -123,14 +123,14 @@ func newPairsWorld(t *testing.T, seed uint64, base string) *pairsWorld {
 // addPods starts the pods of a boot: early, late and stuck ones in each bucket, one that is listed
 // late, and sometimes one that nothing ends.
 func (w *pairsWorld) addPods() {
-	hung := w.rng.IntN(6)
+	hung := w.draw.IntN(6)
 	for i, b := range pairsSchedule {
 		w.addPod(i, "early", 30, 300*time.Millisecond, 0)
 		w.addPod(i, "late", 30, time.Duration(b.seconds)*time.Second-700*time.Millisecond, 0)
 		w.addPod(i, "stuck", b.seconds-1, -1, 0)
 		w.pods[len(w.pods)-1].hung = i == hung
 	}
-	w.addPod(w.rng.IntN(3), "appears", 3, time.Second, []time.Duration{2500, 7700, 29000}[w.rng.IntN(3)]*time.Millisecond)
+	w.addPod(w.draw.IntN(3), "appears", 3, time.Second, time.Duration([]int{2500, 7700, 29000}[w.draw.IntN(3)])*time.Millisecond)
 }
 
 func (w *pairsWorld) addPod(bucket int, name string, grace int64, term, listed time.Duration) {

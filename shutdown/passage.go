@@ -59,7 +59,6 @@ func (p *passage) run() {
 		p.release()
 	case errors.Is(cause, errCancelled):
 		p.shutdown.account.end(time.Now())
-		p.recorder.save(0)
 	default: // the end of Run: the next agent goes on
 		p.last.set(p.shutdown.number, p.shutdown.account.report)
 	}
@@ -139,7 +138,10 @@ func (p *passage) onRelease(until time.Time) {
 func (p *passage) finish(cause error, ended bool) {
 	s := p.shutdown
 	s.eachDrain(func(d *drain.Drain) { d.AwaitStragglers(hangTime) })
-	if p.ctx.Err() == nil && !ended {
+	switch {
+	case errors.Is(cause, errCancelled): // the report says what could not be stored
+		_, _ = p.recorder.save(0).Await(p.ctx, time.Now().Add(answerTime))
+	case p.ctx.Err() == nil && !ended:
 		p.recorder.save(podLag)
 	}
 	if errors.Is(p.drain.Stopped(), errOvertaken) {
@@ -186,7 +188,7 @@ func (p *passage) publish() *outbox.Publication {
 		if published = p.shutdown.publication(); published != nil {
 			return // another drain was faster
 		}
-		published = p.outbox.Publish(p.shutdown.nodeState())
+		published = p.outbox.Publish(p.shutdown.account.nodeState())
 		p.shutdown.setPublished(published)
 	}, draining, released)
 	return published
@@ -218,10 +220,7 @@ func (p *passage) Ends(bucket int) {
 }
 
 // Signalled stores that a pod was signalled.
-func (p *passage) Signalled(k *kills.Kill) {
-	if p.shutdown.account.cancelled() {
-		p.unended.add(k)
-	}
+func (p *passage) Signalled(*kills.Kill) {
 	p.recorder.savePods()
 }
 

@@ -174,12 +174,8 @@ func (r *recorder) content() (content store.Content) {
 		content = newest.content(r.store)
 	}
 	debts, stored := r.outbox.Debts() // after the pods: one that ends meanwhile is in one of the two
-	switch {
-	case newest != nil:
-	case former != nil:
+	if newest == nil && former != nil {
 		content = store.Content{Record: *former, Pods: formerPods(former, r.store.BootID(), debts)}
-	default:
-		content = store.Content{Record: store.Record{BootID: r.store.BootID()}}
 	}
 	content.Record.Refused = refused
 	content.Debts = storedDebts(debts)

@@ -59,28 +59,6 @@ func (r Report) Err() error {
 	return errors.Join(errs...)
 }
 
-// podReports returns the reports of the pods that were signalled, in the order of their kills.
-func (a *account) podReports() []PodReport {
-	all := a.kills.All()
-	reports := make([]PodReport, 0, len(all))
-	for _, k := range all {
-		state := k.State()
-		if !state.Signalled {
-			continue
-		}
-		pod := k.Pod()
-		r := PodReport{
-			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-			Priority: k.Priority, Bucket: state.Bucket, GrantedSeconds: state.Seconds,
-			Started: state.Started, Ended: state.Ended, Outcome: state.Result.Outcome,
-			Unflushed: a.unflushed(pod, state), Joined: a.kills.Joined(k),
-			Error: textOf(state.Err),
-		}
-		reports = append(reports, r)
-	}
-	return slices.Clip(inOrder(reports))
-}
-
 // inOrder sorts the reports of pods by the times of their kills.
 func inOrder(reports []PodReport) []PodReport {
 	byStart := func(a, b PodReport) int { return a.Started.Compare(b.Started) }

@@ -48,9 +48,9 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 		fx.restoreMarks(c.Record)
 	case past.wasDismissed():
 		s.takeUpDismissed()
-	case !past.live():
+	case !past.live() || past.awaitsTrigger():
 		fx.become(none)
-		fx.recordEnded(past) // it is not closed: the host may still go down
+		fx.recordEnded(past) // it is not closed: the host may still go down, or Trigger announce it again
 	default:
 		fx.become(unsettled)
 		fx.timer.Reset(time.Until(past.end()))
@@ -100,11 +100,8 @@ func (s *states) takeUpPast(a announcement) {
 	}
 	s.past, s.current = nil, past
 	past.join(a, past.end())
-	wasCleared := s.effects.cleared // the host was not reached for a while
 	s.effects.takeUp(past, released)
-	if wasCleared {
-		s.effects.outbox.Publish(past.nodeState())
-	}
+	s.effects.outbox.Publish(past.account.nodeState()) // the former agent may have died before it was published
 	s.effects.letGo(past)
 	s.effects.recordEnded(past)
 }
@@ -119,24 +116,13 @@ func (s *states) dropPast(cancelled bool) {
 	s.effects.clearNodeState()
 }
 
-// closePast closes the report of a former agent's shutdown that does not go on.
+// closePast closes the report of a former agent's shutdown that does not go on. One that Trigger may
+// announce again stays.
 func (s *states) closePast() {
-	if past := s.past; past != nil {
+	if past := s.past; past != nil && (!past.live() || !past.awaitsTrigger()) {
 		s.past = nil
 		s.effects.close(past, false)
 	}
-}
-
-// dismissPast has Trigger's cancellation count for the shutdown of a former agent, which the host
-// may have pending.
-func (s *states) dismissPast() {
-	past := s.past
-	if past == nil {
-		return
-	}
-	past.dismiss()
-	s.takeUpDismissed()
-	s.effects.close(past, true)
 }
 
 // takeUpDismissed has the shutdown of a former agent as one that Trigger has cancelled. The former
@@ -147,4 +133,5 @@ func (s *states) takeUpDismissed() {
 	s.effects.takeUp(past, dismissed)
 	s.effects.outbox.Restore(past.account.spares)
 	s.effects.publishNone()
+	s.effects.restoreMarked(past.account.spares)
 }

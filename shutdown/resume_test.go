@@ -82,6 +82,28 @@ func TestARestartAfterADrainOfTrigger(t *testing.T) {
 	}
 }
 
+// A notice is announced again by the next agent, which reads it anew. If its shutdown was drained, that
+// one goes on, with the pods that were started since.
+func TestANoticeThatIsAnnouncedAgainAfterItsDrain(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		notice := shutdown.Event{Origin: "notice", Deadline: time.Now().Add(2 * time.Minute)}
+		n.runOnBoot(one)
+		require.NoError(t, n.m.Trigger(notice))
+		n.advance(time.Second)
+		began := n.lastReport().Started
+		n.crash()
+
+		n.setPods(shutdowntest.Pod("new", 0, 5))
+		n.runOnBoot(one)
+		n.advance(time.Second)
+		require.NoError(t, n.m.Trigger(notice))
+		n.advance(time.Second)
+		require.False(t, n.m.Admit(nil).Admit)
+		require.True(t, began.Equal(n.lastReport().Started))
+		require.Len(t, n.lastReport().Pods, 3)
+	})
+}
+
 // An agent that is stopped in order during a drain leaves it to the next one too.
 func TestResumeAfterAStop(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {

@@ -86,9 +86,8 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	}
 	<-fx.timer.C
 	defer fx.timer.Stop()
-	read := fx.startReading()
-	loaded := make(chan struct{})
-	m.ledger.recorder.setRead(read.Done(), loaded)
+	r := &reading{record: startReading(fx), loaded: make(chan struct{}), first: m.past, tried: m.ready.folderTried, inputs: m.inbox.messages}
+	m.ledger.recorder.setRead(r.record.Done(), r.loaded)
 	m.ledger.recorder.setOpen(ctx, m.ledger.stores())
 	var hostErr error
 	var hostDone sync.WaitGroup
@@ -109,7 +108,7 @@ func (m *Manager) runLoop(ctx context.Context) error {
 		logger.Info("No host is watched, only Trigger and TerminateAll drain", "reason", m.ledger.off)
 	}
 	s := &states{effects: fx, past: m.past}
-	stateErr := m.serve(s, read, loaded)
+	stateErr := r.serve(s)
 	end()
 	m.inbox.end()
 	queueCalls := fx.leaveOutbox()
@@ -128,11 +127,20 @@ func (m *Manager) runLoop(ctx context.Context) error {
 	return errors.Join(stateErr, closeErr, hostErr, hangingErr, queueErr, m.ledger.recorder.close(ctx, until.Add(hangTime)))
 }
 
-// serve handles messages until ctx ends, and the record when it was read; it closes loaded then. Its
-// error is that of the state folder where the options require one.
-func (m *Manager) serve(s *states, read *call.Future[readRecord], loaded chan<- struct{}) error {
+// reading is the reading of the record, whose end is the first message that the loop handles.
+type reading struct {
+	record *call.Future[readRecord]
+	loaded chan struct{}  // closed when the loop has handled the record
+	first  *nodeShutdown  // that NewManager has found; nil: none
+	tried  func()         // the state folder was tried
+	inputs <-chan message // for the loop
+}
+
+// serve handles messages until the context of Run ends, and the record when it was read. Its error
+// is that of the state folder where the options require one.
+func (r *reading) serve(s *states) error {
 	fx := s.effects
-	done, late := read.Done(), time.NewTimer(folderWait)
+	done, late := r.record.Done(), time.NewTimer(folderWait)
 	defer late.Stop()
 	for {
 		ready := done
@@ -149,7 +157,7 @@ func (m *Manager) serve(s *states, read *call.Future[readRecord], loaded chan<- 
 				if done != nil && s.state() == none {
 					fx.become(unsettled)
 				}
-			case msg := <-m.inbox.messages:
+			case msg := <-r.inputs:
 				msg(s)
 			case <-fx.timer.C:
 				s.timeOver()
@@ -159,27 +167,36 @@ func (m *Manager) serve(s *states, read *call.Future[readRecord], loaded chan<- 
 		}
 		if ready != nil {
 			done = nil
-			r, err := read.Wait(fx.ctx)
-			for _, err := range append(r.errs, r.contents.Errs...) {
-				klog.FromContext(fx.ctx).Error(err, "Shutdown state is not as it should be")
-				if s.state() == draining || s.state() == released {
-					s.current.account.addErr(err)
-				} else {
-					fx.errs = append(fx.errs, err)
-				}
-			}
-			if record := r.contents.Record; record != nil {
-				m.admission.refused.Add(record.Refused)
-				fx.opts.Metrics.PodsRefused(record.Refused)
-			}
-			s.recordRead(r.contents, err == nil, m.past)
-			close(loaded)
-			m.ready.folderTried()
-			if err != nil && fx.opts.RequireStateDir && fx.ctx.Err() == nil {
-				return fmt.Errorf("the state folder is required: %w", err)
+			if err := r.handle(s); err != nil {
+				return err
 			}
 		}
 	}
+}
+
+// handle handles the record.
+func (r *reading) handle(s *states) error {
+	fx := s.effects
+	read, err := r.record.Wait(fx.ctx)
+	for _, err := range append(read.errs, read.contents.Errs...) {
+		klog.FromContext(fx.ctx).Error(err, "Shutdown state is not as it should be")
+		if s.state() == draining || s.state() == released {
+			s.current.account.addErr(err)
+		} else {
+			fx.errs = append(fx.errs, err)
+		}
+	}
+	if record := read.contents.Record; record != nil {
+		fx.admission.refuse(record.Refused)
+		fx.opts.Metrics.PodsRefused(record.Refused)
+	}
+	s.recordRead(read.contents, err == nil, r.first)
+	close(r.loaded)
+	r.tried()
+	if err != nil && fx.opts.RequireStateDir && fx.ctx.Err() == nil {
+		return fmt.Errorf("the state folder is required: %w", err)
+	}
+	return nil
 }
 
 // readRecord is what the loop learns of the state folder.
@@ -190,13 +207,13 @@ type readRecord struct {
 
 // startReading locks the state folder and reads the files, in a goroutine. The error is that of the
 // lock.
-func (e *effects) startReading() *call.Future[readRecord] {
+func startReading(e *effects) *call.Future[readRecord] {
 	return call.Start(e.ctx, e.calls, "the reading of the shutdown state", func(ctx context.Context) (readRecord, error) {
 		var r readRecord
 		waiting, enough := context.WithTimeout(ctx, folderTime)
 		defer enough()
 		warning, err := e.store.Lock(waiting)
-		for _, err := range []error{e.bootErr(), warning, err} {
+		for _, err := range []error{e.store.BootErr(), warning, err} {
 			if err != nil {
 				r.errs = append(r.errs, err)
 			}

@@ -8,14 +8,11 @@ import (
 	"math"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/features"
-	"github.com/kubegrace/kubegrace/internal/podcondition"
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
-	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
@@ -66,30 +63,6 @@ func (s *settings) flushes() bool {
 func (s *settings) marks() bool {
 	_, marks := s.opts.Reporter.(ReadinessMarker)
 	return marks
-}
-
-// drainOptions returns the embedder's functions as a drain of a shutdown calls them. policy
-// returns the pod policy when the drain has asked for it.
-func (s *settings) drainOptions(calls *call.Group, event Event, o *outbox.Outbox, policy func() PodPolicy) drain.Options {
-	e := drain.Embedder{
-		Pods: s.opts.Pods, Prepare: s.opts.Prepare, Hold: s.opts.Hold, OnPlan: s.opts.OnPlan,
-		NoRetry:    func(err error) bool { return errors.Is(err, ErrNoRetry) },
-		LateStart:  func() bool { return s.opts.LateStart(event) },
-		BucketDone: s.opts.Metrics.Bucket,
-		Marks:      s.marks(),
-		Flushes:    s.flushes(),
-	}
-	if s.opts.Volumes != nil {
-		e.AwaitUnmount = s.opts.Volumes.WaitForAllPodsUnmount
-	}
-	e.Kill = func(ctx context.Context, pod *v1.Pod, seconds int64) (kills.Result, error) {
-		result, err := s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: seconds, SetStatus: policy().of(pod).setStatus(podcondition.Generation(pod))})
-		if err != nil {
-			result, err = awaitKill(ctx, result, err)
-		}
-		return kills.Result(result), err
-	}
-	return drain.Options{Embedder: e, Plan: s.opts.Plan, Outbox: o, Calls: calls}
 }
 
 // awaitKill waits for a kill whose error has an Await method, as podkiller's *OverdueError. It

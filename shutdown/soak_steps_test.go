@@ -152,7 +152,7 @@ func (s *soak) restartStaticPods() string {
 	for _, p := range s.endedPods() {
 		if staticpod.Is(p.pod) && s.admitsAgain(p) {
 			s.removeFromList(p.pod.UID)
-			s.terminator.Forget(p.pod.UID)
+			s.terminator.ForgetPod(p.pod.UID)
 			s.newPod(p.pod.Name, p.pod.UID)
 			n++
 		}

@@ -18,6 +18,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -45,7 +46,7 @@ func TestADayOfShutdowns(t *testing.T) {
 		require.NoError(t, err)
 	}
 	hours := 24
-	if testing.Short() {
+	if need.Less(t, "18 of 24 hours of shutdowns in virtual time") {
 		hours = 6
 	}
 	t.Cleanup(func() {
@@ -280,7 +281,7 @@ func (s *soak) forgetPods() {
 		for _, id := range p.containerIDs {
 			s.rt.Remove(id)
 		}
-		s.terminator.Forget(uid)
+		s.terminator.ForgetPod(uid)
 	}
 	clear(s.pods)
 	s.listed, s.reports = nil, nil

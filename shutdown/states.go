@@ -85,6 +85,9 @@ func (a announcements) kind() Kind {
 	return kind
 }
 
+// fits reports whether a shutdown of one kind may be one of another.
+func fits(one, other Kind) bool { return one == KindUnknown || other == KindUnknown || one == other }
+
 // states handles the inputs of the event loop: what the host says, what Trigger says, what is on
 // record, and the end of a shutdown's time.
 type states struct {
@@ -142,14 +145,14 @@ func (s *states) triggered(event Event, received time.Time) {
 func (s *states) announced(a announcement, received time.Time, pending bool) {
 	switch s.state() {
 	case none, unsettled:
-		switch was := s.past != nil && s.past.fits(a.kind); {
-		case was && !s.past.wasDismissed() && s.state() == unsettled && s.past.live():
+		switch was := s.past != nil && fits(s.past.account.head().Kind, a.kind); {
+		case was && !s.past.wasDismissed() && s.past.live():
 			s.resume(&a, received)
 		case was && pending:
 			s.takeUpPast(a)
 		default:
 			s.closePast()
-			s.current = s.effects.begin(a, received, nil)
+			s.past, s.current = nil, s.effects.begin(a, received, nil)
 		}
 	case draining:
 		if _, sooner := s.current.join(a, s.effects.end(a, received)); sooner {
@@ -170,7 +173,7 @@ func (s *states) announced(a announcement, received time.Time, pending bool) {
 // ends nothing.
 func (s *states) announcedInThePast(a announcement) {
 	switch {
-	case s.past != nil && (s.state() == unsettled || s.past.wasDismissed() || s.past.fits(a.kind)):
+	case s.past != nil && (s.state() == unsettled || s.past.wasDismissed() || fits(s.past.account.head().Kind, a.kind)):
 		s.takeUpPast(a)
 	case s.state() == none || s.state() == unsettled:
 		klog.FromContext(s.effects.ctx).Info("The host has a shutdown pending whose time is over", "kind", a.kind, "deadline", a.deadline)
@@ -201,14 +204,16 @@ func (s *states) hostCancelled() {
 func (s *states) triggerCancelled(origin string) {
 	switch {
 	case s.state() == none || s.state() == dismissed:
-	case s.state() == unsettled && origin == "":
-		s.dismissPast()
+	case s.state() == unsettled && s.past == nil:
+	case s.state() == unsettled && origin == "": // the host may have it pending
+		past := s.past
+		past.dismiss()
+		s.takeUpDismissed()
+		s.effects.close(past, true)
 	case s.state() == unsettled:
-		if s.past != nil {
-			s.past.takeBack(func(a announcement) bool { return a.origin == origin })
-			s.effects.recorder.setNewest(s.past)
-			s.effects.recorder.save(0)
-		}
+		s.past.takeBack(func(a announcement) bool { return a.origin == origin })
+		s.effects.recorder.setNewest(s.past)
+		s.effects.recorder.save(0)
 	case origin == "" && s.current.ofHost(): // the host has it pending all the same, so the lock is kept
 		s.current.dismiss()
 		s.effects.cancel(s.current)

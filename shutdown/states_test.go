@@ -54,17 +54,17 @@ func inputRows() []stateRow {
 		{"event of the host again, not earlier", host, announce(reboot), "- | - | stays [reboot] | stays [reboot] | draining, new [reboot cancelled, reboot]"},
 		{"event of Trigger again, not earlier", notice, trigger(shutdown.Event{Origin: "notice"}), "- | - | stays [notice] | stays [notice] | draining, new [reboot cancelled, notice]"},
 		{"event of the host again, with 12 s left", host, func(c *stateCell) { c.host.Announce(sooner()) }, "- | draining; web 2 [reboot] | draining; web 2 [reboot] | stays [reboot] | draining, new; web 2 [reboot cancelled, reboot]"},
-		{"cancellation by the host", host, cancel, "stays | none [record cancelled] | none; lock re-taken; web refused [reboot cancelled] | none; lock taken [reboot, then cancelled] | none; lock re-taken; web refused [reboot cancelled]"},
+		{"cancellation by the host", host, cancel, "stays | none [record cancelled] | none; lock re-taken; web refused [reboot cancelled] | none; lock taken; web refused [reboot, then cancelled] | none; lock re-taken; web refused [reboot cancelled]"},
 		{"cancellation by the host, a notice stands", both, cancel, "- | draining; web 15 [reboot] | stays [reboot] | stays [reboot] | -"},
-		{"cancellation by Trigger, of a notice", notice, trigger(noNotice), "stays | stays [record cancelled] | none; lock re-taken; web refused [notice cancelled] | none; lock taken [notice, then cancelled] | stays [reboot cancelled]"},
+		{"cancellation by Trigger, of a notice", notice, trigger(noNotice), "stays | stays [record cancelled] | none; lock re-taken; web refused [notice cancelled] | none; lock taken; web refused [notice, then cancelled] | stays [reboot cancelled]"},
 		{"the same, then Pending: cannot tell", notice, func(c *stateCell) { c.trigger(noNotice); c.lose(nil, errors.ErrUnsupported, nil) }, "- | none; lock re-taken [record cancelled] | - | - | -"},
 		{"cancellation by Trigger, of a notice, the host's stands", both, trigger(noNotice), "- | stays [reboot] | stays [reboot] | stays [reboot] | -"},
 		{"cancellation by Trigger, of an unknown origin", host, trigger(noNotice), "stays | stays [reboot] | stays [reboot] | stays [reboot] | stays [reboot cancelled]"},
-		{"cancellation by Trigger, of all, the host's stands", host, trigger(shutdown.Event{Cancelled: true}), "stays | dismissed [record cancelled] | dismissed; web refused [reboot cancelled] | dismissed, no lock [reboot, then cancelled] | stays [reboot cancelled]"},
-		{"cancellation by Trigger, of all, none is the host's", notice, trigger(shutdown.Event{Cancelled: true}), "- | none [record cancelled] | none; lock re-taken; web refused [notice cancelled] | none; lock taken [notice, then cancelled] | -"},
+		{"cancellation by Trigger, of all, the host's stands", host, trigger(shutdown.Event{Cancelled: true}), "stays | dismissed [record cancelled] | dismissed; web refused [reboot cancelled] | dismissed, no lock; web refused [reboot, then cancelled] | stays [reboot cancelled]"},
+		{"cancellation by Trigger, of all, none is the host's", notice, trigger(shutdown.Event{Cancelled: true}), "- | none [record cancelled] | none; lock re-taken; web refused [notice cancelled] | none; lock taken; web refused [notice, then cancelled] | -"},
 		{"Pending: yes", notice, pending(&reboot, nil), "draining, new; web 20 [reboot] | draining; web 14 [reboot] | stays [reboot] | stays [notice] | stays [reboot cancelled]"},
 		{"Pending: yes, its deadline has passed", host, func(c *stateCell) { past := reboot; past.Deadline = time.Now(); c.lose(&past, nil, nil) }, "stays | released; lock let go [record over] | stays [reboot] | stays [reboot] | stays [reboot cancelled]"},
-		{"Pending: no", host, pending(nil, nil), "none; lock re-taken | none; lock re-taken [record cancelled] | none; lock re-taken; web refused [reboot cancelled] | none; lock taken [reboot, then cancelled] | none; lock re-taken; web refused [reboot cancelled]"},
+		{"Pending: no", host, pending(nil, nil), "none; lock re-taken | none; lock re-taken [record cancelled] | none; lock re-taken; web refused [reboot cancelled] | none; lock taken; web refused [reboot, then cancelled] | none; lock re-taken; web refused [reboot cancelled]"},
 		{"Pending: no, the host has announced nothing", notice, pending(nil, nil), "- | draining; web 14 [notice] | stays [notice] | released; lock taken, then let go [notice] | -"},
 		{"Pending: cannot tell", host, pending(&reboot, errors.ErrUnsupported), "stays | draining; web 14 [reboot] | stays [reboot] | stays [reboot] | stays [reboot cancelled]"},
 		{"source not reached for 5 s, a lock was adopted", by("notice, away"), wait(4 * time.Second), "stays | draining; web 11 [notice] | stays [notice] | stays [notice] | stays [record cancelled]"},
@@ -78,7 +78,7 @@ func inputRows() []stateRow {
 				require.NoError(c.t, err)
 			}()
 			c.advance(5 * time.Second)
-		}, "ending; web 20 [TerminateAll] | ending, no lock; web 20 after 5s [TerminateAll] | ending [reboot] | ending, no lock; late 20; web 20 [reboot, TerminateAll] | ending [reboot cancelled, TerminateAll]"},
+		}, "ending; web 20 [TerminateAll] | ending, no lock; web 20 after 5s [TerminateAll] | ending [reboot] | ending, no lock; late 20; web 0 [reboot, TerminateAll] | ending [reboot cancelled, TerminateAll]"},
 		{"Run ends, and another agent begins", host, func(c *stateCell) {
 			c.quit(c.node)
 			c.equip(c.node)

@@ -144,6 +144,7 @@ func (c *stateCell) facts() stateFacts {
 	for _, published := range c.reporter.Published() {
 		if published.Err == nil {
 			f.state = published.State
+			f.state.Since = f.state.Since.Round(0).UTC() // as it is on record
 		}
 	}
 	f.last, _ = c.m.LastReport()

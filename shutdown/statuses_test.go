@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -173,7 +174,7 @@ func runPaceRow(t *testing.T, r paceRow, marks bool) (paceRow, shutdown.Report) 
 // were not acknowledged by then.
 func TestStatusesByTheServersPace(t *testing.T) {
 	counts := []int{1, 30, 500, 5000}
-	if testing.Short() || underRace {
+	if underRace || need.Less(t, "statuses of 500 and 5000 pods") {
 		counts = counts[:2]
 	}
 	table := []string{tableHead}
@@ -214,7 +215,7 @@ func TestStatusesByTheServersPace(t *testing.T) {
 // calls, so statuses are delayed by the second that a bucket has for its marks at most.
 func TestStatusesBesideMarks(t *testing.T) {
 	counts := []int{1, 30, 500, 5000}
-	if testing.Short() || underRace {
+	if underRace || need.Less(t, "statuses of 500 and 5000 pods") {
 		counts = counts[:2]
 	}
 	table := []string{tableHead}

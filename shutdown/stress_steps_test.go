@@ -21,6 +21,12 @@ func (s *stress) checkInvariants() {
 	if s.connected {
 		refuses := s.m.ShutdownStatus() != nil
 		require.Equal(t, s.shuttingDown() || s.terminatedAll, refuses, "admission is refused")
+		for _, pod := range s.beingKilled() {
+			require.False(t, s.m.Admit(pod).Admit, "%s is being killed", pod.Name)
+		}
+	}
+	if s.dismissed && time.Now().Before(s.keptUntil) {
+		require.NotZero(t, s.host.Held(), "the lock of a dismissed shutdown")
 	}
 	if !s.hostEnd.IsZero() && time.Now().After(s.hostEnd) {
 		require.Zero(t, s.host.Held(), "locks %v after the end of the host's time", time.Since(s.hostEnd))
@@ -64,6 +70,12 @@ func (s *stress) shuttingDown() bool { return len(s.announced) > 0 }
 // later one.
 func (s *stress) shutdownAnnounced(by string, end time.Time) {
 	again := s.shuttingDown() && !s.announced[by]
+	if !s.shuttingDown() {
+		s.hostEnd, s.keptUntil = time.Time{}, time.Now().Add(s.leastTime)
+	}
+	if left := time.Until(end); !end.IsZero() {
+		s.keptUntil = earlierOf(s.keptUntil, time.Now().Add(max(left*8/10, 0)))
+	}
 	s.dismissed, s.announced[by] = false, true
 	switch {
 	case again && (end.IsZero() || s.hostEnd.IsZero()):
@@ -86,7 +98,9 @@ func (s *stress) triggerCancelled(origin string) {
 	switch delete(s.announced, origin); {
 	case origin == "" && s.announced[byHost]: // it keeps the lock until the end of its time
 		clear(s.announced)
-		s.dismissed, s.hostEnd = true, time.Time{} // what else was announced is taken back, with its deadline
+		if s.dismissed = true; s.host.Held() == 0 {
+			s.keptUntil = time.Time{}
+		}
 	case origin == "":
 		clear(s.announced)
 		fallthrough
@@ -100,6 +114,13 @@ func (s *stress) triggerCancelled(origin string) {
 func (s *stress) shutdownEnded() {
 	clear(s.announced)
 	s.dismissed, s.hostEnd = false, time.Time{}
+}
+
+func earlierOf(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 func podName(i int) string { return fmt.Sprintf("pod-%d", i) }
@@ -158,9 +179,6 @@ func (s *stress) randomStep() string {
 	case 7:
 		synctest.Wait()
 		s.observeReconnect()
-		if s.pending { // TestStates has what Trigger dismisses
-			return "nothing"
-		}
 		origin := s.randomOrigin()
 		require.NoError(s.t, s.m.Trigger(shutdown.Event{Cancelled: true, Origin: origin}))
 		s.triggerCancelled(origin)

@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -32,7 +33,7 @@ const stressSeed = "KUBEGRACE_STRESS_SEED"
 // more, Run returns and leaves no goroutine behind.
 func TestStress(t *testing.T) {
 	first, n := uint64(0), 1000
-	if testing.Short() {
+	if need.Less(t, "900 of 1000 seeds of random stress") {
 		n = 100
 	}
 	if text := os.Getenv(stressSeed); text != "" {
@@ -74,6 +75,8 @@ type stress struct {
 	announced          map[string]bool // the announcements that stand: by Trigger, by their Origin, or byHost
 	dismissed          bool            // Trigger has cancelled a shutdown that the host has pending
 	hostEnd            time.Time       // the end of the host's time; zero: not known, or no shutdown is
+	leastTime          time.Duration   // that a shutdown has if its host leaves enough
+	keptUntil          time.Time       // until when a shutdown that is dismissed keeps its lock at least
 	terminatedAll      bool            // TerminateAll was called
 	terminations       []chan struct{} // closed when a call of TerminateAll has returned
 	steps              []string
@@ -104,6 +107,7 @@ func newStress(t *testing.T, seed uint64, dir string) *stress {
 	}
 	opts := s.options()
 	opts.StateDir = dir
+	s.leastTime = leastTime(opts) * 8 / 10
 	m, err := shutdown.NewManager(opts)
 	require.NoError(t, err)
 	s.m = m
@@ -169,6 +173,18 @@ func (s *stress) options() shutdown.Options {
 		opts.LateStart = func(shutdown.Event) bool { return true }
 	}
 	return opts
+}
+
+// leastTime returns the time that a shutdown has if its host leaves enough, less its margin.
+func leastTime(o shutdown.Options) time.Duration {
+	least := o.Config.ShutdownGracePeriod.Duration
+	for _, p := range o.Config.ShutdownGracePeriodByPodPriority {
+		least += time.Duration(p.ShutdownGracePeriodSeconds) * time.Second
+	}
+	if o.Plan.Limit > 0 {
+		least = min(least, o.Plan.Limit)
+	}
+	return least
 }
 
 // runSteps takes random steps. Then it either ends Run at once, or ends all faults and the

@@ -196,6 +196,18 @@ func (w *stressWorld) checkGrace(p *stressPod, name string, seconds int64) {
 	p.running++
 }
 
+// beingKilled returns the pods with a call of KillPod under way.
+func (w *stressWorld) beingKilled() (pods []*v1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, p := range w.pods {
+		if p.running > 0 {
+			pods = append(pods, shutdowntest.Pod(name, 0, 0))
+		}
+	}
+	return pods
+}
+
 func (w *stressWorld) listPods() []*v1.Pod {
 	_ = w.misbehave(w.ctx, "pods")
 	w.mu.Lock()

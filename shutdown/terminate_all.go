@@ -119,7 +119,7 @@ type localPassage struct {
 func newLocalPassage(ctx context.Context, l *ledger) *localPassage {
 	began := time.Now()
 	p := &localPassage{ledger: l, ctx: ctx, calls: &call.Group{}, number: l.nextNumber(), account: newAccount(began, "TerminateAll", l)}
-	p.drain = drain.New(ctx, l.drainOptions(p.calls, Event{Origin: "TerminateAll"}, l.outbox, p.account.podPolicy), drain.Request{
+	p.drain = drain.New(ctx, l.drainOptions(p.calls, Event{Origin: "TerminateAll"}, p.account.podPolicy), drain.Request{
 		Number: l.nextNumber(), Account: p.account.kills, Publish: p.publish,
 		Table: l.request(time.Time{}, began),
 	}, p)
@@ -173,15 +173,10 @@ func (p *localPassage) Planned(timetable.Table) *call.Future[struct{}] {
 	return onRecord
 }
 
-func (p *localPassage) Passed(drain.Step) {}
-func (p *localPassage) Begins(int)        {}
-func (p *localPassage) Ends(int)          {}
-
-func (p *localPassage) Signalled(k *kills.Kill) {
-	if p.drain.Stopped() != nil {
-		p.unended.add(k)
-	}
-}
+func (p *localPassage) Passed(drain.Step)     {}
+func (p *localPassage) Begins(int)            {}
+func (p *localPassage) Ends(int)              {}
+func (p *localPassage) Signalled(*kills.Kill) {}
 
 func (p *localPassage) Ended(k *kills.Kill)             { p.podEnded(k, p.account.podPolicy()) }
 func (p *localPassage) GaveUp(k *kills.Kill, err error) { p.podGivenUp(k, err) }
@@ -222,13 +217,16 @@ func (t *terminations) register(p *localPassage) {
 	t.passage = p
 }
 
-// takeOver stops the drain of TerminateAll, because a shutdown begins that kills its pods.
-func (t *terminations) takeOver() {
+// takeOver stops the drain of TerminateAll, because a shutdown drains that kills its pods: the kills
+// that are under way are those of both.
+func (t *terminations) takeOver(s *nodeShutdown) {
 	t.mu.Lock()
 	p := t.passage
 	t.mu.Unlock()
 	if p != nil {
 		p.drain.Stop(errTakenOver)
-		t.ledger.unended.add(p.account.cancel()...)
+		underway := p.account.cancel()
+		t.ledger.unended.add(underway...)
+		s.account.kills.TakeOver(underway)
 	}
 }

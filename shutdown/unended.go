@@ -1,23 +1,25 @@
 package shutdown
 
 import (
+	"maps"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
-// unended has the kills of shutdowns that are over whose pods are still waited for. Such a pod is not
-// admitted, and a later shutdown that finds it joins its kill. Once a kill was given up nobody will
-// tell of the end of its pod, so it is dropped: the pod is the embedder's again.
+// unended has the kills of shutdowns that are over whose pods are not known to have ended, given up
+// or not. Such a pod is not admitted, and a later shutdown that finds it joins its kill. A static pod
+// is started again under its UID, so its kill is dropped once nobody waits for its end.
 type unended struct {
 	mu    sync.Mutex // guards kills
 	kills map[types.UID]*kills.Kill
 }
 
-// add adds kills, but for those that are not under way any more.
+// add adds the kills of pods that were signalled and are not known to have ended.
 func (u *unended) add(added ...*kills.Kill) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -25,19 +27,35 @@ func (u *unended) add(added ...*kills.Kill) {
 		u.kills = map[types.UID]*kills.Kill{}
 	}
 	for _, k := range added {
-		if k.UnderWay() {
+		if k.Signalled() && !k.HasEnded() && (k.UnderWay() || !staticpod.IsOrMirrors(k.Pod())) {
 			u.kills[kills.Key(k.Pod())] = k
 		}
 	}
 }
 
-// remove removes a kill that is not under way any more.
+// remove removes a kill.
 func (u *unended) remove(k *kills.Kill) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.kills) > 0 && u.kills[kills.Key(k.Pod())] == k {
 		delete(u.kills, kills.Key(k.Pod()))
 	}
+}
+
+// forget drops the kills that were given up, but for those of listed pods.
+func (u *unended) forget(listed []*v1.Pod) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.kills) == 0 {
+		return
+	}
+	keys := make(map[types.UID]bool, len(listed))
+	for _, pod := range listed {
+		if pod != nil {
+			keys[kills.Key(pod)] = true
+		}
+	}
+	maps.DeleteFunc(u.kills, func(key types.UID, k *kills.Kill) bool { return !keys[key] && !k.UnderWay() })
 }
 
 // find returns the kill of a pod; nil if there is none.

@@ -15,7 +15,7 @@
 // up to date, and minutes if the build cache is empty; a notice on the standard error says
 // so. Only one build runs on a machine at a time: others wait for a lock in the build
 // cache. If the environment variable KUBEGRACE_APISERVER has the path of a program, that
-// program is started instead, as by make test. This is needed where go.mod has other
+// program is started instead, as by make check. This is needed where go.mod has other
 // versions of the Kubernetes libraries, as in make compat, because the module does not
 // build with them.
 //
@@ -28,6 +28,7 @@
 //
 // The test fails if the build fails, if the server is not ready within a minute, or if
 // the server dies before the test ends. The log of a failed test has the server's log.
-// Without the go command the test is skipped. If the test binary is killed, the server's
-// standard input ends, and with it the server.
+// Without the go command the test is skipped, and with go test -short where the program would
+// have to be built. If the test binary is killed, the server's standard input ends, and with
+// it the server.
 package apiserverprocess

@@ -25,7 +25,7 @@ const (
 // a rest.Config. The server is ready. Errors fail the test.
 func Start(t testing.TB) (url string) {
 	t.Helper()
-	need.Program(t, "go", "golang-go")
+	needProgram(t)
 	path, err := build(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -43,6 +43,16 @@ func Start(t testing.TB) (url string) {
 		}
 	})
 	return p.url
+}
+
+// needProgram skips the test where the server's program cannot be built, or should not be, because
+// that takes minutes.
+func needProgram(t testing.TB) {
+	t.Helper()
+	if os.Getenv(prebuiltVariable) == "" {
+		need.Long(t, "a real API server")
+		need.Program(t, "go", "golang-go")
+	}
 }
 
 // process is a running server.

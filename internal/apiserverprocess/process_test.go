@@ -25,6 +25,7 @@ func readyStatus(ctx context.Context, t *testing.T, url string) (int, error) {
 }
 
 func TestAServerIsReadyAndEndsWithItsTest(t *testing.T) {
+	needProgram(t)
 	var url string
 	t.Run("test", func(t *testing.T) {
 		url = Start(t)
@@ -38,6 +39,7 @@ func TestAServerIsReadyAndEndsWithItsTest(t *testing.T) {
 }
 
 func TestServersOfParallelTests(t *testing.T) {
+	needProgram(t)
 	urls := make(chan string, 3)
 	t.Run("tests", func(t *testing.T) {
 		for range cap(urls) {
@@ -70,6 +72,7 @@ func TestTheServiceManagerIsNotNotified(t *testing.T) {
 }
 
 func TestAServerThatDies(t *testing.T) {
+	needProgram(t)
 	path, err := build(t.Context())
 	require.NoError(t, err)
 	p, err := start(path, t.TempDir())
@@ -79,6 +82,7 @@ func TestAServerThatDies(t *testing.T) {
 }
 
 func TestAServerThatDoesNotStart(t *testing.T) {
+	needProgram(t)
 	path, err := build(t.Context())
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "file")

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/need"
 )
 
 // largestBinary is the largest size in bytes that the agent of testdata/agent may have,
@@ -20,6 +22,7 @@ const largestBinary = 16 << 20
 // TestBinaryOfAnAgent builds an agent of lifecycle, shutdown, logind and metrics, always for
 // the same platform, with the Kubernetes of the README.
 func TestBinaryOfAnAgent(t *testing.T) {
+	need.Long(t, "the size of an agent's program")
 	if _, minor := readmeFigures(t); !strings.HasPrefix(kubernetesVersion(t), minor+".") {
 		t.Skip("the ceiling is for Kubernetes " + minor)
 	}

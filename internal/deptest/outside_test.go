@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/need"
 )
 
 // mostPackages says how many packages, other than those of the standard library and of
@@ -36,6 +38,7 @@ const agent = "lifecycle shutdown shutdown/logind"
 // TestAnOutsideModuleBuilds builds, for every public package, a module that imports only
 // that package, and compares the number of other packages that it gets with the README.
 func TestAnOutsideModuleBuilds(t *testing.T) {
+	need.Long(t, "modules outside of the repository that import it")
 	documented, minor := readmeFigures(t)
 	isDocumented := strings.HasPrefix(kubernetesVersion(t), minor+".")
 	counted := map[string]string{}

@@ -8,11 +8,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/need"
 )
 
 // A module outside of the repository, which only knows the folders of the two modules,
 // builds with them and drains a pod.
 func TestAnotherModuleImportsIt(t *testing.T) {
+	need.Long(t, "modules outside of the repository that import it")
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	dir := t.TempDir()

@@ -44,9 +44,13 @@ func NodeConditions(state shutdown.NodeState, ready v1.NodeCondition, now time.T
 		Reason: ReasonNodeShutdown, Message: MessageNoShutdown,
 	}}
 	if state.ShuttingDown {
+		message := shutdown.ErrNodeShuttingDown.Error()
+		if state.Kind != shutdown.KindUnknown {
+			message += ": " + string(state.Kind)
+		}
 		conditions = []v1.NodeCondition{notReady(), {
 			Type: NodeGracefulNodeShutdownInProgress, Status: v1.ConditionTrue,
-			Reason: ReasonNodeShutdown, Message: inProgress(state.Kind),
+			Reason: ReasonNodeShutdown, Message: message,
 		}}
 	}
 	for i := range conditions {
@@ -67,14 +71,4 @@ func notReady() v1.NodeCondition {
 		Type: v1.NodeReady, Status: v1.ConditionFalse,
 		Reason: ReasonNotReady, Message: shutdown.ErrNodeShuttingDown.Error(),
 	}
-}
-
-// inProgress returns the message of GracefulNodeShutdownInProgress, with the kind if it
-// is known.
-func inProgress(kind shutdown.Kind) string {
-	text := shutdown.ErrNodeShuttingDown.Error()
-	if kind == shutdown.KindUnknown {
-		return text
-	}
-	return text + ": " + string(kind)
 }

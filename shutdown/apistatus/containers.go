@@ -116,31 +116,15 @@ func mayRun(pod *v1.Pod) bool {
 			known[statuses[i].Name] = statuses[i].State != v1.ContainerState{}
 		}
 	}
-	if status.Phase == v1.PodPending {
-		return false
-	}
-	return len(known) == 0 || slices.ContainsFunc(longRunning(&pod.Spec), func(name string) bool { return !known[name] })
+	spec := &pod.Spec
+	return status.Phase != v1.PodPending && (len(known) == 0 ||
+		slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return isSidecar(&c) && !known[c.Name] }) ||
+		slices.ContainsFunc(spec.Containers, func(c v1.Container) bool { return !known[c.Name] }) ||
+		slices.ContainsFunc(spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return !known[c.Name] }))
 }
 
 // isSidecar reports whether an init container is restartable and so runs as long as its
 // pod (KEP-753).
 func isSidecar(container *v1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
-}
-
-// longRunning returns the names of the sidecars, regular and ephemeral containers.
-func longRunning(spec *v1.PodSpec) []string {
-	var names []string
-	for i := range spec.InitContainers {
-		if isSidecar(&spec.InitContainers[i]) {
-			names = append(names, spec.InitContainers[i].Name)
-		}
-	}
-	for i := range spec.Containers {
-		names = append(names, spec.Containers[i].Name)
-	}
-	for i := range spec.EphemeralContainers {
-		names = append(names, spec.EphemeralContainers[i].Name)
-	}
-	return names
 }

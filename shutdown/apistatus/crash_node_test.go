@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
 // crashedNode is a node whose agents are killed one after the other. Its pods and its state
@@ -152,7 +153,7 @@ func (n *crashedNode) endShutdown() error {
 	n.signalsOfFormerBoot, n.signals, n.seenSignals = n.signals, nil, 0
 	n.orders.Journal += " of the next boot"
 	for _, pod := range n.orders.Pods { // static pods run again on the next boot
-		if isStatic(pod) {
+		if staticpod.IsOrMirrors(pod) {
 			delete(n.mustBeFlushed, pod.Name)
 			n.server.setStatus(pod)
 		}
@@ -180,17 +181,15 @@ func (n *crashedNode) endShutdown() error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-func isStatic(pod *v1.Pod) bool { return pod.Annotations[v1.MirrorPodAnnotationKey] != "" }
-
 // recordUnacknowledged adds the pods whose stored final statuses the next agent has to send.
 func (n *crashedNode) recordUnacknowledged() {
 	for _, debt := range n.stored.Debts {
-		if debt.Kind == "status" && (!n.orders.NextBoot || !isStatic(debt.Pod)) {
+		if debt.Kind == "status" && (!n.orders.NextBoot || !staticpod.IsOrMirrors(debt.Pod)) {
 			n.mustBeFlushed[debt.Pod.Name] = true
 		}
 	}
 	for _, pod := range n.stored.Report.Pods {
-		if n.orders.NextBoot && pod.End != nil && !isStatic(pod.End) {
+		if n.orders.NextBoot && pod.End != nil && !staticpod.IsOrMirrors(pod.End) {
 			n.mustBeFlushed[pod.Name] = true
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
+	"github.com/kubegrace/kubegrace/internal/need"
 )
 
 const (
@@ -36,7 +37,7 @@ const (
 // has the final statuses of the pods that have ended, and of no others.
 func TestKilledAgents(t *testing.T) {
 	kills, seed := 500, rand.Uint64()
-	if testing.Short() {
+	if need.Less(t, "450 of 500 kills of an agent") {
 		kills = 50
 	}
 	var err error

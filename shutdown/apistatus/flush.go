@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -112,13 +113,25 @@ func (r *Reporter) read(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
 	return server, nil
 }
 
+// represents reports whether the pod on the API server is the node's pod, and not a newer
+// pod with the same name. A static pod is represented by its mirror pod, which has
+// another UID; its annotation has the hash of the static pod.
+func represents(server, pod *v1.Pod) bool {
+	if server.UID == pod.UID {
+		return true
+	}
+	hash, hashed := pod.Annotations[staticpod.HashAnnotation]
+	mirrored := server.Annotations[v1.MirrorPodAnnotationKey]
+	return staticpod.Is(pod) && staticpod.IsMirror(server) && (!hashed || hash == mirrored)
+}
+
 // patch patches the status of a pod. gone is true if the pod no longer exists.
 func (r *Reporter) patch(ctx context.Context, target *object, status statusPatch) (gone bool, err error) {
 	body, err := json.Marshal(podPatch{
 		Metadata: metadataPatch{UID: target.uid, ResourceVersion: target.resourceVersion}, Status: status,
 	})
 	if err == nil {
-		err = r.api.patchPodStatus(ctx, target.namespace, target.name, body)
+		err = r.api.patchStatus(ctx, target.namespace, target.name, body)
 	}
 	if err == nil || r.gone(ctx, target, err) {
 		return err != nil, nil
@@ -168,10 +181,5 @@ func hasCause(err error, field string) bool {
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return false
 	}
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Field == field {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
 }

@@ -2,12 +2,16 @@ package apistatus
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -31,7 +35,7 @@ func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) er
 
 // publishOnce reads the node and patches the conditions that have to change.
 func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) error {
-	name := r.opts.NodeName
+	name := r.node
 	node, err := r.api.getNode(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("node %q does not exist: %w", name, err)
@@ -40,12 +44,12 @@ func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) er
 		return fmt.Errorf("failed to read node %q: %w", name, err)
 	}
 	after := node.DeepCopy()
-	if !changeConditions(&after.Status, state, NodeConditions(state, r.opts.Ready(), time.Now())) {
+	if !changeConditions(&after.Status, state, NodeConditions(state, r.ready(), time.Now())) {
 		return nil
 	}
 	patch, err := nodePatch(node, after)
 	if err == nil {
-		err = r.api.patchNodeStatus(ctx, name, patch)
+		err = r.api.patchStatus(ctx, "", name, patch)
 	}
 	if err != nil {
 		return fmt.Errorf("failed to patch the status of node %q: %w", name, err)
@@ -91,14 +95,9 @@ func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, condition
 
 // saysShutdown reports whether a condition says that the node shuts down.
 func saysShutdown(old *v1.NodeCondition) bool {
-	if old == nil {
-		return false
-	}
-	if old.Type == v1.NodeReady {
-		shutdownReady := notReady()
-		return equalExceptTimes(old, &shutdownReady)
-	}
-	return old.Status != v1.ConditionFalse
+	shutdownReady := notReady()
+	return old != nil && (old.Type == v1.NodeReady && equalExceptTimes(old, &shutdownReady) ||
+		old.Type != v1.NodeReady && old.Status != v1.ConditionFalse)
 }
 
 // equalExceptTimes compares two conditions without their times.
@@ -108,10 +107,20 @@ func equalExceptTimes(a, b *v1.NodeCondition) bool {
 
 // nodeCondition returns a pointer to the condition of a type, or nil.
 func nodeCondition(status *v1.NodeStatus, conditionType v1.NodeConditionType) *v1.NodeCondition {
-	for i := range status.Conditions {
-		if status.Conditions[i].Type == conditionType {
-			return &status.Conditions[i]
-		}
+	i := slices.IndexFunc(status.Conditions, func(c v1.NodeCondition) bool { return c.Type == conditionType })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &status.Conditions[i]
+}
+
+// twoWayPatch returns the strategic merge patch from before to after. A UID or
+// resourceVersion that only after has becomes a precondition.
+func twoWayPatch[T any](before, after T) ([]byte, error) {
+	old, errOld := json.Marshal(before)
+	changed, errChanged := json.Marshal(after)
+	if err := errors.Join(errOld, errChanged); err != nil {
+		return nil, err
+	}
+	return strategicpatch.CreateTwoWayMergePatch(old, changed, before)
 }

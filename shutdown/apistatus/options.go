@@ -1,6 +1,7 @@
 package apistatus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -39,8 +40,9 @@ type Options struct {
 // Reporter reports the state of a node and the final statuses of its pods to the API
 // server. Make one with [New]. All methods may be called concurrently.
 type Reporter struct {
-	opts Options
-	api  requests
+	node  string
+	ready func() v1.NodeCondition
+	api   requests
 }
 
 var (
@@ -52,35 +54,22 @@ var (
 
 // New returns a Reporter. It makes no request. The error joins all faults of the options.
 func New(opts Options) (*Reporter, error) {
-	if err := opts.validate(); err != nil {
-		return nil, err
-	}
-	opts = opts.withDefaults()
-	return &Reporter{opts: opts, api: requests{client: opts.Client, timeout: opts.RequestTimeout}}, nil
-}
-
-// validate joins an error for every invalid field.
-func (o Options) validate() error {
 	var errs []error
-	if o.Client == nil {
+	if opts.Client == nil {
 		errs = append(errs, errors.New("Options.Client is required"))
 	}
-	if o.NodeName == "" {
+	if opts.NodeName == "" {
 		errs = append(errs, errors.New("Options.NodeName is required"))
 	}
-	if o.RequestTimeout < 0 {
-		errs = append(errs, fmt.Errorf("Options.RequestTimeout must not be negative: %v", o.RequestTimeout))
+	if opts.RequestTimeout < 0 {
+		errs = append(errs, fmt.Errorf("Options.RequestTimeout must not be negative: %v", opts.RequestTimeout))
 	}
-	return errors.Join(errs...)
-}
-
-// withDefaults returns a copy with the defaults of the optional fields.
-func (o Options) withDefaults() Options {
-	if o.Ready == nil {
-		o.Ready = kubeletReady
+	if errs != nil {
+		return nil, errors.Join(errs...)
 	}
-	if o.RequestTimeout == 0 {
-		o.RequestTimeout = defaultRequestTimeout
+	r := &Reporter{node: opts.NodeName, ready: opts.Ready, api: requests{opts.Client, cmp.Or(opts.RequestTimeout, defaultRequestTimeout)}}
+	if r.ready == nil {
+		r.ready = kubeletReady
 	}
-	return o
+	return r, nil
 }

@@ -8,13 +8,6 @@ import (
 	"github.com/kubegrace/kubegrace/internal/podcondition"
 )
 
-const (
-	// reasonFailed and reasonCompleted are the kubelet's reasons for the readiness
-	// conditions of a pod that has ended.
-	reasonFailed    = "PodFailed"
-	reasonCompleted = "PodCompleted"
-)
-
 // podPatch is a strategic merge patch of pods/status. It is built field by field because
 // there is only the new status and no old one to compute a patch from.
 type podPatch struct {
@@ -85,20 +78,16 @@ func finalCondition(status *v1.PodStatus, conditionType v1.PodConditionType) *v1
 	case conditionType == v1.DisruptionTarget:
 		return condition
 	case terminal(status.Phase) && conditionType != v1.PodReadyToStartContainers:
-		return &v1.PodCondition{Type: conditionType, Status: v1.ConditionFalse, Reason: reasonOf(status.Phase)}
+		reason := "PodFailed"
+		if status.Phase == v1.PodSucceeded {
+			reason = "PodCompleted"
+		}
+		return &v1.PodCondition{Type: conditionType, Status: v1.ConditionFalse, Reason: reason}
 	case condition != nil && condition.Status != v1.ConditionTrue:
 		return condition
 	default:
 		return nil
 	}
-}
-
-// reasonOf returns the reason why a pod that has ended is not ready.
-func reasonOf(phase v1.PodPhase) string {
-	if phase == v1.PodSucceeded {
-		return reasonCompleted
-	}
-	return reasonFailed
 }
 
 // newConditionPatch returns the patch of a condition. LastTransitionTime is that of the
@@ -120,6 +109,4 @@ func newConditionPatch(old *v1.PodStatus, condition *v1.PodCondition, generation
 }
 
 // terminal reports whether a pod never leaves the phase.
-func terminal(phase v1.PodPhase) bool {
-	return phase == v1.PodFailed || phase == v1.PodSucceeded
-}
+func terminal(phase v1.PodPhase) bool { return phase == v1.PodFailed || phase == v1.PodSucceeded }

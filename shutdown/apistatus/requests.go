@@ -31,14 +31,9 @@ func (r requests) restClient() rest.Interface {
 	return client
 }
 
-// do makes one request within the timeout.
-func (r requests) do(ctx context.Context, request func(context.Context) error) error {
-	return withTimeout(ctx, r.timeout, request)
-}
-
 func (r requests) getPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
 	pod := &v1.Pod{}
-	err := r.do(ctx, func(ctx context.Context) (err error) {
+	err := withTimeout(ctx, r.timeout, func(ctx context.Context) (err error) {
 		if client := r.restClient(); client != nil {
 			return client.Get().Namespace(namespace).Resource("pods").Name(name).MaxRetries(0).Do(ctx).Into(pod)
 		}
@@ -48,30 +43,9 @@ func (r requests) getPod(ctx context.Context, namespace, name string) (*v1.Pod, 
 	return pod, err
 }
 
-// patchPodStatus sends a strategic merge patch to pods/status.
-func (r requests) patchPodStatus(ctx context.Context, namespace, name string, patch []byte) error {
-	return r.do(ctx, func(ctx context.Context) error {
-		if client := r.restClient(); client != nil {
-			return client.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource("pods").Name(name).
-				SubResource("status").Body(patch).MaxRetries(0).Do(ctx).Error()
-		}
-		_, err := r.client.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-		return err
-	})
-}
-
-func (r requests) deletePod(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
-	return r.do(ctx, func(ctx context.Context) error {
-		if client := r.restClient(); client != nil {
-			return client.Delete().Namespace(namespace).Resource("pods").Name(name).Body(options).MaxRetries(0).Do(ctx).Error()
-		}
-		return r.client.CoreV1().Pods(namespace).Delete(ctx, name, *options)
-	})
-}
-
 func (r requests) getNode(ctx context.Context, name string) (*v1.Node, error) {
 	node := &v1.Node{}
-	err := r.do(ctx, func(ctx context.Context) (err error) {
+	err := withTimeout(ctx, r.timeout, func(ctx context.Context) (err error) {
 		if client := r.restClient(); client != nil {
 			return client.Get().Resource("nodes").Name(name).MaxRetries(0).Do(ctx).Into(node)
 		}
@@ -81,14 +55,32 @@ func (r requests) getNode(ctx context.Context, name string) (*v1.Node, error) {
 	return node, err
 }
 
-// patchNodeStatus sends a strategic merge patch to nodes/status.
-func (r requests) patchNodeStatus(ctx context.Context, name string, patch []byte) error {
-	return r.do(ctx, func(ctx context.Context) error {
-		if client := r.restClient(); client != nil {
-			return client.Patch(types.StrategicMergePatchType).Resource("nodes").Name(name).
+// patchStatus sends a strategic merge patch to the status of a pod, or of a node if there is no
+// namespace.
+func (r requests) patchStatus(ctx context.Context, namespace, name string, patch []byte) error {
+	resource := "pods"
+	if namespace == "" {
+		resource = "nodes"
+	}
+	return withTimeout(ctx, r.timeout, func(ctx context.Context) (err error) {
+		switch client := r.restClient(); {
+		case client != nil:
+			err = client.Patch(types.StrategicMergePatchType).NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name).
 				SubResource("status").Body(patch).MaxRetries(0).Do(ctx).Error()
+		case namespace == "":
+			_, err = r.client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		default:
+			_, err = r.client.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		}
-		_, err := r.client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
+	})
+}
+
+func (r requests) deletePod(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
+	return withTimeout(ctx, r.timeout, func(ctx context.Context) error {
+		if client := r.restClient(); client != nil {
+			return client.Delete().Namespace(namespace).Resource("pods").Name(name).Body(options).MaxRetries(0).Do(ctx).Error()
+		}
+		return r.client.CoreV1().Pods(namespace).Delete(ctx, name, *options)
 	})
 }

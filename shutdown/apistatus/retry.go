@@ -29,52 +29,33 @@ func withHeadroom(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, end.Add(-min(time.Until(end)/20, maxHeadroom)))
 }
 
-// newBackoff returns the pauses between attempts. They start short for conflicts. The
-// longest pause bounds how late a server that is up again is noticed.
-func newBackoff() *wait.Backoff {
-	return &wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond}
-}
-
 // retry repeats an attempt until it succeeds, the API server refuses, or ctx ends. Each
 // attempt has twice the timeout of the previous one: a connection that hangs does not use
-// up all the time, and a slow server gets its answer through in the end. If the server
-// asks to wait (Retry-After), retry waits that long.
+// up all the time, and a slow server gets its answer through in the end. The pauses start
+// short for conflicts, and the longest one bounds how late a server that is up again is
+// noticed. If the server asks to wait (Retry-After), retry waits that long.
 func retry(ctx context.Context, attempt func(context.Context) error) error {
-	timeout, backoff := firstTimeout(ctx), newBackoff()
+	backoff := &wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond}
 	var last error
-	for {
-		if ctx.Err() != nil {
-			return gaveUp(ctx, last)
-		}
+	for timeout := firstTimeout(ctx); ctx.Err() == nil; timeout = max(timeout, 2*timeout) {
 		err := withTimeout(ctx, timeout, attempt)
-		switch {
-		case err == nil || isRefusal(err):
+		if err == nil || isRefusal(err) {
 			return err
-		case ctx.Err() != nil && last != nil:
-			return gaveUp(ctx, last) // ctx has ended this attempt; the error before is the informative one
-		case ctx.Err() != nil:
-			return gaveUp(ctx, err)
+		}
+		if ctx.Err() == nil || last == nil { // an error that is due to the end of ctx tells less than the one before
+			last = err
 		}
 		klog.FromContext(ctx).V(2).Info("A write to the API server is tried again", "err", err)
-		last, timeout = err, max(timeout, 2*timeout)
-		pause(ctx, max(backoff.Step(), retryAfter(err)))
+		seconds, _ := apierrors.SuggestsClientDelay(err)
+		select {
+		case <-time.After(max(backoff.Step(), time.Duration(seconds)*time.Second)):
+		case <-ctx.Done():
+		}
 	}
-}
-
-// pause waits for d or for the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+	if last == nil {
+		return fmt.Errorf("given up: %w", context.Cause(ctx))
 	}
-}
-
-// retryAfter returns how long the API server asks to wait; 0 means that it does not.
-func retryAfter(err error) time.Duration {
-	seconds, _ := apierrors.SuggestsClientDelay(err)
-	return time.Duration(seconds) * time.Second
+	return fmt.Errorf("given up: %w: %w", context.Cause(ctx), last)
 }
 
 // firstTimeout returns the timeout of the first attempt: at most a quarter of the
@@ -96,15 +77,6 @@ func withTimeout(ctx context.Context, timeout time.Duration, attempt func(contex
 		return fmt.Errorf("no answer within %v: %w", timeout, err)
 	}
 	return err
-}
-
-// gaveUp returns the error of a retry that ctx has ended. last is the error of the last
-// attempt; nil means that there was none.
-func gaveUp(ctx context.Context, last error) error {
-	if last == nil {
-		return fmt.Errorf("given up: %w", context.Cause(ctx))
-	}
-	return fmt.Errorf("given up: %w: %w", context.Cause(ctx), last)
 }
 
 // isRefusal reports whether another attempt is useless because the API server has refused

@@ -30,16 +30,10 @@ type announcements struct {
 	loop        sync.WaitGroup // the goroutine of watch
 }
 
-// start starts the goroutine of watch. It ends with the connection.
-func (a *announcements) start(poll, verify time.Duration) {
-	a.loop.Go(func() { a.watch(poll, verify) })
-}
-
-// watch is the session's only goroutine that sends events.
+// watch is the session's only goroutine that sends events. It ends with the connection.
 func (a *announcements) watch(pollInterval, verifyInterval time.Duration) {
 	defer close(a.events)
-	// Both polls run in this goroutine, so that their results and the signals are handled
-	// in order.
+	// Both polls run in this goroutine, so that their results and the signals are handled in order.
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	verify := time.NewTicker(verifyInterval)
@@ -73,8 +67,7 @@ func (a *announcements) handle(signal *dbus.Signal) bool {
 	return true
 }
 
-// sameOwner reports whether logind's bus name still belongs to the process of this
-// session.
+// sameOwner reports whether logind's bus name still belongs to the process of this session.
 func (a *announcements) sameOwner(body []any) bool {
 	var name, before, after string // after is "" while logind is not running
 	if err := dbus.Store(body, &name, &before, &after); err != nil || name != login1 || after == a.owner {

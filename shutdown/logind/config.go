@@ -27,10 +27,9 @@ type setting struct {
 	delay time.Duration
 }
 
-// configured returns the setting that logind takes from its files, without the drop-ins
-// for which ignored returns true. Files that cannot be read or parsed are skipped, as
-// logind skips them.
-func configured(host fs.FS, ignored func(file string) bool) setting {
+// configured returns the setting that logind takes from its files, without the drop-ins at the
+// paths ignored. Files that cannot be read or parsed are skipped, as logind skips them.
+func configured(host fs.FS, ignored []string) setting {
 	winner := setting{delay: delayDefault}
 	for _, file := range configFiles(host, ignored) {
 		if delay, ok := delayIn(host, file); ok {
@@ -40,11 +39,10 @@ func configured(host fs.FS, ignored func(file string) bool) setting {
 	return winner
 }
 
-// configFiles lists the files that logind reads, in its order; the last one wins. These
-// are one main file and then the drop-ins, sorted by file name across all directories. Of
-// several drop-ins with the same name logind reads only the one in the first directory
-// (systemd.unit(5)).
-func configFiles(host fs.FS, ignored func(file string) bool) []string {
+// configFiles lists the files that logind reads, in its order; the last one wins. These are one
+// main file and then the drop-ins, sorted by file name across all directories. Of several drop-ins
+// with the same name logind reads only the one in the first directory (systemd.unit(5)).
+func configFiles(host fs.FS, ignored []string) []string {
 	var mains []string
 	dropIns := map[string]string{} // file name: path
 	// The directories are in order of precedence. systemd 252 reads the main file in /etc only; 257 reads the others too.
@@ -55,7 +53,7 @@ func configFiles(host fs.FS, ignored func(file string) bool) []string {
 		}
 		matches, _ := fs.Glob(host, main+".d/*.conf") // the pattern is constant and well-formed
 		for _, file := range matches {
-			if _, found := dropIns[path.Base(file)]; !found && !ignored("/"+file) {
+			if _, found := dropIns[path.Base(file)]; !found && !slices.Contains(ignored, "/"+file) {
 				dropIns[path.Base(file)] = file
 			}
 		}

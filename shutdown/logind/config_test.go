@@ -45,7 +45,7 @@ func TestConfigured(t *testing.T) {
 		"a later one without setting": {map[string]string{"etc/systemd/logind.conf.d/a.conf": login + "1", "etc/systemd/logind.conf.d/b.conf": "[Login]\nKillUserProcesses=no\n"}, "/etc/systemd/logind.conf.d/a.conf", time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := configured(fileSystem(test.files), func(string) bool { return false })
+			got := configured(fileSystem(test.files), nil)
 			require.Equal(t, setting{file: test.file, delay: test.delay}, got)
 		})
 	}
@@ -56,7 +56,7 @@ func TestConfiguredWithoutOurs(t *testing.T) {
 		"etc/systemd/logind.conf.d/zz.conf":     "[Login]\nInhibitDelayMaxSec=60\n",
 		"usr/lib/systemd/logind.conf.d/zz.conf": "[Login]\nInhibitDelayMaxSec=20\n",
 	})
-	got := configured(host, func(file string) bool { return file == "/etc/systemd/logind.conf.d/zz.conf" })
+	got := configured(host, []string{"/etc/systemd/logind.conf.d/zz.conf"})
 	require.Equal(t, setting{file: "/usr/lib/systemd/logind.conf.d/zz.conf", delay: 20 * time.Second}, got, "what ours has masked comes to light")
 }
 

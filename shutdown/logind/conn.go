@@ -35,10 +35,9 @@ type conn struct {
 	manager dbus.BusObject
 }
 
-// dial connects to the bus at address; an empty address means the system bus. ctx bounds
-// only the connecting: the connection stays open until it is closed. Signals are
-// delivered to the given handler; if that is nil, to whoever registers with the
-// connection.
+// dial connects to the bus at address; an empty address means the system bus. ctx bounds only the
+// connecting: the connection stays open until it is closed. Signals are delivered to the given
+// handler; if that is nil, to whoever registers with the connection.
 func dial(ctx context.Context, address string, signals dbus.SignalHandler) (*conn, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end) // the handshake only heeds the connection's context
@@ -84,10 +83,9 @@ func (c *conn) callContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.Context(), callTimeout)
 }
 
-// property reads a property of logind's manager from logind itself, without a cache,
-// because logind declares some properties as constant that do change
-// (InhibitDelayMaxUSec). The returned sequence number orders the reply among the signals
-// of the connection.
+// property reads a property of logind's manager from logind itself, without a cache, because logind
+// declares some properties as constant that do change (InhibitDelayMaxUSec). The returned sequence
+// number orders the reply among the signals of the connection.
 func (c *conn) property(ctx context.Context, name string, into any) (dbus.Sequence, error) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/klog/v2"
-
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -20,14 +18,11 @@ const (
 	maxPollPause   = 320 * time.Millisecond
 )
 
-// delayRequest is one request to logind to delay a shutdown for wish. The files are locked
-// for it.
+// delayRequest is one request to logind to delay a shutdown for wish. The files are locked for it.
 type delayRequest struct {
-	wish   time.Duration
-	conn   *conn
-	locks  *locks
-	files  *delayFiles
-	logger klog.Logger
+	*session
+
+	wish time.Duration
 }
 
 // apply writes or removes the drop-in as wish requires and reloads logind if needed.
@@ -75,9 +70,8 @@ func (r *delayRequest) raise(ctx context.Context, tooLow bool) (time.Duration, e
 	return r.granted(ctx, failed)
 }
 
-// withdraw removes the drop-in because the other files set a sufficient limit. If
-// logind's limit is too low afterwards, our reading of the files was wrong and the
-// drop-in is written again.
+// withdraw removes the drop-in because the other files set a sufficient limit. If logind's limit is
+// too low afterwards, our reading of the files was wrong and the drop-in is written again.
 func (r *delayRequest) withdraw(ctx context.Context) (time.Duration, error) {
 	if err := r.files.dropIn.remove(); err != nil {
 		return r.granted(ctx, err)
@@ -93,9 +87,8 @@ func (r *delayRequest) withdraw(ctx context.Context) (time.Duration, error) {
 	return r.granted(ctx, failed)
 }
 
-// reloadUntil reloads logind and waits until enough accepts the limit.
-// Options.ReloadTimeout bounds both together. It is no error if the limit does not change
-// in time.
+// reloadUntil reloads logind and waits until enough accepts the limit. Options.ReloadTimeout bounds
+// both together. It is no error if the limit does not change in time.
 func (r *delayRequest) reloadUntil(ctx context.Context, enough func(time.Duration) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, r.files.options.ReloadTimeout)
 	defer cancel()

@@ -33,24 +33,21 @@ func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// attempt identifies an attempt to change the limit: the wish and the setting of the
-// files as we see them. When a reload did not make logind apply it, the same attempt is
-// not made again. This happens where logind sees other files than the agent, as with an
-// agent in a container.
+// attempt identifies an attempt to change the limit: the wish and the setting of the files as we
+// see them. When a reload did not make logind apply it, the same attempt is not made again. This
+// happens where logind sees other files than the agent, as with an agent in a container.
 type attempt struct {
 	wish       time.Duration
 	configured setting
 }
 
-func (f *delayFiles) attempt(wish time.Duration) attempt {
-	return attempt{wish: wish, configured: f.configured()}
+// hasFailed reports whether logind did not apply the same attempt before.
+func (f *delayFiles) hasFailed(wish time.Duration) bool {
+	return f.failed == attempt{wish, f.configured()}
 }
 
-// hasFailed reports whether logind did not apply the same attempt before.
-func (f *delayFiles) hasFailed(wish time.Duration) bool { return f.failed == f.attempt(wish) }
-
 // setFailed records an attempt that logind did not apply.
-func (f *delayFiles) setFailed(wish time.Duration) { f.failed = f.attempt(wish) }
+func (f *delayFiles) setFailed(wish time.Duration) { f.failed = attempt{wish, f.configured()} }
 
 // notAppliedError returns an error if the limit is below wish and no file explains it.
 func (f *delayFiles) notAppliedError(limit, wish time.Duration) error {
@@ -72,12 +69,12 @@ func (f *delayFiles) winner(limit time.Duration) string {
 
 // configured returns the setting of logind's files.
 func (f *delayFiles) configured() setting {
-	return configured(os.DirFS(f.options.HostRoot), func(string) bool { return false })
+	return configured(os.DirFS(f.options.HostRoot), nil)
 }
 
 // configuredWithoutDropIn returns the setting of logind's files without our drop-in.
 func (f *delayFiles) configuredWithoutDropIn() setting {
-	return configured(os.DirFS(f.options.HostRoot), f.dropIn.contains)
+	return configured(os.DirFS(f.options.HostRoot), f.dropIn.files)
 }
 
 // removeDropIn removes the drop-in and reloads logind.

@@ -84,9 +84,8 @@ func (c *descriptorConn) closeReceived() {
 	c.received = nil
 }
 
-// authenticate performs the handshake of the D-Bus specification with the mechanism
-// EXTERNAL: the kernel tells the bus which user this is. The bus sends nothing unasked
-// before BEGIN.
+// authenticate performs the handshake of the D-Bus specification with the mechanism EXTERNAL: the
+// kernel tells the bus which user this is. The bus sends nothing unasked before BEGIN.
 func (c *descriptorConn) authenticate() error {
 	in := bufio.NewReader(c.socket)
 	user := hex.EncodeToString([]byte(strconv.Itoa(os.Geteuid())))
@@ -109,9 +108,8 @@ func (c *descriptorConn) authenticate() error {
 	return err
 }
 
-// call sends a method call and waits for its reply. The reply comes from owner or, if it
-// is an error, from the bus itself. All other messages are dropped together with their
-// descriptors.
+// call sends a method call and waits for its reply. The reply comes from owner or, if it is an
+// error, from the bus itself. All other messages are dropped together with their descriptors.
 func (c *descriptorConn) call(owner, name string, path dbus.ObjectPath, iface, method string, args ...any) (*dbus.Message, error) {
 	if err := c.send(name, path, iface, method, args); err != nil {
 		return nil, err

@@ -48,10 +48,9 @@
 //		}
 //	}
 //
-// Without a logind Run logs the reason and tries again every second. An agent that has
-// another source for such hosts, or does not want to start on them, asks
-// [Source.Available] before it makes the manager. The manager's Ready is closed when the
-// first attempt to hold the host is over.
+// Without a logind Run logs the reason and tries again every second. An agent that has another
+// source for such hosts, or does not want to start on them, asks [Source.Available] before it makes
+// the manager. The manager's Ready is closed when the first attempt to hold the host is over.
 //
 // A program that wants the inhibitor alone needs no manager. It imports this package and
 // shutdown/source, whose documentation has such a program, and gets godbus, go-systemd and
@@ -60,14 +59,13 @@
 // The agent must be root to raise logind's limit. To take the inhibitor it must be
 // root or allowed by polkit.
 //
-// A session subscribes to PrepareForShutdown and to the newer
-// PrepareForShutdownWithMetadata, which names the kind, and makes one event of both.
-// It accepts them from logind only; the kubelet accepts them from every user of the
-// bus. Other messages are dropped before they are decoded, and descriptors are not
-// accepted, because every user can attach them to a signal. The descriptor of the
-// inhibitor itself arrives over a connection that is used for that call only. While a
-// shutdown is under way the session polls PreparingForShutdown, because logind does
-// not announce every cancellation.
+// A session subscribes to PrepareForShutdown and to the newer PrepareForShutdownWithMetadata, which
+// names the kind, and makes one event of both. It accepts them from logind only; the kubelet
+// accepts them from every user of the bus. Other messages are dropped before they are decoded, and
+// descriptors are not accepted, because every user can attach them to a signal. The descriptor of
+// the inhibitor itself arrives over a connection that is used for that call only. While a shutdown
+// is under way the session polls PreparingForShutdown, because logind does not announce every
+// cancellation.
 //
 // # The limit
 //
@@ -75,11 +73,10 @@
 // less than the schedule needs, the session writes a drop-in with a larger value,
 // reloads logind, and waits until logind shows the new limit.
 //
-// The kubelet's drop-in loses to every file with a later name (k/k#102818,
-// k/k#107043). The default name of this drop-in sorts late. If it loses nevertheless,
-// the error names the file that wins, and the inhibitor is taken for the time that
-// logind grants. If a reload did not change the limit, logind is not reloaded again
-// until the files or the requested delay change.
+// The kubelet's drop-in loses to every file with a later name (k/k#102818, k/k#107043). The default
+// name of this drop-in sorts late. If it loses nevertheless, the error names the file that wins,
+// and the inhibitor is taken for the time that logind grants. If a reload did not change the limit,
+// logind is not reloaded again until the files or the requested delay change.
 //
 // The drop-in stays when the agent ends, so that the next agent need not reload
 // logind. It is removed when it is no longer needed, unless another agent holds an
@@ -103,12 +100,11 @@
 //
 // # Concurrency properties
 //
-// All methods may be called concurrently. A session has one goroutine, which Close
-// waits for; godbus has its own, which end a moment later. Each call of Inhibit uses a
-// connection of its own. Events are delivered in the order in which logind sent the
-// signals; a slow reader delays them and loses none. Changes of the drop-in run one
-// after the other, across all sessions of a Source. An inhibitor stays held when its
-// session ends, until the holder closes it.
+// All methods may be called concurrently. A session has one goroutine, which Close waits for;
+// godbus has its own, which end a moment later. Each call of Inhibit uses a connection of its own.
+// Events are delivered in the order in which logind sent the signals; a slow reader delays them and
+// loses none. Changes of the drop-in run one after the other, across all sessions of a Source. An
+// inhibitor stays held when its session ends, until the holder closes it.
 //
 // # Failure modes
 //

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
@@ -33,9 +32,6 @@ func (o Options) dropIn() dropIn {
 	}
 	return d
 }
-
-// contains reports whether the drop-in may be at file.
-func (d dropIn) contains(file string) bool { return slices.Contains(d.files, file) }
 
 // dropInText returns the content of the drop-in. It rounds wish up to whole seconds.
 // logind accepts fractions too, but rounding down, as the kubelet does, would turn 0.4 s
@@ -87,23 +83,17 @@ func readOurs(path string) ([]byte, error) {
 func (d dropIn) write(content []byte) error {
 	var errs []error
 	for _, file := range d.files {
-		err := writeTo(filepath.Join(d.root, file), content)
+		path := filepath.Join(d.root, file)
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = atomicfile.Write(path, content)
+		}
 		if err == nil {
 			return nil
 		}
-		errs = append(errs, err)
+		errs = append(errs, fmt.Errorf("write the drop-in: %w", err))
 	}
 	return errors.Join(errs...)
-}
-
-func writeTo(path string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("write the drop-in: %w", err)
-	}
-	if err := atomicfile.Write(path, content); err != nil {
-		return fmt.Errorf("write the drop-in: %w", err)
-	}
-	return nil
 }
 
 // remove removes the drop-in from all its places. Files of others stay, and are errors.

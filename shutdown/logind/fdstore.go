@@ -18,11 +18,9 @@ const (
 	// storedName is the FDNAME of the first lock in the FD store. Further locks get -2,
 	// -3 and so on appended.
 	storedName = "inhibitor"
-	// firstPassedFD is the number of the first descriptor that systemd passes
-	// (sd_listen_fds(3)).
+	// firstPassedFD is the number of the first descriptor that systemd passes (sd_listen_fds(3)).
 	firstPassedFD = 3
-	// notifyTimeout bounds the wait for space in the queue of systemd's notification
-	// socket.
+	// notifyTimeout bounds the wait for space in the queue of systemd's notification socket.
 	notifyTimeout = time.Second
 )
 
@@ -84,23 +82,19 @@ func (s *fdStore) keep(file *os.File) (*storedFile, error) {
 		return nil, nil
 	}
 	stored := &storedFile{name: s.reserveName(), file: file}
-	if err := s.send(stored); err != nil {
+	raw, err := file.SyscallConn()
+	if err == nil {
+		var failed error
+		err = raw.Control(func(descriptor uintptr) {
+			failed = s.notify("FDSTORE=1\nFDPOLL=0\nFDNAME="+stored.name, syscall.UnixRights(int(descriptor)))
+		})
+		err = errors.Join(err, failed)
+	}
+	if err != nil {
 		s.releaseName(stored.name)
 		return nil, fmt.Errorf("store the inhibitor: %w", err)
 	}
 	return stored, nil
-}
-
-func (s *fdStore) send(stored *storedFile) error {
-	raw, err := stored.file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = raw.Control(func(descriptor uintptr) {
-		failed = s.notify("FDSTORE=1\nFDPOLL=0\nFDNAME="+stored.name, syscall.UnixRights(int(descriptor)))
-	})
-	return errors.Join(err, failed)
 }
 
 // reserveName returns a name that no other stored lock has. FDSTOREREMOVE removes every
@@ -136,9 +130,8 @@ func (s *fdStore) remove(stored *storedFile) error {
 	return nil
 }
 
-// adopt returns the locks that the previous process has left in the store, as one lock,
-// or nil if there are none. There are several if that process died while it replaced one
-// by another.
+// adopt returns the locks that the previous process has left in the store, as one lock, or nil if
+// there are none. There are several if that process died while it replaced one by another.
 func (s *fdStore) adopt() *lock {
 	if s == nil {
 		return nil
@@ -163,14 +156,14 @@ func (s *fdStore) adopt() *lock {
 // because package net sends descriptors over unconnected datagram sockets only.
 func (s *fdStore) notify(state string, rights []byte) error {
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram"})
-	if err != nil {
-		return fmt.Errorf("notify systemd: %w", err)
-	}
-	err = socket.SetWriteDeadline(time.Now().Add(notifyTimeout))
 	if err == nil {
-		_, _, err = socket.WriteMsgUnix([]byte(state), rights, &net.UnixAddr{Net: "unixgram", Name: s.socket})
+		err = socket.SetWriteDeadline(time.Now().Add(notifyTimeout))
+		if err == nil {
+			_, _, err = socket.WriteMsgUnix([]byte(state), rights, &net.UnixAddr{Net: "unixgram", Name: s.socket})
+		}
+		err = errors.Join(err, socket.Close())
 	}
-	if err := errors.Join(err, socket.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
 	return nil

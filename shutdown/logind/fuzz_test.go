@@ -89,7 +89,7 @@ func FuzzDropIn(f *testing.F) {
 			"etc/systemd/logind.conf":           {Data: []byte("[Login]\nInhibitDelayMaxSec=7\n")},
 			"etc/systemd/logind.conf.d/50.conf": {Data: text},
 		}
-		got := configured(host, func(string) bool { return false })
+		got := configured(host, nil)
 		delay, ok := delayIn(host, "etc/systemd/logind.conf.d/50.conf")
 		require.GreaterOrEqual(t, got.delay, time.Duration(0))
 		if ok {
@@ -97,6 +97,6 @@ func FuzzDropIn(f *testing.F) {
 		} else {
 			require.Equal(t, setting{"/etc/systemd/logind.conf", 7 * time.Second}, got)
 		}
-		require.Equal(t, delayDefault, configured(fstest.MapFS{"etc/systemd/logind.conf.d": {Mode: fs.ModeDir}}, func(string) bool { return false }).delay)
+		require.Equal(t, delayDefault, configured(fstest.MapFS{"etc/systemd/logind.conf.d": {Mode: fs.ModeDir}}, nil).delay)
 	})
 }

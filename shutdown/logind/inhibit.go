@@ -36,13 +36,6 @@ func newLock(release func() error) *lock {
 // delays it. Further calls return the result of the first.
 func (l *lock) Close() error { return l.close() }
 
-func (l *lock) closeIfAny() error {
-	if l == nil {
-		return nil
-	}
-	return l.Close()
-}
-
 // locks takes the inhibitors of a session and watches whether logind goes on listing them.
 type locks struct {
 	conn    *conn
@@ -58,7 +51,8 @@ type locks struct {
 // inhibit takes an inhibitor, or adopts the stored one.
 func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
 	file, err := l.request(ctx)
-	if isInProgress(err) {
+	var refused dbus.Error
+	if errors.As(err, &refused) && refused.Name == login1+".OperationInProgress" {
 		if stored := l.store.adopt(); stored != nil {
 			l.logger.Info("Adopted the stored inhibitor in the middle of a shutdown")
 			return stored, nil
@@ -68,14 +62,15 @@ func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
 		return nil, fmt.Errorf("take the inhibitor: %w", err)
 	}
 	granted := l.hold(file)
-	if err := l.store.adopt().closeIfAny(); err != nil {
-		l.logger.Error(err, "Failed to drop the stored inhibitor")
+	if stored := l.store.adopt(); stored != nil {
+		if err := stored.Close(); err != nil {
+			l.logger.Error(err, "Failed to drop the stored inhibitor")
+		}
 	}
 	return granted, nil
 }
 
-// request calls logind's Inhibit. It returns with the reply, or when ctx or the
-// session ends.
+// request calls logind's Inhibit. It returns with the reply, or when ctx or the session ends.
 func (l *locks) request(ctx context.Context) (*os.File, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -85,12 +80,6 @@ func (l *locks) request(ctx context.Context) (*os.File, error) {
 	}
 	return callForDescriptor(ctx, l.options.Address, l.owner, "Inhibit",
 		"shutdown", l.options.Who, l.options.Why, delayMode)
-}
-
-func isInProgress(err error) bool {
-	var refused dbus.Error
-	ok := errors.As(err, &refused)
-	return ok && refused.Name == login1+".OperationInProgress"
 }
 
 // hold makes a lock of the descriptor that logind has granted. It puts a copy into the FD

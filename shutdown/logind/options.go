@@ -36,28 +36,25 @@ type Options struct {
 	// bus, at DBUS_SYSTEM_BUS_ADDRESS if that is set.
 	Address string
 
-	// Who and Why describe the inhibitor in systemd-inhibit --list. Empty means the name
-	// of the program, and "Pods need time to end before the node shuts down". A kubelet
-	// has "kubelet" and "Kubelet needs time to handle node shutdown"
-	// (pkg/kubelet/nodeshutdown).
+	// Who and Why describe the inhibitor in systemd-inhibit --list. Empty means the name of the
+	// program, and "Pods need time to end before the node shuts down". A kubelet has "kubelet" and
+	// "Kubelet needs time to handle node shutdown" (pkg/kubelet/nodeshutdown).
 	Who, Why string
 
 	// HostRoot is the absolute path of the directory that has the host's /etc, /run and
 	// /usr, for an agent in a container. Empty means /.
 	HostRoot string
-	// DropInDirs are the directories for the drop-in: absolute paths on the host, the
-	// preferred one first. The first writable one is used. Empty means
-	// /etc/systemd/logind.conf.d and then, for hosts with a read-only /etc,
-	// /run/systemd/logind.conf.d. The drop-in outlives the agent; [Source.RemoveDropIn]
-	// removes it.
+	// DropInDirs are the directories for the drop-in: absolute paths on the host, the preferred one
+	// first. The first writable one is used. Empty means /etc/systemd/logind.conf.d and then, for
+	// hosts with a read-only /etc, /run/systemd/logind.conf.d. The drop-in outlives the agent;
+	// [Source.RemoveDropIn] removes it.
 	DropInDirs []string
 	// DropInName is the file name of the drop-in. It must end with .conf. Empty means the
 	// constant [DropInName].
 	DropInName string
 
-	// ReloadTimeout bounds a reload of logind together with the wait until logind shows
-	// the new limit, which it may do some time after the reload. 0 means 3 s; a negative
-	// value is an error.
+	// ReloadTimeout bounds a reload of logind together with the wait until logind shows the new
+	// limit, which it may do some time after the reload. 0 means 3 s; a negative value is an error.
 	ReloadTimeout time.Duration
 	// PollInterval is how often PreparingForShutdown is read while a shutdown is under
 	// way. logind sends no signal when a delayed shutdown is cancelled (v257 and later),

@@ -35,7 +35,7 @@ func (f *delayFiles) reload(ctx context.Context) error {
 	}
 	defer manager.Close()
 	if err := reloadUnit(ctx, manager); err != nil {
-		return hangUp(ctx, manager, err)
+		return hangUp(ctx, manager, fmt.Errorf("reload %s: %w", logindUnit, err))
 	}
 	return nil
 }
@@ -46,16 +46,16 @@ func reloadUnit(ctx context.Context, manager *systemd.Conn) error {
 	defer cancel()
 	ended := make(chan string, 1) // buffered so that go-systemd never blocks on it
 	if _, err := manager.ReloadUnitContext(ctx, logindUnit, "replace", ended); err != nil {
-		return fmt.Errorf("reload %s: %w", logindUnit, err)
+		return err
 	}
 	select {
 	case result := <-ended:
 		if result != "done" {
-			return fmt.Errorf("reload %s: the job ended with %q", logindUnit, result)
+			return fmt.Errorf("the job ended with %q", result)
 		}
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("reload %s: %w", logindUnit, context.Cause(ctx))
+		return context.Cause(ctx)
 	}
 }
 

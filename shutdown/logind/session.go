@@ -47,7 +47,7 @@ func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (
 	logger := klog.FromContext(ctx)
 	held := &locks{conn: c, owner: owner, options: s.options, store: s.store, logger: logger}
 	told := &announcements{conn: c, locks: held, owner: owner, signals: signals, events: make(chan source.Event), logger: logger}
-	told.start(s.options.PollInterval, s.options.VerifyInterval)
+	told.loop.Go(func() { told.watch(s.options.PollInterval, s.options.VerifyInterval) })
 	return &session{conn: c, announcements: told, locks: held, files: s.files, logger: logger}, nil
 }
 
@@ -56,17 +56,15 @@ func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (
 // is held, and by Close.
 func (s *session) Events() <-chan source.Event { return s.announcements.events }
 
-// Pending returns the shutdown that is under way according to logind's
-// PreparingForShutdown, or nil. Events does not deliver such a shutdown again, but it does
-// deliver its cancellation. There is no deadline: logind does not say when it has armed its
-// timer.
+// Pending returns the shutdown that is under way according to logind's PreparingForShutdown, or
+// nil. Events does not deliver such a shutdown again, but it does deliver its cancellation. There
+// is no deadline: logind does not say when it has armed its timer.
 func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 	return s.announcements.pending(ctx)
 }
 
-// RequestDelay reads logind's limit and, if it is below wish, raises it with a drop-in.
-// It returns the limit that logind has afterwards; math.MaxInt64 means that there is
-// none.
+// RequestDelay reads logind's limit and, if it is below wish, raises it with a drop-in. It returns
+// the limit that logind has afterwards; math.MaxInt64 means that there is none.
 //
 // If the limit stays below wish, the error is a *[source.DelayCappedError], joined with
 // the reason why the limit could not be raised.
@@ -81,19 +79,17 @@ func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Du
 		return 0, fmt.Errorf("set the shutdown delay: %w", err)
 	}
 	defer unlock()
-	request := &delayRequest{wish: wish, conn: s.conn, locks: s.locks, files: s.files, logger: s.logger}
-	granted, err := request.apply(ctx)
+	granted, err := (&delayRequest{session: s, wish: wish}).apply(ctx)
 	if err != nil {
 		err = fmt.Errorf("set the shutdown delay: %w", err)
 	}
 	return granted, err
 }
 
-// Inhibit takes an inhibitor for shutdown in mode delay. While a shutdown is under way
-// logind refuses with OperationInProgress; the session then adopts the lock that the
-// previous process has stored, unless [Source.Adopt] has handed it out. If logind grants a
-// new inhibitor, the stored lock is closed instead. A call whose context ends before the
-// reply takes no lock.
+// Inhibit takes an inhibitor for shutdown in mode delay. While a shutdown is under way logind
+// refuses with OperationInProgress; the session then adopts the lock that the previous process has
+// stored, unless [Source.Adopt] has handed it out. If logind grants a new inhibitor, the stored
+// lock is closed instead. A call whose context ends before the reply takes no lock.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) { return s.locks.inhibit(ctx) }
 
 // Close closes the connection, which ends the calls that are under way, and waits for the

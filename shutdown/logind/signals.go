@@ -39,8 +39,7 @@ func (q *signalQueue) setOwner(owner string) {
 	q.owner = owner
 }
 
-// DeliverSignal implements [dbus.SignalHandler]. godbus calls it for one signal after the
-// other.
+// DeliverSignal implements [dbus.SignalHandler]. godbus calls it for one signal after the other.
 func (q *signalQueue) DeliverSignal(_, _ string, signal *dbus.Signal) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,9 +90,8 @@ func fromLogin1(member string) []dbus.MatchOption {
 	}
 }
 
-// parsePrepare reads the body of PrepareForShutdown or PrepareForShutdownWithMetadata. ok is
-// false if the body does not have the documented types. Metadata of other types leave the
-// kind unknown.
+// parsePrepare reads the body of PrepareForShutdown or PrepareForShutdownWithMetadata. ok is false
+// if the body does not have the documented types. Metadata of other types leave the kind unknown.
 func parsePrepare(body []any) (active bool, kind source.Kind, ok bool) {
 	if len(body) == 0 {
 		return false, source.KindUnknown, false

@@ -25,10 +25,9 @@ var (
 	_ source.Adopter = (*Source)(nil)
 )
 
-// New validates the options and takes over the locks that systemd has passed to this
-// process from its FD store, unless Options.NoFDStore is set. It does not connect, so a
-// bus that comes up later is no error. On systems other than Linux the error wraps
-// [errors.ErrUnsupported].
+// New validates the options and takes over the locks that systemd has passed to this process from
+// its FD store, unless Options.NoFDStore is set. It does not connect, so a bus that comes up later
+// is no error. On systems other than Linux the error wraps [errors.ErrUnsupported].
 func New(options Options) (*Source, error) {
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("logind: %w", err)
@@ -78,11 +77,10 @@ func (s *Source) Adopt() io.Closer {
 	return stored
 }
 
-// RemoveDropIn removes the drop-in that this package has written and reloads logind, so
-// that the limit is again what the host's other files say. Use it to uninstall an agent.
-// It does nothing if there is no drop-in. A file of the same name that this package did
-// not write stays, and is an error. It needs no session. A running manager writes the
-// drop-in again.
+// RemoveDropIn removes the drop-in that this package has written and reloads logind, so that the
+// limit is again what the host's other files say. Use it to uninstall an agent. It does nothing if
+// there is no drop-in. A file of the same name that this package did not write stays, and is an
+// error. It needs no session. A running manager writes the drop-in again.
 func (s *Source) RemoveDropIn(ctx context.Context) error { return s.files.removeDropIn(ctx) }
 
 // Connect opens a connection for one session and subscribes to logind's signals. ctx

@@ -8,8 +8,7 @@ import (
 	"slices"
 )
 
-// inhibitor is an entry of logind's ListInhibitors. The order of the fields is that of
-// the reply.
+// inhibitor is an entry of logind's ListInhibitors. The order of the fields is that of the reply.
 type inhibitor struct {
 	What, Who, Why, Mode string
 	UID, PID             uint32

@@ -234,3 +234,41 @@ func TestCap(t *testing.T) {
 		require.Equal(t, want, plan.Options{Limit: limit}.Cap(time.Minute), limit)
 	}
 }
+
+// What is left goes first to a bucket whose pods need a second, and then to an empty one above it.
+func TestFitGivesPodsWhatIsLeft(t *testing.T) {
+	fitted := plan.NewBudget(plan.Schedule{{0, 10}, {1, 10}}, plan.Options{}).Fit(8*second, []int64{1, 0})
+	require.Equal(t, []int64{5, 0}, seconds(fitted.Schedule))
+}
+
+// A share of less than 100 ms goes to the highest bucket that can use it, and to the next one once
+// that has all it asks for.
+func TestFitGivesSmallSharesAway(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		wanted, fitted []time.Duration
+		limit          time.Duration
+	}{
+		{[]time.Duration{200 * ms, 200 * ms}, []time.Duration{0, 199 * ms}, 199 * ms},
+		{[]time.Duration{200 * ms, 200 * ms}, []time.Duration{100 * ms, 100 * ms}, 200 * ms},
+		{[]time.Duration{140 * ms, 140 * ms, 140 * ms, 140 * ms, 560 * ms}, []time.Duration{0, 0, 0, 140 * ms, 560 * ms}, 700 * ms},
+	} {
+		var b plan.Budget
+		for i, wanted := range c.wanted {
+			b.Schedule = append(b.Schedule, plan.Bucket{Priority: int32(i), Seconds: 1})
+			b.Reserves = append(b.Reserves, plan.Reserve{Statuses: wanted})
+		}
+		var fitted []time.Duration
+		for _, reserve := range b.Fit(b.Schedule.Total()+c.limit, nil).Reserves {
+			fitted = append(fitted, reserve.Statuses)
+		}
+		require.Equal(t, c.fitted, fitted)
+	}
+}
+
+// Reserves whose sum is more than the longest duration share what there is.
+func TestFitOfTheLongestReserves(t *testing.T) {
+	longest := plan.Reserve{Readiness: math.MaxInt64, Unmount: math.MaxInt64, Statuses: math.MaxInt64}
+	b := plan.Budget{Schedule: plan.Schedule{{0, 1}}, Reserves: []plan.Reserve{longest}}
+	require.Equal(t, []plan.Reserve{{Readiness: 3 * second}}, b.Fit(4*second, nil).Reserves)
+}

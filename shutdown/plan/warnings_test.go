@@ -52,6 +52,12 @@ func TestPlanWarnsOfShortBuckets(t *testing.T) {
 	require.Equal(t, []string{"bucket 0 is too short for 3 of its 4 pods: test/longer asks for 90s and gets 20s"}, p.Warnings)
 }
 
+// A single bucket and a single second count like many.
+func TestPlanWarnsOfOneBucketOfOneSecond(t *testing.T) {
+	p := plan.New(plan.Schedule{{0, 1}}, list(pod("a", withGrace(1))), plan.Options{Hooks: allHooks(), Limit: 3 * time.Second})
+	require.Equal(t, []string{"publishing, readiness, unmounts and final statuses have 2s of the 6s that they ask for"}, p.Warnings)
+}
+
 // The warning about a bucket of 0 s names no pod.
 func TestPlanWarnsOfABucketWithoutTime(t *testing.T) {
 	p := plan.New(plan.Schedule{{0, 0}, {1, 0}}, list(pod("a"), pod("b", withGrace(9))), plan.Options{})
@@ -64,4 +70,6 @@ func TestPlanWarnsOfUnknownClasses(t *testing.T) {
 		pod("a"), pod("b", withClass("gold")), pod("c", withClass("lead")), pod("d", withClass("lead"), withPriority(1)), static,
 	), plan.Options{})
 	require.Equal(t, []string{`priority class "gold": value not known, counts as 0; pods: 3, among them test/b`}, p.Warnings)
+	p = plan.New(twoBuckets(), list(pod("b", withClass("gold"))), plan.Options{})
+	require.Equal(t, []string{`priority class "gold": value not known, counts as 0; pods: 1, among them test/b`}, p.Warnings)
 }

@@ -77,7 +77,10 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	if k.OnKill != nil {
 		k.OnKill(pod)
 	}
-	how := k.behaviour(pod)
+	how, ok := k.Pods[pod.Name]
+	if !ok {
+		how = k.Default
+	}
 	call, e := k.startCall(pod, req, how)
 	done := ctx.Done()
 	if how.Deaf {
@@ -85,16 +88,20 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	}
 	select {
 	case <-e.over:
-		return k.finishCall(call, how)
 	case <-done:
+		select {
+		case <-e.over: // the pod has ended at the same time
+		default:
+			k.setReturned(call)
+			return shutdown.KillResult{}, ErrNotWaited
+		}
 	}
-	select {
-	case <-e.over: // the pod has ended at the same time
-		return k.finishCall(call, how)
-	default:
-		k.setReturned(call)
-		return shutdown.KillResult{}, ErrNotWaited
+	k.setReturned(call)
+	outcome := OutcomeGraceful
+	if how.Hangs || how.Takes > call.Ended.Sub(call.Started) {
+		outcome = OutcomeGraceExceeded
 	}
+	return shutdown.KillResult{Outcome: outcome, Status: how.Status}, how.Err
 }
 
 // Kills returns copies of the calls so far, in order.
@@ -130,13 +137,6 @@ func (k *Killer) Release() {
 	clear(k.ending)
 }
 
-func (k *Killer) behaviour(pod *v1.Pod) Behaviour {
-	if how, ok := k.Pods[pod.Name]; ok {
-		return how
-	}
-	return k.Default
-}
-
 // startCall records a call. It starts the end of the pod, or shortens it if the pod is ending
 // already.
 func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, how Behaviour) (*Kill, *ending) {
@@ -152,8 +152,7 @@ func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, how Behaviour)
 		e.shorten(grace)
 		return call, e
 	}
-	e := k.startEnding(pod.Name, how, grace)
-	return call, e
+	return call, k.startEnding(pod.Name, how, grace)
 }
 
 // startEnding makes a pod end after the time it takes, at most after its grace period.
@@ -170,7 +169,12 @@ func (k *Killer) startEnding(name string, how Behaviour, grace time.Duration) *e
 	k.ending[name] = e
 	if !how.Hangs {
 		e.until = time.Now().Add(takes)
-		e.timer = time.AfterFunc(takes, func() { k.endPod(name, e) })
+		e.timer = time.AfterFunc(takes, func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			delete(k.ending, name)
+			close(e.over)
+		})
 	}
 	return e
 }
@@ -183,27 +187,9 @@ func (e *ending) shorten(grace time.Duration) {
 	}
 }
 
-// endPod ends a pod.
-func (k *Killer) endPod(name string, e *ending) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.ending, name)
-	close(e.over)
-}
-
 // setReturned records the end of a call.
 func (k *Killer) setReturned(call *Kill) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	call.Ended = time.Now()
-}
-
-// finishCall records the end of a call whose pod has ended, and returns its result.
-func (k *Killer) finishCall(call *Kill, how Behaviour) (shutdown.KillResult, error) {
-	k.setReturned(call)
-	outcome := OutcomeGraceful
-	if how.Hangs || how.Takes > call.Ended.Sub(call.Started) {
-		outcome = OutcomeGraceExceeded
-	}
-	return shutdown.KillResult{Outcome: outcome, Status: how.Status}, how.Err
 }

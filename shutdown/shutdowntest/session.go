@@ -23,7 +23,10 @@ func (s *session) Events() <-chan shutdown.Event { return s.events }
 
 // Pending returns a copy of the shutdown that is pending when it is called.
 func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
-	pending, takes, err := s.host.readPending(ctx)
+	h := s.host
+	h.mu.Lock()
+	pending, takes, err := h.pending, h.PendingTakes, h.logCall(ctx, "pending", h.PendingErr)
+	h.mu.Unlock()
 	if err == nil {
 		err = waitOrCancelled(ctx, takes)
 	}
@@ -34,31 +37,21 @@ func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
 	return &copied, nil
 }
 
-// readPending returns the pending shutdown and how long the answer takes.
-func (h *Host) readPending(ctx context.Context) (*shutdown.Event, time.Duration, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	err := h.logCall(ctx, "pending", h.PendingErr)
-	return h.pending, h.PendingTakes, err
-}
-
 // RequestDelay grants the delay up to the limit of the host.
 func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
 	h := s.host
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.requestedDelays = append(h.requestedDelays, wish)
-	if err := h.logCall(ctx, "delay", h.DelayErr); err != nil {
+	takes, err := h.DelayTakes, h.logCall(ctx, "delay", h.DelayErr)
+	h.mu.Unlock()
+	if err == nil {
+		err = waitOrCancelled(ctx, takes)
+	}
+	if err != nil {
 		return 0, err
 	}
-	if takes := h.DelayTakes; takes > 0 {
-		h.mu.Unlock()
-		err := waitOrCancelled(ctx, takes)
-		h.mu.Lock()
-		if err != nil {
-			return 0, err
-		}
-	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.Limit == 0 || wish <= h.Limit {
 		return wish, nil
 	}

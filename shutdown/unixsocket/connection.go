@@ -111,17 +111,17 @@ func (s *session) handleLine(line string, host net.Conn) (waits, reads bool) {
 	if err != nil {
 		return false, writeLine(host, "error: "+err.Error()) == nil
 	}
-	stmt := statement{event: event, host: host, outcome: make(chan outcome, 1)}
 	select {
-	case s.statements <- stmt:
+	case s.turn <- struct{}{}:
 	case <-s.life.Done():
 		return false, writeLine(host, sessionEndingLine) == nil
 	}
-	out := <-stmt.outcome
+	waits, reply, released := s.pass(event, host)
+	<-s.turn
 	reads = true
-	if out.line != "" && !slices.Contains(out.released, host) {
-		reads = writeLine(host, out.line) == nil
+	if reply != "" && !slices.Contains(released, host) {
+		reads = writeLine(host, reply) == nil
 	}
-	_ = replyAndClose(out.released, out.line) // a host that has gone needs no reply
-	return out.waits, reads
+	_ = replyAndClose(released, reply) // a host that has gone needs no reply
+	return waits, reads
 }

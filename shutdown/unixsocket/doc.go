@@ -78,9 +78,9 @@
 // # Concurrency properties
 //
 // All methods may be called concurrently. A session has one goroutine that accepts
-// connections, one that keeps the socket in place, one that passes announcements and
-// cancellations to the manager in order, and one for each connection that it reads.
-// Close waits for them. A connection that waits for the reply outlives the session, as
+// connections, one that keeps the socket in place, and one for each connection that it
+// reads. Announcements and cancellations reach the manager one after the other, in the order
+// in which they count. Close waits for the goroutines. A connection that waits for the reply outlives the session, as
 // the lock does. No mutex is held while anything is read or written.
 //
 // # Failure modes

@@ -36,16 +36,12 @@ func listen(ctx context.Context, path string) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	bound := filepath.Join(private, boundName)
-	e, err := bind(ctx, bound, path)
+	e, err := bind(ctx, filepath.Join(private, boundName), path)
 	if err != nil {
-		_ = os.Remove(bound) // it may not exist
+		return nil, errors.Join(err, os.RemoveAll(private))
 	}
-	if failed := os.Remove(private); failed != nil && err == nil {
-		err = errors.Join(failed, e.close())
-	}
-	if err != nil {
-		return nil, err
+	if err := os.Remove(private); err != nil {
+		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
 }
@@ -119,23 +115,21 @@ func removeStale(path string, now time.Time) error {
 		if err != nil || now.Sub(info.ModTime()) < staleAfter {
 			continue // it is gone, or another agent is listening right now
 		}
-		errs = append(errs, removeLeftover(filepath.Join(filepath.Dir(path), entry.Name()), info.Mode().Type()))
+		name := filepath.Join(filepath.Dir(path), entry.Name())
+		left := []string{name}
+		switch info.Mode().Type() {
+		case fs.ModeSocket:
+		case fs.ModeDir:
+			left = []string{filepath.Join(name, boundName), name}
+		default:
+			continue // no agent makes other files
+		}
+		for _, name := range left {
+			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, fmt.Errorf("remove what a former agent has left: %w", err))
+				break
+			}
+		}
 	}
 	return errors.Join(errs...)
-}
-
-func removeLeftover(name string, kind fs.FileMode) error {
-	switch kind {
-	case fs.ModeSocket:
-	case fs.ModeDir:
-		if err := os.Remove(filepath.Join(name, boundName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove what a former agent has left: %w", err)
-		}
-	default:
-		return nil // no agent makes other files
-	}
-	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove what a former agent has left: %w", err)
-	}
-	return nil
 }

@@ -57,9 +57,8 @@ func serveAll(t *testing.T, text []byte, piece int) {
 	made, err := New(Options{Path: "unused"})
 	require.NoError(t, err)
 	made.hosts.addLock()
-	s := &session{source: made, events: make(chan source.Event), statements: make(chan statement)}
+	s := &session{source: made, events: make(chan source.Event), turn: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(t.Context())
-	s.work.Go(s.relayStatements)
 	heard := make(chan int)
 	go func() {
 		n := 0

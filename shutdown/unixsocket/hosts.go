@@ -1,7 +1,8 @@
 package unixsocket
 
 import (
-	"maps"
+	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -26,17 +27,13 @@ type hosts struct {
 	mu        sync.Mutex // guards the fields below; never held while anything is read or written
 	lockCount int
 	announced *announcement // nil: no host has announced a shutdown
-	waiting   map[net.Conn]struct{}
+	waiting   []net.Conn
 }
 
 // announcement is a shutdown that was announced last.
 type announcement struct {
 	event  source.Event
 	goesOn time.Time // when the host goes on at the latest; zero: when the locks are closed
-}
-
-func newHosts(delay time.Duration) *hosts {
-	return &hosts{delay: delay, waiting: map[net.Conn]struct{}{}}
 }
 
 // announce records a shutdown and the host that waits for the locks. If there is nothing to
@@ -48,15 +45,16 @@ func (h *hosts) announce(event source.Event, host net.Conn) (waits bool, line st
 	if event.Deadline.IsZero() && h.delay > 0 {
 		h.announced.goesOn = time.Now().Add(h.delay)
 	}
-	_, known := h.waiting[host]
 	switch {
 	case h.lockCount == 0:
 		h.released()
 		return false, "released"
-	case len(h.waiting) >= maxWaiting && !known:
+	case slices.Contains(h.waiting, host):
+	case len(h.waiting) >= maxWaiting:
 		return false, "error: too many connections wait for the reply"
+	default:
+		h.waiting = append(h.waiting, host)
 	}
-	h.waiting[host] = struct{}{}
 	return true, ""
 }
 
@@ -76,27 +74,27 @@ func (h *hosts) setAnnounced(a *announcement) (before *announcement) {
 	return before
 }
 
-// pending returns the shutdown that is under way, or nil. heard is false if no host has
-// announced one. A host that is up long after it went on has not shut down.
-func (h *hosts) pending() (event *source.Event, heard bool) {
+// pending is Pending of a session. A host that is up long after it went on has not shut down.
+func (h *hosts) pending() (*source.Event, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	a := h.announced
 	if a == nil {
-		return nil, false
+		return nil, fmt.Errorf("a host behind a socket does not say what is under way: %w", errors.ErrUnsupported)
 	}
 	if !a.goesOn.IsZero() && time.Since(a.goesOn) >= stayedAfter {
-		return nil, true
+		return nil, nil // it has not
 	}
 	copied := a.event
-	return &copied, true
+	return &copied, nil
 }
 
 // takeWaiting removes and returns the hosts that wait.
-func (h *hosts) takeWaiting() []net.Conn {
+func (h *hosts) takeWaiting() (taken []net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.takeWaitingLocked()
+	taken, h.waiting = h.waiting, nil
+	return taken
 }
 
 // addLock counts a new lock.
@@ -108,19 +106,13 @@ func (h *hosts) addLock() {
 
 // removeLock discounts a lock. If it was the last one, it removes and returns the hosts
 // that wait.
-func (h *hosts) removeLock() []net.Conn {
+func (h *hosts) removeLock() (taken []net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lockCount--; h.lockCount > 0 {
 		return nil
 	}
 	h.released()
-	return h.takeWaitingLocked()
-}
-
-// takeWaitingLocked removes and returns the hosts that wait. The caller holds the mutex.
-func (h *hosts) takeWaitingLocked() []net.Conn {
-	taken := slices.Collect(maps.Keys(h.waiting))
-	clear(h.waiting)
+	taken, h.waiting = h.waiting, nil
 	return taken
 }

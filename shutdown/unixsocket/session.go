@@ -3,7 +3,6 @@ package unixsocket
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -27,7 +26,7 @@ type session struct {
 	source      *Source
 	logger      klog.Logger
 	events      chan source.Event
-	statements  chan statement
+	turn        chan struct{} // of size 1; full: a line is passed on, so that pending and events change together and in order
 	unannounced unannounced
 	life        context.Context
 	end         context.CancelFunc
@@ -39,16 +38,9 @@ type session struct {
 // newSession starts to accept connections. The session ends with Close and not with ctx,
 // which may only bound the connecting.
 func newSession(ctx context.Context, from *Source, e *endpoint) *session {
-	s := &session{
-		source:     from,
-		logger:     klog.FromContext(ctx),
-		events:     make(chan source.Event),
-		statements: make(chan statement),
-		over:       make(chan struct{}),
-	}
+	s := &session{source: from, logger: klog.FromContext(ctx), events: make(chan source.Event), turn: make(chan struct{}, 1), over: make(chan struct{})}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.work.Go(func() { s.accept(e) })
-	s.work.Go(s.relayStatements)
 	s.work.Go(func() { s.failed = s.keepInPlace(e) })
 	go func() {
 		defer close(s.over)
@@ -66,13 +58,7 @@ func (s *session) Events() <-chan source.Event { return s.events }
 // that the host has set, if any. It returns nil if the host has not shut down half an hour
 // after it went on. If no host has announced a shutdown, it cannot know whether one is under
 // way, because the host answers no questions; the error then wraps errors.ErrUnsupported.
-func (s *session) Pending(context.Context) (*source.Event, error) {
-	event, heard := s.source.hosts.pending()
-	if !heard {
-		return nil, fmt.Errorf("a host behind a socket does not say what is under way: %w", errors.ErrUnsupported)
-	}
-	return event, nil
-}
+func (s *session) Pending(context.Context) (*source.Event, error) { return s.source.hosts.pending() }
 
 // RequestDelay grants wish, or Options.Delay with a *[source.DelayCappedError] if that
 // is shorter.
@@ -88,15 +74,14 @@ func (s *session) RequestDelay(_ context.Context, wish time.Duration) (time.Dura
 func (s *session) Inhibit(context.Context) (io.Closer, error) {
 	hosts := s.source.hosts
 	hosts.addLock()
-	return &lock{release: sync.OnceValue(func() error { return replyAndClose(hosts.removeLock(), "released") })}, nil
+	return lock(sync.OnceValue(func() error { return replyAndClose(hosts.removeLock(), "released") })), nil
 }
 
-// lock is held while the hosts wait.
-type lock struct{ release func() error }
+// lock is held while the hosts wait. It releases them if it was the last lock. Further calls
+// return the result of the first.
+type lock func() error
 
-// Close releases the waiting hosts if this was the last lock. Further calls return the
-// result of the first.
-func (l *lock) Close() error { return l.release() }
+func (l lock) Close() error { return l() }
 
 // Close stops listening. Hosts that wait for a lock go on waiting for it.
 func (s *session) Close() error {
@@ -119,28 +104,27 @@ func (s *session) keepInPlace(e *endpoint) error {
 			return e.close()
 		case <-tick.C:
 		}
-		if e.inPlace() {
+		switch {
+		case e.inPlace():
 			yields = false
-			continue
-		}
-		if e.taken(s.life) {
+		case e.taken(s.life):
 			if !yields {
 				s.logger.Error(nil, "Another agent listens on the socket, hosts do not reach this one", "path", e.path)
 			}
 			yields = true
-			continue
+		default:
+			next, err := listen(s.life, e.path)
+			if err != nil {
+				s.logger.Error(err, "Lost the socket", "path", e.path)
+				return e.Close()
+			}
+			s.logger.Info("Made the socket anew, somebody has removed it", "path", e.path)
+			s.work.Go(func() { s.accept(next) })
+			if err := e.Close(); err != nil {
+				s.logger.Error(err, "Failed to close the socket that was removed", "path", e.path)
+			}
+			e, yields = next, false
 		}
-		next, err := listen(s.life, e.path)
-		if err != nil {
-			s.logger.Error(err, "Lost the socket", "path", e.path)
-			return e.Close()
-		}
-		s.logger.Info("Made the socket anew, somebody has removed it", "path", e.path)
-		s.work.Go(func() { s.accept(next) })
-		if err := e.Close(); err != nil {
-			s.logger.Error(err, "Failed to close the socket that was removed", "path", e.path)
-		}
-		e, yields = next, false
 	}
 }
 
@@ -163,52 +147,22 @@ func (s *session) accept(e *endpoint) {
 	}
 }
 
-// statement is an announcement or cancellation of a host on its way to relayStatements.
-type statement struct {
-	event   source.Event
-	host    net.Conn
-	outcome chan outcome // buffered, so that relayStatements does not block
-}
-
-// outcome is the effect of a statement on the connections.
-type outcome struct {
-	waits    bool       // the host is told when the locks are closed
-	line     string     // the line to write to the host now; "": none
-	released []net.Conn // the hosts that no longer wait; they get the line too
-}
-
-// relayStatements handles one statement after the other, so that the pending shutdown
-// changes together with its event, and the events are sent in the order of the changes.
-func (s *session) relayStatements() {
-	for {
-		select {
-		case stmt := <-s.statements:
-			if stmt.event.Cancelled {
-				stmt.outcome <- s.cancel(stmt.event)
-			} else {
-				stmt.outcome <- s.announce(stmt)
-			}
-		case <-s.life.Done():
-			return
-		}
+// pass records an announcement or a cancellation and passes it to the manager. reply is the line for
+// the host now; "": none, because the host waits and is told when the locks are closed. released
+// are the hosts that no longer wait; they get the line too.
+func (s *session) pass(event source.Event, host net.Conn) (waits bool, reply string, released []net.Conn) {
+	hosts := s.source.hosts
+	if !event.Cancelled {
+		waits, reply = hosts.announce(event, host)
+		s.send(event) // if the session ends instead, the next session finds the shutdown pending
+		return waits, reply, nil
 	}
-}
-
-func (s *session) announce(stmt statement) outcome {
-	waits, line := s.source.hosts.announce(stmt.event, stmt.host)
-	s.send(stmt.event) // if the session ends instead, the next session finds the shutdown pending
-	return outcome{waits: waits, line: line}
-}
-
-// cancel keeps the shutdown pending if the session ends before the manager has received
-// the cancellation. The host is told so and may cancel again.
-func (s *session) cancel(event source.Event) outcome {
-	announced := s.source.hosts.setAnnounced(nil)
-	if !s.send(event) {
-		s.source.hosts.setAnnounced(announced)
-		return outcome{line: sessionEndingLine}
+	announced := hosts.setAnnounced(nil)
+	if !s.send(event) { // the session ends, so the shutdown stays pending, and the host may cancel again
+		hosts.setAnnounced(announced)
+		return false, sessionEndingLine, nil
 	}
-	return outcome{line: "cancelled", released: s.source.hosts.takeWaiting()}
+	return false, "cancelled", hosts.takeWaiting()
 }
 
 // sessionEndingLine is the reply to a statement that the ending session did not pass on.

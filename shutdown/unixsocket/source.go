@@ -55,7 +55,7 @@ func New(options Options) (*Source, error) {
 	case options.Delay < 0:
 		return nil, fmt.Errorf("unixsocket: Options.Delay must not be negative: %v", options.Delay)
 	}
-	return &Source{options: options, idle: idleTimeout, hosts: newHosts(options.Delay)}, nil
+	return &Source{options: options, idle: idleTimeout, hosts: &hosts{delay: options.Delay}}, nil
 }
 
 // Connect listens on the socket. If another agent listens there, this one takes its

@@ -8,7 +8,6 @@ import (
 	"go/parser"
 	"go/token"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,16 +22,16 @@ type documented struct {
 // checkDocLinks checks that each name in square brackets in the comment of a declaration is declared.
 // pkg.go.dev shows other names with their brackets, and tools that rename do not find them. Names of
 // packages of other repositories are not checked.
-func checkDocLinks(repo repository) ([]string, error) {
+func checkDocLinks(repo repository) (checked int, problems []string, err error) {
 	set := token.NewFileSet()
 	packages, err := documentedPackages(repo, set)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
-	var problems []string
 	for _, pkg := range packages {
 		for name, file := range pkg.files {
 			for _, group := range docComments(file) {
+				checked++
 				for _, link := range deadLinks(packages, pkg, group.Text()) {
 					problems = append(problems, fmt.Sprintf("%s:%d: the comment's %s leads nowhere", name, set.Position(group.Pos()).Line, link))
 				}
@@ -40,18 +39,15 @@ func checkDocLinks(repo repository) ([]string, error) {
 		}
 	}
 	slices.Sort(problems) // the packages are a map, which has no order
-	return problems, nil
+	return checked, problems, nil
 }
 
 // documentedPackages reads the packages of all modules. It returns them by import path.
 func documentedPackages(repo repository, set *token.FileSet) (map[string]documented, error) {
 	byFolder := map[string]map[string]*ast.File{}
-	for _, name := range repo.match("", "*.go") {
+	for _, name := range repo.source() {
 		folder := path.Dir(name)
-		if strings.HasSuffix(name, "_test.go") || strings.Contains("/"+folder+"/", "/testdata/") {
-			continue
-		}
-		file, err := parser.ParseFile(set, filepath.Join(repo.root, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+		file, err := parser.ParseFile(set, repo.path(name), nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return nil, err
 		}

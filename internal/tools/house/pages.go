@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -14,24 +13,17 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// page has the links, the anchors and the make commands of a Markdown file.
+// page has the links, the anchors and the code of a Markdown file.
 type page struct {
-	links    []string
-	anchors  map[string]bool
-	commands []string // the lines and spans of code that call make or .ci/run
+	links   []string
+	anchors map[string]bool
+	code    []string // lines of blocks, and spans
 }
 
-// checkPages checks the relative links and the make commands of all Markdown files. It does not check
-// links to other hosts, because a commit does not change whether these answer.
-func checkPages(repo repository) ([]string, error) {
-	content, err := repo.read("Makefile")
-	if err != nil {
-		return nil, err
-	}
-	targets := parseMakefile(content)
+// readPages parses all Markdown files.
+func readPages(repo repository) (map[string]page, error) {
 	pages := map[string]page{}
-	names := repo.match("", "*.md")
-	for _, name := range names {
+	for _, name := range repo.match("", "*.md") {
 		content, err := repo.read(name)
 		if err != nil {
 			return nil, err
@@ -40,20 +32,22 @@ func checkPages(repo repository) ([]string, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	var problems []string
-	for _, name := range names {
+	return pages, nil
+}
+
+// checkLinks checks the relative links of all Markdown files. It does not check links to other hosts,
+// because a commit does not change whether these answer.
+func checkLinks(repo repository) (checked int, problems []string, err error) {
+	pages, err := readPages(repo)
+	for _, name := range repo.match("", "*.md") {
 		for _, link := range pages[name].links {
+			checked++
 			if problem := linkProblem(repo, pages, name, link); problem != "" {
 				problems = append(problems, fmt.Sprintf("%s: the link %s %s", name, link, problem))
 			}
 		}
-		for _, command := range pages[name].commands {
-			for _, missing := range targets.unknown(command) {
-				problems = append(problems, fmt.Sprintf("%s: %s: the Makefile has no %s", name, command, missing))
-			}
-		}
 	}
-	return problems, nil
+	return checked, problems, err
 }
 
 // linkProblem returns what is wrong with a link in the page named from, "" if it leads somewhere.
@@ -63,9 +57,6 @@ func linkProblem(repo repository, pages map[string]page, from, link string) stri
 		return "is no URL"
 	}
 	if target.Scheme != "" || target.Host != "" {
-		if regexp.MustCompile(`^https://github\.com/kubegrace/kubegrace/(blob|tree)/`).MatchString(link) {
-			return "leads to a file of this repository, and is not relative"
-		}
 		return ""
 	}
 	name := from
@@ -104,15 +95,9 @@ func parsePage(content []byte) (page, error) {
 		case *ast.Heading:
 			found.addHeading(words(node, content))
 		case *ast.CodeSpan:
-			found.addCommand(words(node, content))
-		case *ast.CodeBlock:
-			found.addScript(node.Lines(), content)
-		case *ast.FencedCodeBlock:
-			found.addScript(node.Lines(), content)
-		case *ast.HTMLBlock:
-			found.addHTML(node.Lines(), content)
-		case *ast.RawHTML:
-			found.addHTML(node.Segments, content)
+			found.code = append(found.code, words(node, content))
+		case *ast.CodeBlock, *ast.FencedCodeBlock:
+			found.code = append(found.code, strings.Split(string(node.Lines().Value(content)), "\n")...)
 		}
 		return ast.WalkContinue, nil
 	})
@@ -138,45 +123,19 @@ func (p page) addHeading(title string) {
 	p.anchors[unique] = true
 }
 
-// addScript adds the commands of a block of code.
-func (p *page) addScript(lines *text.Segments, content []byte) {
-	for line := range strings.Lines(string(lines.Value(content))) {
-		p.addCommand(line)
-	}
-}
-
-// addCommand adds a line or span of code if it calls make or .ci/run with arguments.
-func (p *page) addCommand(code string) {
-	words := strings.Fields(code)
-	if len(words) > 1 && (words[0] == "make" || words[0] == ".ci/run") {
-		p.commands = append(p.commands, strings.Join(words, " "))
-	}
-}
-
-// addHTML adds the links and the anchors in HTML.
-func (p *page) addHTML(lines *text.Segments, content []byte) {
-	for _, match := range regexp.MustCompile(`\b(src|href|id|name)="([^"]+)"`).FindAllSubmatch(lines.Value(content), -1) {
-		switch string(match[1]) {
-		case "src", "href":
-			p.links = append(p.links, string(match[2]))
-		default:
-			p.anchors[string(match[2])] = true
-		}
-	}
-}
-
 // words returns the text of a node without markup.
 func words(node ast.Node, content []byte) string {
 	var b strings.Builder
 	for child := node.FirstChild(); child != nil; child = child.NextSibling() {
-		if piece, isText := child.(*ast.Text); isText {
-			b.Write(piece.Value(content))
-			if piece.SoftLineBreak() {
-				b.WriteByte(' ')
-			}
+		piece, isText := child.(*ast.Text)
+		if !isText {
+			b.WriteString(words(child, content))
 			continue
 		}
-		b.WriteString(words(child, content))
+		b.Write(piece.Value(content))
+		if piece.SoftLineBreak() {
+			b.WriteByte(' ')
+		}
 	}
 	return b.String()
 }

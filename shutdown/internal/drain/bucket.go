@@ -28,16 +28,16 @@ func (d *Drain) bucket(i int) {
 	killed := d.killing.awaitSignalled(batches, window)
 	d.killing.finishMarks()
 	if !d.killing.await(batches, window.KillsEnd(killed)) {
-		klog.FromContext(d.halt.run).V(1).Info("Shutdown manager pod killing time out", "gracePeriod", d.table.Schedule()[i].Seconds, "priority", d.table.Schedule()[i].Priority)
+		klog.FromContext(d.run).V(1).Info("Shutdown manager pod killing time out", "gracePeriod", d.table.Schedule()[i].Seconds, "priority", d.table.Schedule()[i].Priority)
 	}
 	d.unused = window.Left(killed, time.Since(killed))
-	if !d.halt.halted() { // volumes stay mounted if the node goes on
-		d.hooks.awaitUnmount(d.halt.run, chosen, window.UnmountsEnd(killed))
+	if !d.halted() { // volumes stay mounted if the node goes on
+		d.awaitUnmount(d.run, chosen, window.UnmountsEnd(killed))
 	}
 	if i < len(d.table.Schedule())-1 {
 		d.killing.awaitStatuses(batches, chosen, window, d.table.Budget().Reserves[i].Statuses)
 	}
-	d.hooks.embedder.BucketDone(time.Since(start))
+	d.BucketDone(time.Since(start))
 }
 
 // killBucket starts the kills of bucket i. While no list of pods is known it waits for one, but
@@ -54,7 +54,7 @@ func (d *Drain) killBucket(i int) (chosen []*kills.Kill, window timetable.Window
 	}
 	window = d.table.Window(i, time.Now(), d.unused)
 	_, complete := d.list(time.Now().Add(answerTime))
-	if !complete && !d.halt.halted() {
+	if !complete && !d.halted() {
 		kill()
 		_, complete = d.list(window.End)
 	}
@@ -62,7 +62,7 @@ func (d *Drain) killBucket(i int) (chosen []*kills.Kill, window timetable.Window
 		d.fit(complete)
 		d.awaitRecord(d.listener.Planned(d.table))
 	}
-	if !d.halt.halted() {
+	if !d.halted() {
 		kill()
 	}
 	return chosen, window, batches
@@ -71,13 +71,13 @@ func (d *Drain) killBucket(i int) (chosen []*kills.Kill, window timetable.Window
 // awaitAll waits for all pods of the drain. Until they have ended it lists the pods again and again,
 // because a list may have been empty when their bucket was drained.
 func (d *Drain) awaitAll() (ended bool) {
-	for !d.halt.halted() && time.Now().Before(d.table.H()) {
+	for !d.halted() && time.Now().Before(d.table.H()) {
 		d.killLate()
-		if d.killing.awaitAll(earlier(d.table.H(), time.Now().Add(lateListPause))) {
+		if d.killing.await(d.killing.batches, earlier(d.table.H(), time.Now().Add(lateListPause))) {
 			return true
 		}
 	}
-	return d.killing.awaitAll(d.table.H())
+	return d.killing.await(d.killing.batches, d.table.H())
 }
 
 // killLate lists the pods once more before the release, and kills those who have not ended with
@@ -93,7 +93,7 @@ func (d *Drain) killLate() {
 	for last > 0 && schedule[last].Seconds == 0 {
 		last-- // a bucket without time would leave them none
 	}
-	if len(picked) > 0 && !d.halt.halted() {
+	if len(picked) > 0 && !d.halted() {
 		d.killing.start(picked, d.table.Window(last, time.Now(), unlimited))
 	}
 }

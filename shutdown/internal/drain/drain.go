@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
-	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -38,34 +38,25 @@ const (
 // Drain is one passage. Make it with [New], call Run once.
 type Drain struct {
 	Request
+	*hooks
 
-	hooks    *hooks
-	killing  *killing
-	outbox   *outbox.Outbox
-	listener Listener
-	halt     halt
-	picker   *kills.Picker
-	lister   lister
-	table    timetable.Table
-	fitted   bool          // table is made from the first complete list, or is a former agent's
-	unused   time.Duration // the pods' time that finished buckets have left unused
-	over     chan struct{} // closed when Run has ended
+	killing *killing
+	picker  *kills.Picker
+	lister  lister
+	table   timetable.Table
+	fitted  bool          // table is made from the first complete list, or is a former agent's
+	unused  time.Duration // the pods' time that finished buckets have left unused
+	over    chan struct{} // closed when Run has ended
 }
 
 // New returns a drain that has not begun. ctx is that of Run, or of TerminateAll.
 func New(ctx context.Context, o Options, r Request, l Listener) *Drain {
-	h := newHalt(ctx)
+	h := &hooks{Options: o, halt: halt{run: ctx}, listener: l}
+	h.ctx, h.stop = context.WithCancelCause(ctx)
 	d := &Drain{
-		Request:  r,
-		hooks:    &hooks{embedder: &o.Embedder, ctx: ctx, calls: o.Calls, fail: l.Fail},
-		outbox:   o.Outbox,
-		listener: l,
-		halt:     h,
-		picker:   kills.NewPicker(r.Account, r.Number),
-		over:     make(chan struct{}),
+		Request: r, hooks: h, killing: &killing{hooks: h}, picker: kills.NewPicker(r.Account, r.Number),
+		lister: lister{hooks: h}, over: make(chan struct{}),
 	}
-	d.lister = lister{hooks: d.hooks}
-	d.killing = &killing{hooks: d.hooks, plan: o.Plan, outbox: o.Outbox, listener: l, halt: h}
 	if r.Resumed != nil {
 		d.table, d.fitted = *r.Resumed, true
 		d.unused = unlimited // what buckets have left is not on record; the end of each bucket bounds it
@@ -75,16 +66,15 @@ func New(ctx context.Context, o Options, r Request, l Listener) *Drain {
 
 // Stopped returns why the kills were stopped: the cause of Stop, or of the end of ctx; nil: they
 // were not.
-func (d *Drain) Stopped() error { return context.Cause(d.halt.ctx) }
+func (d *Drain) Stopped() error { return context.Cause(d.ctx) }
 
 // Stop stops the kills: no further pod is signalled. Pods that were signalled keep their time.
-func (d *Drain) Stop(cause error) { d.halt.stop(cause) }
+func (d *Drain) Stop(cause error) { d.end(cause, false) }
 
 // Cancel is Stop for a host that stays: pods that were signalled are awaited without a limit, also
 // beyond the time that the host would have waited.
 func (d *Drain) Cancel(cause error) {
-	d.halt.stays.Store(true)
-	d.halt.stop(cause)
+	d.end(cause, true)
 }
 
 // Run drains the node. It returns when the pods have ended and their statuses are acknowledged,
@@ -92,20 +82,24 @@ func (d *Drain) Cancel(cause error) {
 // may still run then; AwaitStragglers waits for it.
 func (d *Drain) Run() (ended bool) {
 	defer close(d.over)
-	logger := klog.FromContext(d.halt.run)
+	logger := klog.FromContext(d.run)
 	logger.V(1).Info("Shutdown manager processing shutdown event", "drain", d.Number)
 	d.killing.published = d.Publish()
-	d.prepare()
+	if !d.Table.Prepared {
+		d.before(Prepared, "Prepare", d.Prepare, time.Now().Add(plan.NewBudget(nil, d.Table.Options).Prepare))
+	}
 	onRecord := d.makeTimetable()
-	d.hold()
+	if !d.Table.Held && d.Resumed == nil {
+		d.before(Held, "Hold", d.Hold, d.table.HoldEnd())
+	}
 	d.awaitPublished()
-	d.startLate()
+	d.wait(d.table.NotBefore()) // a drain that begins late
 	d.awaitRecord(onRecord)
 	d.killing.until = later(d.table.H(), time.Now().Add(answerTime))
-	d.killing.ctx, d.killing.end = d.halt.untilHostGoesOn(d.killing.until)
-	for i := d.Table.Done; i < len(d.table.Schedule()) && !d.halt.halted(); i++ {
+	d.killing.life, d.killing.end = d.untilHostGoesOn(d.killing.until)
+	for i := d.Table.Done; i < len(d.table.Schedule()) && !d.halted(); i++ {
 		d.listener.Begins(i)
-		if d.bucket(i); !d.halt.halted() { // an interrupted bucket is left to the next drain
+		if d.bucket(i); !d.halted() { // an interrupted bucket is left to the next drain
 			d.listener.Ends(i)
 		}
 	}
@@ -114,14 +108,19 @@ func (d *Drain) Run() (ended bool) {
 	return ended
 }
 
-// prepare calls Options.Prepare before the first list.
-func (d *Drain) prepare() {
-	if d.hooks.embedder.Prepare == nil || d.Table.Prepared || d.halt.halted() {
+// before calls a function of the embedder that comes before the first kill, and waits for it until a
+// time. One that the end of the drain has cut short is no failure.
+func (d *Drain) before(step Step, name string, f func(context.Context) error, until time.Time) {
+	if f == nil || d.halted() {
 		return
 	}
-	d.hooks.prepare(d.halt.ctx, time.Now().Add(plan.NewBudget(nil, d.Table.Options).Prepare))
-	if !d.halt.halted() {
-		d.listener.Passed(Prepared)
+	if time.Now().Before(until) {
+		if err := d.callUntil(d.ctx, until, "Options."+name, f); err != nil && !d.halted() {
+			d.listener.Fail(fmt.Errorf("failed to %s the shutdown: %w", strings.ToLower(name), err))
+		}
+	}
+	if !d.halted() {
+		d.listener.Passed(step)
 	}
 }
 
@@ -140,7 +139,7 @@ func (d *Drain) makeTimetable() (onRecord *call.Future[struct{}]) {
 	}
 	d.Table.Done = min(d.Table.Done, max(len(d.Table.Schedule)-1, 0)) // the last bucket is for late pods
 	if d.Resumed == nil {
-		d.Table.Late = d.hooks.lateStart()
+		d.Table.Late = d.lateStart()
 		d.fit(complete)
 	} else if complete && d.cutsShort() {
 		d.Table.Received, d.unused = time.Now(), 0
@@ -149,7 +148,7 @@ func (d *Drain) makeTimetable() (onRecord *call.Future[struct{}]) {
 		d.fit(complete)
 	}
 	table := d.table
-	d.hooks.onPlan(func() plan.Plan { return table.Plan(pods, d.killing.plan) })
+	d.onPlan(func() plan.Plan { return table.Plan(pods, d.Plan) })
 	return d.listener.Planned(d.table)
 }
 
@@ -180,22 +179,11 @@ func (d *Drain) cutsShort() bool {
 // list asks for the pods until a time and enters them into the account. It returns the last
 // complete list if there is no newer one.
 func (d *Drain) list(until time.Time) (pods []*v1.Pod, complete bool) {
-	pods, complete = d.lister.list(d.halt.ctx, until)
+	pods, complete = d.lister.list(d.ctx, until)
 	if complete {
 		d.picker.AddListed(pods, d.killing.priorities)
 	}
 	return pods, complete
-}
-
-// hold waits for Options.Hold.
-func (d *Drain) hold() {
-	if d.hooks.embedder.Hold == nil || d.Table.Held || d.Resumed != nil || d.halt.halted() {
-		return
-	}
-	d.hooks.hold(d.halt.ctx, d.table.HoldEnd())
-	if !d.halt.halted() {
-		d.listener.Passed(Held)
-	}
 }
 
 // awaitPublished waits until the node state is published, for the time that the timetable has for
@@ -209,8 +197,8 @@ func (d *Drain) awaitPublished() {
 	if !time.Now().Before(until) {
 		return
 	}
-	err := published.Await(d.halt.ctx, until)
-	if d.halt.halted() {
+	err := published.Await(d.ctx, until)
+	if d.halted() {
 		return // a drain that overtakes this one waits for the rest
 	}
 	if err != nil {
@@ -219,20 +207,13 @@ func (d *Drain) awaitPublished() {
 	d.listener.Passed(Published)
 }
 
-// startLate waits for the start time of a drain that is to begin late (Options.LateStart).
-func (d *Drain) startLate() {
-	if start := d.table.NotBefore(); !start.IsZero() {
-		d.halt.wait(start)
-	}
-}
-
 // awaitRecord waits until whom the drain means to kill is on record. A slow disk costs the pods no
 // more than recordTime.
 func (d *Drain) awaitRecord(onRecord *call.Future[struct{}]) {
-	if d.halt.halted() {
+	if d.halted() {
 		return
 	}
-	if _, err := onRecord.Await(d.halt.ctx, time.Now().Add(recordTime)); errors.Is(err, call.ErrTimeSpent) {
+	if _, err := onRecord.Await(d.ctx, time.Now().Add(recordTime)); errors.Is(err, call.ErrTimeSpent) {
 		d.listener.Fail(fmt.Errorf("failed to store in time whom the shutdown kills, the first kill does not wait for the disk: %w", err))
 	}
 }
@@ -244,14 +225,14 @@ func (d *Drain) awaitStatuses() {
 	for _, r := range d.table.Budget().Reserves {
 		reserve = max(reserve, r.Statuses)
 	}
-	if d.outbox.AwaitAll(d.halt.run, d.table.H(), reserve) {
+	if d.Outbox.AwaitAll(d.run, d.table.H(), reserve) {
 		return
 	}
-	err := d.outbox.Failure()
+	err := d.Outbox.Failure()
 	if err == nil {
 		err = call.ErrTimeSpent
 	}
-	d.listener.Fail(fmt.Errorf("failed to flush the final statuses of %d pods: %w", d.outbox.Unacknowledged(), err))
+	d.listener.Fail(fmt.Errorf("failed to flush the final statuses of %d pods: %w", d.Outbox.Unacknowledged(), err))
 }
 
 // AwaitStragglers waits for the end of Run and for pods that outlive it: without a limit until ctx of

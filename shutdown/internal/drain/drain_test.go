@@ -200,7 +200,7 @@ func steps(r *rig, called *[]string) {
 			}
 		}
 	}
-	r.options.Embedder.Prepare, r.options.Embedder.Hold = step("Prepare"), step("Hold")
+	r.options.Prepare, r.options.Hold = step("Prepare"), step("Hold")
 	box := outbox.New(outbox.Options{Publish: func(ctx context.Context, _ any) error {
 		select {
 		case <-time.After(1800 * time.Millisecond):
@@ -290,7 +290,7 @@ func TestResumedTimetable(t *testing.T) {
 		received := r.began.Add(-25 * time.Second)
 		table := timetable.New(timetable.Request{Schedule: r.request.Table.Schedule, Received: received})
 		r.request.Resumed, r.request.Table.Done, r.request.Table.Received = &table, 1, received
-		r.options.Embedder.Hold = func(context.Context) error { panic("of Hold") }
+		r.options.Hold = func(context.Context) error { panic("of Hold") }
 		r.run()
 		require.ElementsMatch(t, []call1{{"web", 0, 4}, {"etcd", 0, 5}}, r.killed())
 		require.Equal(t, []string{"0s planned 2", "0s begins 1"}, r.heard()[:2])
@@ -348,7 +348,7 @@ func TestBucketWaitsForStatuses(t *testing.T) {
 		}})
 		leave := box.Open(r.ctx)
 		t.Cleanup(func() { leave() })
-		r.options.Outbox, r.options.Embedder.Flushes = box, true
+		r.options.Outbox, r.options.Flushes = box, true
 		r.request.Table.Options = plan.Options{Hooks: plan.Hooks{Statuses: true}, FlushReserve: 4 * time.Second}
 		r.ends["quick"], r.ends["slow"], r.ends["etcd"] = 21900*time.Millisecond, 22300*time.Millisecond, 0
 		r.drain = drain.New(r.ctx, r.options, r.request, owing{r, box})

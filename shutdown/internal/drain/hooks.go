@@ -27,67 +27,49 @@ type Embedder struct {
 	Flushes       bool                // final statuses are sent
 }
 
-// hooks calls the functions of the embedder for one drain. A function that hangs is left running;
-// Run names it at the end.
+// hooks calls the functions of the embedder for one drain, and has what all parts of the drain use.
+// A function that hangs is left running; Run names it at the end.
 type hooks struct {
-	embedder *Embedder
-	ctx      context.Context // of Run, or of TerminateAll
-	calls    *call.Group
-	fail     func(error)
+	Options
+	halt
+
+	listener Listener
 }
 
 // lateStart asks whether the drain is to begin late. If the answer is late, the drain begins at
 // once.
 func (h *hooks) lateStart() bool {
-	answer := call.Start(h.ctx, h.calls, "Options.LateStart", func(context.Context) (bool, error) { return h.embedder.LateStart(), nil })
-	late, err := answer.Await(h.ctx, time.Now().Add(answerTime))
+	answer := call.Start(h.run, h.Calls, "Options.LateStart", func(context.Context) (bool, error) { return h.LateStart(), nil })
+	late, err := answer.Await(h.run, time.Now().Add(answerTime))
 	if err != nil {
-		h.fail(fmt.Errorf("failed to ask whether the drain begins late, it begins at once: %w", err))
+		h.listener.Fail(fmt.Errorf("failed to ask whether the drain begins late, it begins at once: %w", err))
 	}
 	return late
 }
 
 // onPlan passes the plan to Options.OnPlan and does not wait.
 func (h *hooks) onPlan(planned func() plan.Plan) {
-	if h.embedder.OnPlan == nil {
+	if h.OnPlan == nil {
 		return
 	}
-	call.Start(h.ctx, h.calls, "Options.OnPlan", func(ctx context.Context) (struct{}, error) {
-		h.embedder.OnPlan(ctx, planned()) // planned calls Options.Plan.PriorityOf
+	call.Start(h.run, h.Calls, "Options.OnPlan", func(ctx context.Context) (struct{}, error) {
+		h.OnPlan(ctx, planned()) // planned calls Options.Plan.PriorityOf
 		return struct{}{}, nil
 	})
 }
 
-// prepare waits for Options.Prepare, at most until a time.
-func (h *hooks) prepare(drain context.Context, until time.Time) {
-	if err := h.callUntil(drain, until, "Options.Prepare", h.embedder.Prepare); err != nil && drain.Err() == nil {
-		h.fail(fmt.Errorf("failed to prepare the shutdown: %w", err))
-	}
-}
-
-// hold waits for Options.Hold before the first kill, at most until a time. A hold that the end of
-// the drain has cut short is no failure.
-func (h *hooks) hold(drain context.Context, until time.Time) {
-	if !time.Now().Before(until) {
-		return
-	}
-	if err := h.callUntil(drain, until, "Options.Hold", h.embedder.Hold); err != nil && drain.Err() == nil {
-		h.fail(fmt.Errorf("failed to hold the shutdown: %w", err))
-	}
-}
-
 // awaitUnmount waits until the volumes of the pods are unmounted.
 func (h *hooks) awaitUnmount(ctx context.Context, of []*kills.Kill, until time.Time) {
-	if h.embedder.AwaitUnmount == nil {
+	if h.AwaitUnmount == nil {
 		return
 	}
 	pods := make([]*v1.Pod, len(of))
 	for i, k := range of {
 		pods[i] = k.Pod()
 	}
-	err := h.callUntil(ctx, until, "Options.Volumes", func(ctx context.Context) error { return h.embedder.AwaitUnmount(ctx, pods) })
+	err := h.callUntil(ctx, until, "Options.Volumes", func(ctx context.Context) error { return h.AwaitUnmount(ctx, pods) })
 	if err != nil {
-		h.fail(fmt.Errorf("Failed while waiting for all the volumes belonging to Pods in this group to unmount: %w", err)) //nolint:staticcheck // the kubelet's text
+		h.listener.Fail(fmt.Errorf("Failed while waiting for all the volumes belonging to Pods in this group to unmount: %w", err)) //nolint:staticcheck // the kubelet's text
 	}
 }
 
@@ -95,7 +77,7 @@ func (h *hooks) awaitUnmount(ctx context.Context, of []*kills.Kill, until time.T
 func (h *hooks) callUntil(ctx context.Context, until time.Time, name string, f func(context.Context) error) error {
 	ctx, cancel := context.WithDeadlineCause(ctx, until, call.ErrTimeSpent)
 	defer cancel()
-	called := call.Start(ctx, h.calls, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+	called := call.Start(ctx, h.Calls, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	_, err := called.Await(ctx, until)
 	return err
 }

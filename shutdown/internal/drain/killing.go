@@ -19,14 +19,11 @@ import (
 
 // killing kills the pods of one drain and waits for them.
 type killing struct {
-	hooks     *hooks
-	plan      plan.Options
-	outbox    *outbox.Outbox
-	listener  Listener
-	halt      halt
+	*hooks
+
 	published *outbox.Publication     // nil: nothing was published
-	ctx       context.Context         // of the calls of the killer; set before the first kill
-	end       context.CancelCauseFunc // of ctx
+	life      context.Context         // of the calls of the killer; set before the first kill
+	end       context.CancelCauseFunc // of life
 	until     time.Time               // a call that fails later is not made again
 	batches   []*kills.Batch
 
@@ -45,32 +42,31 @@ func (g *killing) priorities(pods []*v1.Pod) []int32 {
 		}
 		return of
 	}
-	if g.plan.PriorityOf == nil {
-		return resolve(g.plan)
+	if g.Plan.PriorityOf == nil {
+		return resolve(g.Plan)
 	}
-	asked := call.Start(g.hooks.ctx, g.hooks.calls, "Options.Plan.PriorityOf", func(context.Context) ([]int32, error) {
-		return resolve(g.plan), nil
+	asked := call.Start(g.run, g.Calls, "Options.Plan.PriorityOf", func(context.Context) ([]int32, error) {
+		return resolve(g.Plan), nil
 	})
-	of, err := asked.Await(g.hooks.ctx, time.Now().Add(answerTime))
+	of, err := asked.Await(g.run, time.Now().Add(answerTime))
 	if err == nil {
 		return of
 	}
-	g.hooks.fail(fmt.Errorf("failed to ask for the values of priority classes: %w", err))
-	options := g.plan
+	g.listener.Fail(fmt.Errorf("failed to ask for the values of priority classes: %w", err))
+	options := g.Plan
 	options.PriorityOf = nil
 	return resolve(options)
 }
 
 // start kills pods in the window of their bucket and does not wait.
 func (g *killing) start(pods []*kills.Kill, window timetable.Window) *kills.Batch {
-	logger := klog.FromContext(g.ctx).V(1)
+	logger := klog.FromContext(g.life).V(1)
 	k := &kills.Killing{
-		Context: g.ctx, RetryUntil: g.until,
-		Calls:   g.hooks.calls,
-		Halted:  g.halt.halted,
+		Context: g.life, RetryUntil: g.until, Calls: g.Calls,
+		Unless:  g.unlessHalted,
 		Seconds: func(pod *v1.Pod) int64 { return window.Seconds(pod, time.Now()) },
-		Kill:    g.hooks.embedder.Kill,
-		Final:   g.hooks.embedder.NoRetry,
+		Kill:    g.Kill,
+		Final:   g.NoRetry,
 		Signalled: func(k *kills.Kill) {
 			g.listener.Signalled(k)
 			if logger.Enabled() {
@@ -84,18 +80,18 @@ func (g *killing) start(pods []*kills.Kill, window timetable.Window) *kills.Batc
 			g.listener.Ended(k)
 		},
 		Failed: func(k *kills.Kill, err error) {
-			klog.FromContext(g.ctx).Error(err, "Shutdown manager failed killing pod, will try again", "pod", klog.KObj(k.Pod()))
+			klog.FromContext(g.life).Error(err, "Shutdown manager failed killing pod, will try again", "pod", klog.KObj(k.Pod()))
 		},
 		GaveUp: func(k *kills.Kill, err error) {
-			if g.halt.run.Err() != nil {
+			if g.run.Err() != nil {
 				logger.Info("Shutdown manager no longer waits for a pod, because the agent ends", "pod", klog.KObj(k.Pod()), "err", err)
 			} else {
-				klog.FromContext(g.ctx).Error(err, "Shutdown manager failed killing pod", "pod", klog.KObj(k.Pod()))
+				klog.FromContext(g.life).Error(err, "Shutdown manager failed killing pod", "pod", klog.KObj(k.Pod()))
 			}
 			g.listener.GaveUp(k, err)
 		},
 	}
-	if g.hooks.embedder.Marks && time.Now().Before(window.Ready) {
+	if g.Marks && time.Now().Before(window.Ready) {
 		k.Before = func(k *kills.Kill) { g.markNotReady(k, window.Ready) }
 	}
 	batch := k.Start(pods)
@@ -113,11 +109,11 @@ func (g *killing) markNotReady(k *kills.Kill, until time.Time) {
 		return
 	}
 	waits := g.published == nil || g.published.AnsweredSince()
-	mark := g.outbox.Mark(pod, until)
-	if !waits {
+	var mark *call.Future[struct{}]
+	if !g.unlessHalted(func() { mark = g.Outbox.Mark(pod, until) }) || !waits {
 		return
 	}
-	if _, err := mark.Await(g.halt.ctx, until); err != nil && !g.halt.halted() {
+	if _, err := mark.Await(g.ctx, until); err != nil && !g.halted() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if g.failed++; g.markErr == nil {
@@ -133,14 +129,14 @@ func (g *killing) finishMarks() {
 	g.failed, g.markErr = 0, nil
 	g.mu.Unlock()
 	if failed > 0 {
-		g.hooks.fail(fmt.Errorf("failed to mark %d pods not ready: %w", failed, cause))
+		g.listener.Fail(fmt.Errorf("failed to mark %d pods not ready: %w", failed, cause))
 	}
 }
 
 // awaitSignalled waits until all pods of the batches are signalled, and returns when that was.
 func (g *killing) awaitSignalled(batches []*kills.Batch, window timetable.Window) (killed time.Time) {
 	for _, batch := range batches {
-		at, err := batch.Signalled.Await(g.halt.run, window.Ready.Add(timerLag))
+		at, err := batch.Signalled.Await(g.run, window.Ready.Add(timerLag))
 		if err != nil {
 			at = time.Now()
 		}
@@ -152,25 +148,22 @@ func (g *killing) awaitSignalled(batches []*kills.Batch, window timetable.Window
 // await waits for all pods of the batches until a time, and reports whether all have ended.
 func (g *killing) await(batches []*kills.Batch, until time.Time) bool {
 	for _, batch := range batches {
-		if _, err := batch.Done.Await(g.halt.run, until); err != nil {
+		if _, err := batch.Done.Await(g.run, until); err != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// awaitAll waits for all pods of the drain until a time.
-func (g *killing) awaitAll(until time.Time) bool { return g.await(g.batches, until) }
-
 // awaitStatuses waits for the final statuses of the pods of a bucket that have ended, as long as
 // the API server answers and the bucket lasts. Before that it waits for half of the reserve for
 // pods that are just about to end, as those that use all of their grace period do.
 func (g *killing) awaitStatuses(batches []*kills.Batch, pods []*kills.Kill, window timetable.Window, reserve time.Duration) {
-	if !g.hooks.embedder.Flushes {
+	if !g.Flushes {
 		return
 	}
 	g.await(batches, earlier(window.End, time.Now().Add(reserve/2))) // the others are not waited for
-	g.outbox.Await(g.halt.run, anyUnacknowledged(pods), window.End, reserve)
+	g.Outbox.Await(g.run, anyUnacknowledged(pods), window.End, reserve)
 }
 
 // anyUnacknowledged returns a function that reports whether a pod has ended whose final status is
@@ -195,11 +188,11 @@ func anyUnacknowledged(pods []*kills.Kill) func() bool {
 // After that, and after the host's time, it waits for at most hang.
 func (g *killing) awaitStragglers(release time.Time, hang time.Duration) {
 	for _, batch := range g.batches {
-		_, _ = batch.Done.Wait(g.halt.run) // the loop below waits on after the end of Run
+		_, _ = batch.Done.Wait(g.run) // the loop below waits on after the end of Run
 	}
 	until := later(release, time.Now()).Add(hang)
 	for _, batch := range g.batches {
-		_, _ = batch.Done.Await(context.WithoutCancel(g.halt.run), until) // a pod that still runs has no end in the report
+		_, _ = batch.Done.Await(context.WithoutCancel(g.run), until) // a pod that still runs has no end in the report
 	}
 	g.end(nil)
 }

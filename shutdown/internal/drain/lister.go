@@ -27,7 +27,8 @@ type podList struct {
 // lister asks for the pods. A call that fails is made again, and one that hangs gets another one
 // beside it after a second. Only one goroutine may use a lister.
 type lister struct {
-	hooks    *hooks
+	*hooks
+
 	answers  chan podList // of the calls that have not been heard
 	under    int          // calls under way
 	begun    int          // the number of the newest call
@@ -51,7 +52,7 @@ func (l *lister) list(ctx context.Context, until time.Time) (pods []*v1.Pod, com
 		}
 		if err != nil && ctx.Err() == nil && !l.failed {
 			l.failed = true
-			l.hooks.fail(fmt.Errorf("failed to list the pods: %w", err))
+			l.listener.Fail(fmt.Errorf("failed to list the pods: %w", err))
 		}
 		if ctx.Err() != nil || !time.Now().Before(until) || answered && !l.pause(ctx, pause, until) {
 			return l.last, l.complete
@@ -63,8 +64,7 @@ func (l *lister) list(ctx context.Context, until time.Time) (pods []*v1.Pod, com
 // until a time. What an older call gives comes late: it counts only where nothing newer is known.
 func (l *lister) ask(ctx context.Context, first int, until time.Time) (answered bool, err error) {
 	l.start()
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
+	over := time.After(time.Until(until))
 	for {
 		select {
 		case answer := <-l.answers:
@@ -77,7 +77,7 @@ func (l *lister) ask(ctx context.Context, first int, until time.Time) (answered 
 				l.failed = l.failed && answer.err != nil
 				return true, answer.err
 			}
-		case <-timer.C:
+		case <-over:
 			return false, call.ErrTimeSpent
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
@@ -92,10 +92,10 @@ func (l *lister) start() {
 	l.under++
 	l.begun++
 	number, answers, h := l.begun, l.answers, l.hooks
-	h.calls.Go(func() string { return "Options.Pods" }, func() {
+	h.Calls.Go(func() string { return "Options.Pods" }, func() {
 		var pods []*v1.Pod
-		call.Guard(h.ctx, "Options.Pods", func() (err error) {
-			pods, err = h.embedder.Pods(h.ctx)
+		call.Guard(h.run, "Options.Pods", func() (err error) {
+			pods, err = h.Pods(h.run)
 			return err
 		}, func(err error) { answers <- podList{number, pods, err} })
 	})
@@ -103,10 +103,8 @@ func (l *lister) start() {
 
 // pause waits before the next call. It returns false if the time is over before.
 func (l *lister) pause(ctx context.Context, d time.Duration, until time.Time) bool {
-	timer := time.NewTimer(min(d, time.Until(until)))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(min(d, time.Until(until))):
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil && time.Now().Before(until)

@@ -28,7 +28,7 @@ func (l *listing) list(context.Context) ([]*v1.Pod, error) {
 
 func (r *rig) lists(answer func(call int) ([]*v1.Pod, error)) *listing {
 	l := &listing{r: r, answer: answer}
-	r.options.Embedder.Pods = l.list
+	r.options.Pods = l.list
 	return l
 }
 

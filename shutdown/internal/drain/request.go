@@ -55,8 +55,9 @@ const (
 
 // Options are the same for all drains of a manager.
 type Options struct {
-	Embedder Embedder
-	Plan     plan.Options
-	Outbox   *outbox.Outbox
-	Calls    *call.Group
+	Embedder
+
+	Plan   plan.Options
+	Outbox *outbox.Outbox
+	Calls  *call.Group
 }

@@ -2,66 +2,132 @@ package host
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
 const (
-	// answerTimeout is how long the first attempt waits for each answer of the host.
+	// hangTime is how long a call of the source may take before its context ends.
+	hangTime = 10 * time.Second
+	// giveUpTime is how long a call may go on after its context has ended.
+	giveUpTime = time.Second
+	// answerTimeout is how long the first attempt to hold the host waits for the answer of a call
+	// that has hangTime.
 	answerTimeout = 2 * time.Second
 	// delayTimeout is how long RequestDelay may take: logind needs up to three seconds if it has
 	// to be reloaded.
 	delayTimeout = 5 * time.Second
-	// reachTimeout is how long a host may take to be reached before a record of a shutdown counts.
-	reachTimeout = 5 * time.Second
 )
 
-// contact knows how the first attempt to hold the host goes, and tells the listener when it is over
-// and when the host is not reached.
+// errHangs is wrapped by the error of a call that was given up.
+var errHangs = errors.New("does not return")
+
+// contact makes the calls of the source, and knows how the attempts to hold the host go.
 type contact struct {
 	listener Listener
-	trouble  *trouble
-	silent   *time.Timer // ends the wait for the next answer of the first attempt
-	told     atomic.Bool // HostTried was called
-	reached  atomic.Bool // a session has answered Pending or sent an event
+	calls    *call.Group
+	hanging  atomic.Int64 // the calls that were given up and have not returned
+	told     atomic.Bool  // HostTried was called
+	reached  atomic.Bool  // a session has answered Pending or sent an event
+
+	mu   sync.Mutex // guards all below
+	err  error      // of the last attempt; nil: it went well
+	lost error      // why the last session ended, or did not begin
 }
 
-// newContact begins the wait for the first answer.
-func newContact(listener Listener, trouble *trouble) *contact {
-	return &contact{listener: listener, trouble: trouble, silent: time.NewTimer(answerTimeout)}
-}
-
-// watch tells the listener of a host that is silent or not reached, until ctx ends.
-func (c *contact) watch(ctx context.Context) {
-	defer c.silent.Stop()
-	unreached := time.NewTimer(reachTimeout)
-	defer unreached.Stop()
-	for {
-		select {
-		case <-c.silent.C:
-			c.trouble.silent()
-			c.tried()
-		case <-unreached.C:
-			if !c.reached.Load() {
-				c.listener.HostUnreached()
+// ask calls a method of the source. The call's context ends with ctx or after bound. A second later
+// the call is given up: the error wraps errHangs then, and a lock or a session that comes after all
+// is closed. The method is not called at all if ctx has ended.
+func ask[T any](ctx context.Context, c *contact, method string, bound time.Duration, f func(context.Context) (T, error)) (T, error) {
+	var none T
+	if ctx.Err() != nil {
+		return none, context.Cause(ctx)
+	}
+	answerTime := bound
+	if bound == hangTime {
+		answerTime = answerTimeout
+	}
+	silent := time.After(answerTime)
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	name := "Options.Source: " + method
+	var settled atomic.Bool // set by the end of the call or by that of the wait, whichever is first
+	answer := call.Start(ctx, c.calls, name, func(ctx context.Context) (value T, err error) {
+		defer func() {
+			if settled.CompareAndSwap(false, true) {
+				return
 			}
-		case <-ctx.Done():
-			return
+			c.hanging.Add(-1)
+			if late, ok := any(value).(io.Closer); ok && err == nil {
+				if err := late.Close(); err != nil {
+					klog.FromContext(ctx).Error(err, "Failed to close what the host gave too late")
+				}
+			}
+		}()
+		return f(ctx)
+	})
+	over, giveUp := ctx.Done(), (<-chan time.Time)(nil)
+	for waits := true; waits; {
+		select {
+		case <-answer.Done():
+			waits = false
+		case <-silent:
+			c.silent()
+		case <-over:
+			over, giveUp = nil, time.After(giveUpTime)
+		case <-giveUp:
+			waits = false
 		}
 	}
+	if settled.CompareAndSwap(false, true) {
+		c.hanging.Add(1)
+		return none, fmt.Errorf("%s %w", name, errHangs)
+	}
+	return answer.Wait(context.WithoutCancel(ctx)) // it has returned
 }
 
-// allow gives the first attempt time for the next answer, unless the host was found silent.
-func (c *contact) allow(next time.Duration) {
-	if c.silent.Stop() {
-		c.silent.Reset(next)
+// silent ends the first attempt, because a call takes too long.
+func (c *contact) silent() {
+	if !c.told.Load() {
+		c.record(func() {
+			if c.err == nil {
+				c.err = errors.New("the host does not answer")
+			}
+		})
 	}
 }
 
-// tried ends the first attempt.
-func (c *contact) tried() {
-	c.silent.Stop()
+// set records how an attempt went.
+func (c *contact) set(err error) { c.record(func() { c.err = err }) }
+
+// lose records why a session ended or did not begin.
+func (c *contact) lose(err error) { c.record(func() { c.err, c.lost = err, err }) }
+
+// record records the result of an attempt, which ends the first one.
+func (c *contact) record(result func()) {
+	c.mu.Lock()
+	result()
+	c.mu.Unlock()
 	if c.told.CompareAndSwap(false, true) {
 		c.listener.HostTried()
 	}
+}
+
+// shown returns the error for the status. If the lock is in doubt, it is at least that of the
+// session that was lost.
+func (c *contact) shown(inDoubt bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil && inDoubt {
+		return c.lost
+	}
+	return c.err
 }

@@ -8,6 +8,9 @@ package host
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -16,6 +19,17 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+const (
+	// reconnectPause is the pause before the next session, as the kubelet's dbusReconnectPeriod.
+	// The host is this machine, so it does not grow with failures.
+	reconnectPause = time.Second
+	// hangingPerPause is how many calls may hang for each reconnectPause: a source whose calls never
+	// return would fill the memory.
+	hangingPerPause = 10
+	// reachTimeout is how long a host may take to be reached before a record of a shutdown counts.
+	reachTimeout = 5 * time.Second
 )
 
 // Options are what a [Host] needs. All but Metrics are required.
@@ -48,84 +62,179 @@ type Listener interface {
 	HostCapped(err error)
 }
 
+// State is what a [Host] does with the lock.
+type State string
+
+// The states of the lock.
+const (
+	StateTrying  State = "Trying"  // the lock is wanted and not held
+	StateHeld    State = "Held"    // the lock is held
+	StateAdopted State = "Adopted" // the lock is held, and is that of a former agent
+	StateLetGo   State = "LetGo"   // no lock is held, because a shutdown is under way or Run is over
+)
+
+// Status is what is known of the lock and of the host.
+type Status struct {
+	State     State
+	Requested time.Duration // what the host was asked for; 0 before it has answered
+	Granted   time.Duration // how long the host waits; 0 before it has answered
+	// Err is the reason why the lock is not held as wanted: the host cannot be reached, it
+	// refuses, it waits for so much less than asked that pods lose time (a
+	// *[source.DelayCappedError]), or the lock may have been lost together with its session. Nil:
+	// all is well.
+	Err error
+}
+
+// Held reports whether a lock is held.
+func (s Status) Held() bool { return s.State == StateHeld || s.State == StateAdopted }
+
 // Host is the host of this agent. Make one with [New].
 type Host struct {
-	source   source.Source
-	listener Listener
-	caller   *caller
-	lock     *lock
-	delay    *delay
-	trouble  *trouble
+	Options
+
+	lock    *lock
+	delay   *delay
+	contact *contact
 }
 
 // New returns a host that Run is to reach. Suspend and the methods of [Hold] work without Run.
 func New(o Options) *Host {
 	return &Host{
-		source:   o.Source,
-		listener: o.Listener,
-		caller:   &caller{calls: o.Calls},
-		lock:     &lock{calls: o.Calls, metrics: o.Metrics, wake: make(chan struct{}, 1)},
-		delay:    &delay{wish: o.Delay, shortens: o.Shortens, metrics: o.Metrics, listener: o.Listener},
-		trouble:  &trouble{},
+		Options: o,
+		lock:    &lock{calls: o.Calls, metrics: o.Metrics, wake: make(chan struct{}, 1)},
+		delay:   &delay{},
+		contact: &contact{listener: o.Listener, calls: o.Calls},
 	}
 }
 
 // Run adopts the lock that a former agent left, and then keeps a session with the source until
-// ctx ends. It returns 4 s after that at the latest, with the error of closing the last session.
-// It does not release the lock. Call it once.
+// ctx ends; one that fails or is lost is replaced, for ever. It returns 4 s after the end of ctx
+// at the latest, with the error of closing the last session. It does not release the lock. Call
+// it once.
 func (h *Host) Run(ctx context.Context) error {
-	contact := newContact(h.listener, h.trouble)
 	var watch sync.WaitGroup
-	watch.Go(func() { contact.watch(ctx) })
+	watch.Go(func() {
+		select {
+		case <-time.After(reachTimeout):
+			if !h.contact.reached.Load() {
+				h.Listener.HostUnreached()
+			}
+		case <-ctx.Done():
+		}
+	})
 	defer watch.Wait()
 	h.adopt(ctx)
-	s := &sessions{source: h.source, listener: h.listener, caller: h.caller, lock: h.lock, delay: h.delay, trouble: h.trouble, contact: contact}
-	return s.run(ctx)
+	var logged string // the failure that was logged last; "": none goes on
+	for {
+		start := time.Now()
+		closeErr, err := h.runSession(ctx)
+		if ctx.Err() != nil {
+			return closeErr // a lost session is not needed any more, and the Group names calls that hang
+		}
+		err = errors.Join(err, closeErr)
+		h.contact.lose(err)
+		if time.Since(start) > reconnectPause {
+			logged = "" // the session was good for a while, or slow to fail
+		}
+		pause := reconnectPause * time.Duration(max(1, h.contact.hanging.Load()/hangingPerPause))
+		if text := fmt.Sprint(err); text != logged {
+			klog.FromContext(ctx).Error(err, "Not connected to the host, will try again", "period", pause)
+			logged = text
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // adopt takes over the lock that a former agent left. A lock that comes after the wait for it
 // counts too, if none is held by then.
 func (h *Host) adopt(ctx context.Context) {
-	adopter, ok := h.source.(source.Adopter)
+	adopter, ok := h.Source.(source.Adopter)
 	if !ok {
 		return
 	}
-	h.lock.beginAdoption()
-	defer h.lock.endAdoption()
-	_, err := ask(ctx, h.caller, "Adopt", answerTimeout, func(ctx context.Context) (struct{}, error) {
+	h.lock.do(h.lock.beginAdoption)
+	defer h.lock.do(h.lock.endAdoption)
+	_, err := ask(ctx, h.contact, "Adopt", answerTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, h.lock.adopt(ctx, adopter.Adopt())
-	}, nil)
+	})
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Failed to adopt the lock of a former agent")
 	}
 }
 
+// runSession runs one session from Connect to its loss. It returns the error of Close and the
+// reason of the loss.
+func (h *Host) runSession(parent context.Context) (closeErr, err error) {
+	life, end := context.WithCancel(parent) // of the connection, which some sources tie to it
+	defer end()
+	conn, err := ask(parent, h.contact, "Connect", hangTime, func(ctx context.Context) (source.Session, error) {
+		defer context.AfterFunc(ctx, end)()
+		return h.Source.Connect(life)
+	})
+	if err == nil && conn == nil {
+		err = errors.New("the host has given no session")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("failed to connect to the host: %w", err)
+	}
+	defer h.lock.endSession()
+	return (&session{Host: h, conn: conn, answers: make(chan answer)}).run(parent)
+}
+
 // Status returns what is known of the lock and of the host.
 func (h *Host) Status() Status {
-	status, inDoubt := h.lock.status()
-	status.Requested, status.Granted, _ = h.delay.times()
-	status.Err = h.trouble.shown(inDoubt)
+	var status Status
+	var inDoubt bool
+	h.lock.do(func() { status.State, inDoubt = h.lock.state(), h.lock.inDoubt })
+	status.Err = h.contact.shown(inDoubt)
+	if granted, known := h.Granted(); known {
+		status.Requested, status.Granted = h.Delay, granted
+	}
 	return status
 }
 
 // Granted returns how long the host waits, as it said last; false if it has never said it.
-func (h *Host) Granted() (time.Duration, bool) {
-	_, granted, known := h.delay.times()
-	return granted, known
+func (h *Host) Granted() (granted time.Duration, known bool) {
+	if last := h.delay.granted.Load(); last != nil {
+		return *last, true
+	}
+	return 0, false
 }
 
 // Adopted reports whether the lock that is held is that of a former agent.
-func (h *Host) Adopted() bool {
-	status, _ := h.lock.status()
-	return status.State == StateAdopted
-}
+func (h *Host) Adopted() bool { return h.Status().State == StateAdopted }
 
 // Suspend begins a shutdown: no lock is asked for, and the lock that is held stays. If none is
 // held, one that a former agent left is adopted from the session. If a shutdown is under way
 // already, the new Hold takes the lock over as it is, with the time of LetGoAt; the methods of
 // the former one do nothing from then on.
-func (h *Host) Suspend() *Hold { return h.lock.suspend() }
+func (h *Host) Suspend() *Hold {
+	o, l := &Hold{lock: h.lock}, h.lock
+	l.do(func() {
+		if l.phase == phaseClosed {
+			return
+		}
+		l.hold = o
+		if l.phase == phaseWanted {
+			l.phase = phaseSuspended
+			l.seekLock()
+		}
+	})
+	return o
+}
 
 // Close releases the lock for good, even if ctx has ended, within a second. No lock is taken after
 // it. Call it when the context of Run ends.
-func (h *Host) Close(ctx context.Context) error { return h.lock.closeForGood(ctx) }
+func (h *Host) Close(ctx context.Context) error {
+	l := h.lock
+	return l.change(ctx, func() io.Closer {
+		l.hold = nil
+		l.stopAlarm()
+		l.endAdoption()
+		return l.letGo(phaseClosed)
+	})
+}

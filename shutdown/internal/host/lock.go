@@ -53,26 +53,35 @@ type lock struct {
 	taken    uint64        // the epoch in which held was asked for
 	session  bool          // a session is up
 	adoption chan struct{} // closed when the attempt to adopt a lock ends; nil: none is under way
-	alarm    *alarm        // lets the host go at a time; nil: none stands
+	alarm    *time.Timer   // lets the host go at a time; nil: none stands
 }
 
-// alarm is a standing call of LetGoAt. A new one replaces it, so that it can be told apart.
-type alarm struct{ timer *time.Timer }
-
-// status returns the state of the lock, and whether the lock may have been lost.
-func (l *lock) status() (status Status, inDoubt bool) {
+// do calls f with the mutex held.
+func (l *lock) do(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	state := StateLetGo
+	f()
+}
+
+// change calls f with the mutex held, and closes the lock that f returns.
+func (l *lock) change(ctx context.Context, f func() (surplus io.Closer)) error {
+	var surplus io.Closer
+	l.do(func() { surplus = f() })
+	return l.closeLock(ctx, surplus)
+}
+
+// state returns the state for the status. The mutex is held.
+func (l *lock) state() State {
 	switch {
 	case l.adopted:
-		state = StateAdopted
+		return StateAdopted
 	case l.held != nil:
-		state = StateHeld
+		return StateHeld
 	case l.phase == phaseWanted:
-		state = StateTrying
+		return StateTrying
+	default:
+		return StateLetGo
 	}
-	return Status{State: state}, l.inDoubt
 }
 
 // beginSession begins the tasks of a session. If no lock is held, an attempt to adopt one is under
@@ -82,7 +91,7 @@ func (l *lock) beginSession() {
 	defer l.mu.Unlock()
 	l.session = true
 	l.epoch++
-	l.attemptAdoption()
+	l.beginAdoption()
 }
 
 // endSession ends the tasks of a session, if it had begun them.
@@ -91,7 +100,7 @@ func (l *lock) endSession() {
 	defer l.mu.Unlock()
 	l.inDoubt = l.inDoubt || l.session && l.held != nil
 	l.session = false
-	l.stopAdoption()
+	l.endAdoption()
 }
 
 // next returns the task of the session, and the epoch of a lock that is asked for now.
@@ -110,42 +119,35 @@ func (l *lock) next() (task, uint64) {
 	}
 }
 
-// take stores a lock that the host gave and closes the one before, so that the host is held
-// without a gap. A lock that comes after the release is closed at once, because the host must not
-// wait for it. adopting says that it was asked for during a shutdown.
+// take holds a lock that the host gave and closes the one before, so that the host is held
+// without a gap. adopting says that it was asked for during a shutdown.
 func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting bool) error {
-	l.mu.Lock()
-	surplus := given
-	if l.mayHold() {
-		surplus = l.held
-		l.keep(given, adopting && !l.heldOwn)
-		l.heldOwn = l.heldOwn || !adopting
-		l.taken = epoch
-	}
-	l.mu.Unlock()
-	return l.closeLock(ctx, surplus)
+	return l.change(ctx, func() io.Closer { return l.keep(given, adopting && !l.heldOwn, epoch) })
 }
 
-// adopt stores the lock that a former agent left; nil: it left none. It closes the lock if one is
-// held already, or may not be held any more.
+// adopt holds the lock that a former agent left; nil: it left none. It closes the lock if one is
+// held already.
 func (l *lock) adopt(ctx context.Context, left io.Closer) error {
-	l.mu.Lock()
-	if left != nil && l.held == nil && l.mayHold() {
-		l.keep(left, true)
-		left = nil
-	}
-	l.mu.Unlock()
-	return l.closeLock(ctx, left)
+	return l.change(ctx, func() io.Closer {
+		if left == nil || l.held != nil {
+			return left
+		}
+		return l.keep(left, true, 0)
+	})
 }
 
-// mayHold reports whether a lock may be held. The mutex is held.
-func (l *lock) mayHold() bool { return l.phase == phaseWanted || l.phase == phaseSuspended }
-
-// keep makes a lock the one that is held. The mutex is held.
-func (l *lock) keep(given io.Closer, adopted bool) {
-	l.held, l.adopted, l.inDoubt, l.taken = given, adopted, false, 0
+// keep makes a lock the one that is held, and returns the one that is to be closed: that before,
+// or, after the release, the given one, because the host must not wait for it. The mutex is held.
+func (l *lock) keep(given io.Closer, adopted bool, epoch uint64) (surplus io.Closer) {
+	if l.phase == phaseReleased || l.phase == phaseClosed {
+		return given
+	}
+	surplus, l.held = l.held, given
+	l.adopted, l.inDoubt, l.taken = adopted, false, epoch
+	l.heldOwn = l.heldOwn || !adopted
 	l.metrics.Inhibitor(true)
-	l.stopAdoption()
+	l.endAdoption()
+	return surplus
 }
 
 // letGo returns the lock that is to be closed, and enters a phase in which none may be held. The
@@ -157,51 +159,34 @@ func (l *lock) letGo(next phase) io.Closer {
 	return held
 }
 
-// closeForGood closes the lock at the end of Run. No lock is held after it.
-func (l *lock) closeForGood(ctx context.Context) error {
-	l.mu.Lock()
-	l.hold = nil
-	l.stopAlarm()
-	l.stopAdoption()
-	held := l.letGo(phaseClosed)
-	l.mu.Unlock()
-	return l.closeLock(ctx, held)
-}
-
 // stopAlarm undoes LetGoAt. The mutex is held.
 func (l *lock) stopAlarm() {
 	if l.alarm != nil {
-		l.alarm.timer.Stop()
+		l.alarm.Stop()
 		l.alarm = nil
 	}
 }
 
-// beginAdoption begins an attempt to adopt a lock, if none is held.
+// beginAdoption begins an attempt to adopt a lock, if none is held. The mutex is held.
 func (l *lock) beginAdoption() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.attemptAdoption()
-}
-
-// endAdoption ends the attempt, whether a lock was adopted or not.
-func (l *lock) endAdoption() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stopAdoption()
-}
-
-// attemptAdoption is beginAdoption. The mutex is held.
-func (l *lock) attemptAdoption() {
 	if l.held == nil && l.adoption == nil {
 		l.adoption = make(chan struct{})
 	}
 }
 
-// stopAdoption is endAdoption. The mutex is held.
-func (l *lock) stopAdoption() {
+// endAdoption ends the attempt, whether a lock was adopted or not. The mutex is held.
+func (l *lock) endAdoption() {
 	if l.adoption != nil {
 		close(l.adoption)
 		l.adoption = nil
+	}
+}
+
+// seekLock has the session try to get a lock in the middle of a shutdown. The mutex is held.
+func (l *lock) seekLock() {
+	if l.session {
+		l.beginAdoption()
+		l.wakeUp()
 	}
 }
 

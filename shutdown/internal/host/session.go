@@ -16,26 +16,18 @@ import (
 // errSessionLost ends a session that has closed its events.
 var errSessionLost = errors.New("the host's session was lost")
 
-// errNoLock is the error of an Inhibit that returned neither a lock nor an error.
-var errNoLock = errors.New("the host has given no lock")
-
 // session is one session with the host. It subscribes first, then reads the pending shutdown, then
 // requests the delay, then takes the lock: in this order no event is missed. Two goroutines share
 // it: listen hears the host, and hold asks it.
 type session struct {
-	*sessions
+	*Host
 
 	conn    source.Session
 	answers chan answer // from hold to listen
 }
 
-// answer is the answer of Pending.
-type answer struct {
-	pending  *source.Event // nil: no shutdown is pending
-	known    bool          // the host can tell
-	received time.Time
-	told     chan struct{} // closed when the listener has acted on it
-}
+// answer tells the listener of the answer of Pending, unless that is old.
+type answer func(old bool)
 
 // run runs the session until it is lost. It returns the error of Close and the reason of the loss.
 func (s *session) run(parent context.Context) (closeErr, err error) {
@@ -43,24 +35,23 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 	defer lose(nil)
 	var listening sync.WaitGroup
 	closed := make(chan struct{})
-	events, err := ask(ctx, s.caller, "Events", answerTimeout, func(context.Context) (<-chan source.Event, error) {
+	events, err := ask(ctx, s.contact, "Events", answerTimeout, func(context.Context) (<-chan source.Event, error) {
 		return s.conn.Events(), nil
-	}, nil)
+	})
 	if err == nil {
 		listening.Go(func() {
-			s.listen(ctx, events)
+			s.listen(ctx, events, closed)
 			lose(errSessionLost)
-			discard(events, closed)
 		})
 		call.Guard(ctx, "an error of Options.Source", func() error { return s.hold(ctx) }, func(of error) { err = of })
 	}
 	lose(err)
 	if parent.Err() == nil {
-		s.trouble.lose(err) // Close may take its time
+		s.contact.lose(err) // Close may take its time
 	}
-	_, closeErr = ask(context.WithoutCancel(parent), s.caller, "Close", closeTime, func(context.Context) (struct{}, error) {
+	_, closeErr = ask(context.WithoutCancel(parent), s.contact, "Close", closeTime, func(context.Context) (struct{}, error) {
 		return struct{}{}, s.conn.Close()
-	}, nil)
+	})
 	close(closed)
 	listening.Wait()
 	if closeErr != nil {
@@ -69,62 +60,37 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 	return closeErr, err
 }
 
-// listen tells the listener of the session's events, in order, until they are closed or ctx ends.
-// An event that was sent before the answer of Pending came is newer than the answer, which is not
-// told then.
-func (s *session) listen(ctx context.Context, events <-chan source.Event) {
-	heard := false
-	tell := func(event source.Event, open bool) bool {
-		if !open || ctx.Err() != nil {
-			return false
-		}
-		heard = true
-		s.contact.reached.Store(true)
-		s.listener.HostEvent(event, time.Now())
-		return true
-	}
-	tellSent := func() bool {
-		for {
+// listen tells the listener of the session's events, in order, until there are no more. Events
+// that were sent before the answer of Pending came are newer than the answer and are told first.
+// After the end of ctx it drops events until closed is closed, so that Close does not wait for a
+// reader.
+func (s *session) listen(ctx context.Context, events <-chan source.Event, closed <-chan struct{}) {
+	var waiting answer
+	for heard := false; ; {
+		var event source.Event
+		var open bool
+		select {
+		case event, open = <-events:
+		default:
+			if waiting != nil {
+				waiting(heard || ctx.Err() != nil)
+				waiting = nil
+			}
 			select {
-			case event, open := <-events:
-				if !tell(event, open) {
-					return false
-				}
-			default:
-				return true
+			case event, open = <-events:
+			case waiting = <-s.answers:
+				continue
+			case <-closed:
+				return
 			}
 		}
-	}
-	for {
-		select {
-		case event, open := <-events:
-			if !tell(event, open) {
-				return
-			}
-		case a := <-s.answers:
-			if !tellSent() {
-				return
-			}
-			if !heard {
-				s.listener.HostPending(a.pending, a.known, a.received)
-			}
-			close(a.told)
-		case <-ctx.Done():
+		if !open {
 			return
 		}
-	}
-}
-
-// discard drops the events of a session that is over, so that Close does not wait for a reader.
-func discard(events <-chan source.Event, closed <-chan struct{}) {
-	for {
-		select {
-		case _, open := <-events:
-			if !open {
-				return
-			}
-		case <-closed:
-			return
+		if ctx.Err() == nil {
+			heard = true
+			s.contact.reached.Store(true)
+			s.Listener.HostEvent(event, time.Now())
 		}
 	}
 }
@@ -136,15 +102,13 @@ func (s *session) hold(ctx context.Context) error {
 	if err := s.readPending(ctx); err != nil {
 		return err
 	}
-	s.contact.allow(delayTimeout)
 	var lastErr error // of the last task; one that was nothing to do changes nothing
 	for ctx.Err() == nil {
 		done, err := s.work(ctx)
 		if done != taskRest || err != nil {
 			lastErr = err
 		}
-		s.trouble.set(errors.Join(lastErr, s.delay.capped))
-		s.contact.tried()
+		s.contact.set(errors.Join(lastErr, s.delay.unmet))
 		if errors.Is(err, errHangs) {
 			return err
 		}
@@ -157,7 +121,7 @@ func (s *session) hold(ctx context.Context) error {
 // that. A host that cannot know whether a shutdown is pending returns an error that wraps
 // errors.ErrUnsupported, which does not fail the session.
 func (s *session) readPending(ctx context.Context) error {
-	pending, err := ask(ctx, s.caller, "Pending", hangTime, s.conn.Pending, nil)
+	pending, err := ask(ctx, s.contact, "Pending", hangTime, s.conn.Pending)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("failed to read whether a shutdown is under way: %w", err)
 	}
@@ -166,14 +130,19 @@ func (s *session) readPending(ctx context.Context) error {
 	}
 	s.contact.reached.Store(true)
 	s.lock.beginSession()
-	a := answer{pending: pending, known: err == nil, received: time.Now(), told: make(chan struct{})}
+	received, told := time.Now(), make(chan struct{})
 	select {
-	case s.answers <- a:
+	case s.answers <- func(old bool) {
+		if !old {
+			s.Listener.HostPending(pending, err == nil, received)
+		}
+		close(told)
+	}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	select {
-	case <-a.told:
+	case <-told:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -185,9 +154,8 @@ func (s *session) readPending(ctx context.Context) error {
 func (s *session) work(ctx context.Context) (task, error) {
 	next, epoch := s.lock.next()
 	var delayErr, lockErr error
-	if next == taskTake || next == taskKeep && s.delay.unmet() {
-		delayErr = s.delay.ask(ctx, s.caller, s.conn)
-		s.contact.allow(answerTimeout)
+	if next == taskTake || next == taskKeep && (s.delay.failed || s.delay.unmet != nil) {
+		delayErr = s.requestDelay(ctx)
 		next, epoch = s.lock.next() // a shutdown may have begun meanwhile
 	}
 	switch next {
@@ -195,17 +163,41 @@ func (s *session) work(ctx context.Context) (task, error) {
 		lockErr = s.inhibit(ctx, epoch, false)
 	case taskAdopt:
 		lockErr = s.inhibit(ctx, epoch, true)
-		s.lock.endAdoption()
+		s.lock.do(s.lock.endAdoption)
 	default:
 	}
 	return next, errors.Join(delayErr, lockErr)
 }
 
+// requestDelay asks the host to wait long enough. A capped delay is no failure: it is kept in
+// delay.unmet if pods lose time.
+func (s *session) requestDelay(ctx context.Context) error {
+	granted, err := ask(ctx, s.contact, "RequestDelay", delayTimeout, func(ctx context.Context) (time.Duration, error) {
+		return s.conn.RequestDelay(ctx, s.Delay)
+	})
+	capped := errors.As(err, new(*source.DelayCappedError))
+	if s.delay.failed = err != nil && !capped; s.delay.failed {
+		return fmt.Errorf("failed to request the shutdown delay: %w", err)
+	}
+	s.delay.granted.Store(&granted)
+	s.Metrics.Delay(s.Delay, granted)
+	if capped && !s.Shortens(granted) {
+		klog.FromContext(ctx).V(1).Info("The host waits for less than it was asked to, the pods' time fits all the same", "granted", granted, "requested", s.Delay, "err", err)
+		err = nil
+	}
+	former := s.delay.unmet
+	s.delay.unmet = err
+	if err != nil && (former == nil || fmt.Sprint(former) != fmt.Sprint(err)) { // fmt survives an Error method that panics
+		s.Listener.HostCapped(err)
+	}
+	return nil
+}
+
 // inhibit takes the lock. adopting says that a shutdown is under way.
 func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) error {
-	given, err := ask(ctx, s.caller, "Inhibit", hangTime, s.conn.Inhibit, drop)
+	given, err := ask(ctx, s.contact, "Inhibit", hangTime, s.conn.Inhibit)
 	if err == nil && given == nil {
-		err = errNoLock
+		err = errors.New("the host has given no lock")
 	}
 	if err != nil {
 		return fmt.Errorf("failed to inhibit the shutdown: %w", err)
@@ -218,17 +210,18 @@ func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) erro
 
 // waitForTask waits for the next task, or until the host is to be asked again.
 func (s *session) waitForTask(ctx context.Context, done task, err error) {
-	wanted := done == taskTake || done == taskKeep
-	switch {
+	var again <-chan time.Time // nil: never
+	switch wanted := done == taskTake || done == taskKeep; {
 	case wanted && err != nil:
-		wait(ctx, reconnectPause, s.lock.wake)
-	case wanted && s.delay.capped != nil:
-		wait(ctx, s.delay.pause.delay(), s.lock.wake)
+		again = time.After(reconnectPause)
+	case wanted && s.delay.unmet != nil:
+		again = time.After(s.delay.nextPause())
 	default:
-		s.delay.pause.reset()
-		select {
-		case <-s.lock.wake:
-		case <-ctx.Done():
-		}
+		s.delay.step = 0
+	}
+	select {
+	case <-again:
+	case <-s.lock.wake:
+	case <-ctx.Done():
 	}
 }

@@ -26,23 +26,20 @@ func TestEventAndAnswerAtOnce(t *testing.T) {
 	for range 100 { // the choice is random
 		for _, over := range []bool{false, true} {
 			e := &ear{}
-			s := &session{sessions: &sessions{listener: e, contact: newContact(e, &trouble{})}, answers: make(chan answer, 1)}
-			events, told := make(chan source.Event, 1), make(chan struct{})
+			s := &session{Host: &Host{Options: Options{Listener: e}, contact: &contact{}}, answers: make(chan answer, 1)}
+			events, closed := make(chan source.Event, 1), make(chan struct{})
 			events <- source.Event{}
-			s.answers <- answer{told: told}
 			ctx, cancel := context.WithCancel(t.Context())
+			s.answers <- func(old bool) {
+				require.True(t, old)
+				close(closed)
+			}
 			if over {
 				cancel()
-				s.listen(ctx, events)
-				require.Empty(t, e.heard)
-				continue
 			}
-			go func() {
-				<-told
-				cancel()
-			}()
-			s.listen(ctx, events)
-			require.Equal(t, []string{"event"}, e.heard)
+			s.listen(ctx, events, closed)
+			cancel()
+			require.Equal(t, over, len(e.heard) == 0)
 		}
 	}
 }

@@ -227,7 +227,7 @@ func TestEventsOfASessionThatIsOver(t *testing.T) {
 			}
 		})
 		r.advance(10 * time.Second)
-		require.Equal(t, []string{"1s tried", "2s pending false true"}, r.allHeard())
+		require.Equal(t, []string{"0s tried", "2s pending false true"}, r.allHeard())
 	})
 }
 

@@ -24,8 +24,8 @@ const killsAtOnce = 256
 // Account holds the kills of one shutdown: each pod once, however many drains the shutdown has.
 // All methods may be called concurrently.
 type Account struct {
-	event    time.Time
-	underway func(types.UID) *Kill // the kill of an earlier shutdown that has not ended; nil: there is none
+	event    *time.Time            // apart, because a kill may outlive its account
+	underway func(types.UID) *Kill // the kill of an earlier shutdown whose pod is not known to have ended; nil: there is none
 
 	mu      sync.Mutex // guards all below
 	all     []*Kill    // in the order in which they were listed
@@ -38,7 +38,7 @@ type Account struct {
 // underway returns the kill of a pod that an earlier shutdown has signalled and that has not
 // ended; nil: none.
 func NewAccount(event time.Time, underway func(types.UID) *Kill) *Account {
-	return &Account{event: event, underway: underway}
+	return &Account{event: &event, underway: underway}
 }
 
 // Restored is a pod of a former agent's record.
@@ -56,20 +56,20 @@ type Restored struct {
 
 // Restore adds a pod of a former agent's record. Call it before the first drain.
 func (a *Account) Restore(r Restored) {
-	k := &Kill{Priority: r.Priority, event: &a.event, bucket: r.Bucket, restored: true, seconds: r.Seconds, err: r.Err}
+	k := &Kill{Priority: r.Priority, event: a.event, bucket: r.Bucket, restored: true, grace: grace{seconds: r.Seconds}, end: end{err: r.Err}}
 	k.pod.Store(r.Pod)
 	if r.Signalled {
-		k.phase, k.started = signalled, r.Started.Sub(a.event)
+		k.phase, k.started = signalled, r.Started.Sub(*a.event)
 		k.until = math.MaxInt64
 		if grace := graceperiod.Duration(r.Seconds); grace < math.MaxInt64-max(k.started, 0) {
 			k.until = k.started + grace
 		}
 		if !r.Shortened.IsZero() {
-			k.until = min(k.until, r.Shortened.Sub(a.event))
+			k.until = min(k.until, r.Shortened.Sub(*a.event))
 		}
 	}
 	if !r.Ended.IsZero() {
-		k.phase, k.ended, k.result = ended, r.Ended.Sub(a.event), Result{Outcome: r.Outcome}
+		k.phase, k.ended, k.result = ended, r.Ended.Sub(*a.event), Result{Outcome: r.Outcome}
 		k.counted, k.acknowledged, k.former = true, true, true
 	}
 	a.mu.Lock()
@@ -146,7 +146,7 @@ func (a *Account) addListed(pods []*v1.Pod, priorities func([]*v1.Pod) []int32) 
 		}
 		k := &lot[0]
 		lot = lot[1:]
-		k.Priority, k.event = of[n], &a.event
+		k.Priority, k.event = of[n], a.event
 		k.pod.Store(pod)
 		kills[i] = k
 		a.all = append(a.all, k)
@@ -171,6 +171,23 @@ func (a *Account) join(k *Kill) {
 		a.joined = map[*Kill]struct{}{}
 	}
 	a.joined[k] = struct{}{}
+}
+
+// TakeOver has the account go on with kills that another one has under way, in place of its own for
+// the same pods, which nobody sees to any more. Call it between two drains.
+func (a *Account) TakeOver(underway []*Kill) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, k := range underway {
+		own := a.find(Key(k.Pod()))
+		if own == nil || own == k || own.HasEnded() || own.UnderWay() {
+			continue
+		}
+		a.all = slices.Clone(a.all) // a list of All must not change
+		a.all[slices.Index(a.all, own)] = k
+		a.index[Key(k.Pod())] = k
+		a.join(k)
+	}
 }
 
 // known returns the kills of the pods that have one, and the indexes of those that have none.

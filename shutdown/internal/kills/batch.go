@@ -21,8 +21,9 @@ type Killing struct {
 	// Context.
 	RetryUntil time.Time
 	Calls      *call.Group
-	// Halted reports whether no further pod is to be signalled.
-	Halted func() bool
+	// Unless calls signal, which does not block, unless no further pod is to be signalled. It reports
+	// whether it has.
+	Unless func(signal func()) bool
 	// Before is called right before a pod is signalled and may block. Nil: nothing is called.
 	Before func(*Kill)
 	// Seconds returns the grace period of a pod that is signalled now.
@@ -76,14 +77,6 @@ func (b *Batch) startWorker() {
 	b.killing.Calls.Go(func() string { return at.Load().String() }, func() { b.work(&at) })
 }
 
-// String names the call of the killer for a pod. A nil kill stands for a worker without a pod.
-func (k *Kill) String() string {
-	if k == nil {
-		return "Options.Killer"
-	}
-	return "Options.Killer for pod " + k.Pod().Namespace + "/" + k.Pod().Name
-}
-
 // work takes pods until there is none left. If the killer ends the goroutine, another worker
 // was free for the next pod by then.
 func (b *Batch) work(at *atomic.Pointer[Kill]) {
@@ -119,13 +112,14 @@ func (b *Batch) kill(k *Kill) {
 // signal marks a pod as signalled. It returns false if no pod is to be signalled any more.
 func (b *Batch) signal(k *Kill) bool {
 	defer countDown(&b.unsignalled, b.signalled)
-	if b.killing.Before != nil && !b.killing.Halted() {
+	if b.killing.Before != nil {
 		b.killing.Before(k)
 	}
-	if b.killing.Halted() {
+	first := false
+	if !b.killing.Unless(func() { first = k.signal(b.killing.Seconds(k.Pod())) }) {
 		return false
 	}
-	if k.signal(b.killing.Seconds(k.Pod())) {
+	if first {
 		b.killing.Signalled(k)
 	}
 	return true

@@ -46,7 +46,14 @@ func TestBatchBeforeAndHalted(t *testing.T) {
 		r := newRig(t, takes(0))
 		var halted bool
 		halt := make(chan struct{})
-		r.Halted = func() bool { r.mu.Lock(); defer r.mu.Unlock(); return halted }
+		r.Unless = func(signal func()) bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if !halted {
+				signal()
+			}
+			return !halted
+		}
 		r.Before = func(k *kills.Kill) {
 			if k.Pod().Name == "slow" {
 				<-halt

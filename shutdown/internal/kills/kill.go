@@ -46,67 +46,52 @@ type Kill struct {
 	pod   atomic.Pointer[v1.Pod]
 	event *time.Time // when the event of the shutdown that killed the pod first was received
 
-	mu             sync.Mutex // guards all below
-	phase          uint8
-	restored       bool          // it comes from the record of a former agent, which may have signalled the pod
-	counted        bool          // Count was called
-	retried        bool          // a failed call was followed by another
-	acknowledged   bool          // the API server has the final status, or former
-	former         bool          // the pod has ended under a former agent
-	batches        int16         // that see to the pod
-	calling        int16         // calls under way
-	bucket         int32         // the priority that names its bucket
-	passage        uint64        // the newest drain that has picked the pod
-	seconds        int64         // the grace period that was granted first
-	until          time.Duration // the end of the grace period; it only moves earlier
-	callUntil      time.Duration // the end that the shortest call under way knows
-	started, ended time.Duration
-	result         Result        // of the last call that has returned
-	err            error         // of that call
-	changed        chan struct{} // closed when a call returns or the pod has ended; nil: nobody waits
+	mu       sync.Mutex // guards all below
+	phase    uint8
+	restored bool   // it comes from the record of a former agent, which may have signalled the pod
+	counted  bool   // Count was called
+	batches  int16  // that see to the pod
+	bucket   int32  // the priority that names its bucket
+	passage  uint64 // the newest drain that has picked the pod
+	grace
+	calls
+	end
+}
+
+// grace is the grace period of a pod that was signalled.
+type grace struct {
+	seconds int64 // that was granted first
+	started time.Duration
+	until   time.Duration // its end, which only moves earlier
+}
+
+// calls are the calls of the killer for a pod.
+type calls struct {
+	calling   int16         // that are under way
+	retried   bool          // a failed call was followed by another
+	callUntil time.Duration // the end of the grace period that the shortest call under way knows
+	changed   chan struct{} // closed when a call returns or the pod has ended; nil: nobody waits
+}
+
+// end is what the killer has said of the end of a pod.
+type end struct {
+	ended        time.Duration
+	result       Result // of the last call that has returned
+	err          error  // of that call
+	acknowledged bool   // the API server has the final status, or former
+	former       bool   // the pod has ended under a former agent
 }
 
 // Pod returns the pod. For a pod of a former agent's record this is what was on record until the
 // pod is listed.
 func (k *Kill) Pod() *v1.Pod { return k.pod.Load() }
 
-// State is a copy of what is known of a kill.
-type State struct {
-	Bucket       int32     // the priority that names the bucket
-	Seconds      int64     // the grace period that was granted first
-	Signalled    bool      // the killer was called
-	Started      time.Time // the first call of the killer; zero: never
-	Shortened    time.Time // the end of the grace period that a later call has set; zero: none has
-	Ended        time.Time // when the pod had ended; zero: it is not known to have ended
-	Result       Result    // of the last call that has returned
-	Err          error     // of that call; nil if it succeeded
-	Acknowledged bool      // the API server has the final status, or Former
-	Former       bool      // the pod has ended under a former agent, whose debt its final status is
-}
-
-// State returns what is known of the kill now.
-func (k *Kill) State() State {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	s := State{
-		Bucket:       k.bucket,
-		Seconds:      k.seconds,
-		Signalled:    k.phase >= signalled,
-		Result:       k.result,
-		Err:          k.err,
-		Acknowledged: k.acknowledged,
-		Former:       k.former,
+// String names the call of the killer for a pod. A nil kill stands for a worker without a pod.
+func (k *Kill) String() string {
+	if k == nil {
+		return "Options.Killer"
 	}
-	if s.Signalled {
-		s.Started = k.event.Add(k.started)
-		if k.until-k.started < graceperiod.Duration(k.seconds) {
-			s.Shortened = k.event.Add(k.until)
-		}
-	}
-	if k.phase == ended {
-		s.Ended = k.event.Add(k.ended)
-	}
-	return s
+	return "Options.Killer for pod " + k.Pod().Namespace + "/" + k.Pod().Name
 }
 
 // HasEnded reports whether the pod is known to have ended, because the killer has returned
@@ -248,17 +233,16 @@ func (k *Kill) nextTurn() turn {
 	default:
 		k.calling++
 		k.callUntil = k.until
-		return turn{seconds: k.secondsLeft(), until: k.until}
+		return turn{seconds: k.secondsLeft(k.now()), until: k.until}
 	}
 }
 
-// secondsLeft returns the whole seconds that are left of the grace period, at least 0. The mutex
-// is held.
-func (k *Kill) secondsLeft() int64 {
-	if k.until == math.MaxInt64 {
-		return max(k.seconds-int64((k.now()-k.started)/time.Second), 0)
+// secondsLeft returns the whole seconds that are left of the grace period, at least 0.
+func (g *grace) secondsLeft(now time.Duration) int64 {
+	if g.until == math.MaxInt64 {
+		return max(g.seconds-int64((now-g.started)/time.Second), 0)
 	}
-	left := k.until - k.now()
+	left := g.until - now
 	if left > math.MaxInt64-timerLag {
 		left -= timerLag
 	}

@@ -87,7 +87,7 @@ func newRigOn(t *testing.T, account *kills.Account, passage uint64, kill killer)
 	r.Killing = &kills.Killing{
 		Context: ctx,
 		Calls:   &r.calls,
-		Halted:  func() bool { return false },
+		Unless:  func(signal func()) bool { signal(); return true },
 		Seconds: func(*v1.Pod) int64 { return 20 },
 		Kill: func(ctx context.Context, pod *v1.Pod, seconds int64) (kills.Result, error) {
 			r.locked(func() {

@@ -2,6 +2,9 @@ package outbox
 
 import (
 	"cmp"
+	"context"
+	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -15,246 +18,232 @@ import (
 // book holds the debts, one of a kind for each pod, and the order in which they are sent. The
 // mutex of the outbox guards it.
 type book struct {
+	calls    [kinds]func(context.Context, *v1.Pod) error // nil: there are no debts of the kind
 	debts    [kinds]map[types.UID]*debt
-	fresh    [kinds][]*debt // were never tried, or not since they were owed again
-	failed   [kinds][]*debt // in the order of their failures
-	restores bool           // a mark that was sent may have to be restored
-	arisen   uint64         // the number of debts so far
-	held     [kinds]bool    // the kinds that are not sent now
+	queues   [2][kinds][]*debt // first those that were not tried since they were owed last
+	held     [kinds]bool       // the kinds that are not sent now
+	arisen   uint64            // the number of debts so far
+	failure  error             // the last one of a final status
+	loads    uint32
+	settled  uint64               // the number of final statuses that have ended
+	unstored map[types.UID]uint64 // final statuses whose end is not on record, by the value of settled then; nil: nothing is stored
 }
 
-func newBook(restores bool) *book {
-	b := &book{restores: restores}
+func newBook(o Options) *book {
+	b := &book{calls: [kinds]func(context.Context, *v1.Pod) error{o.FlushPod, o.MarkNotReady, o.RestoreReadiness}}
+	if o.Changed != nil {
+		b.unstored = map[types.UID]uint64{}
+	}
 	for k := range b.debts {
 		b.debts[k] = map[types.UID]*debt{}
 	}
 	return b
 }
 
-// find returns the debt of a kind for a pod; nil if there is none.
 func (b *book) find(k Kind, pod *v1.Pod) *debt { return b.debts[k][kills.Key(pod)] }
+
+func (b *book) owesStatus(pod *v1.Pod) bool { return b.find(KindStatus, pod) != nil }
+
+// restores reports whether a mark that was sent may have to be restored.
+func (b *book) restores() bool { return b.calls[KindRestoration] != nil }
 
 // debtOf returns the debt of a kind for a pod, and makes it if there is none. A debt that was
 // withdrawn while its call is under way is owed again.
 func (b *book) debtOf(k Kind, pod *v1.Pod) *debt {
 	d := b.find(k, pod)
-	if d == nil || d.settling {
+	if d == nil {
 		b.arisen++
 		d = &debt{kind: k, number: b.arisen}
 		b.debts[k][kills.Key(pod)] = d
 	}
-	d.pod, d.withdrawn, d.loaded = pod, false, false
+	d.pod, d.final = pod, func() *v1.Pod { return pod }
+	d.withdrawn, d.loaded = false, 0
 	return d
 }
 
-// enqueue has a debt sent, unless that is under way.
+// enqueue has a debt sent, unless that is under way. A final status withdraws the mark of the pod
+// and its restoration.
 func (b *book) enqueue(d *debt) {
 	if !d.queued && d.flight == nil {
 		d.queued, d.due = true, time.Time{}
-		b.fresh[d.kind] = append(b.fresh[d.kind], d)
+		b.queues[0][d.kind] = append(b.queues[0][d.kind], d)
 	}
-}
-
-// retry has a debt sent again when it is due.
-func (b *book) retry(d *debt) {
-	d.queued = true
-	b.failed[d.kind] = append(b.failed[d.kind], d)
-}
-
-// remove removes a debt. Lists that have it drop it later.
-func (b *book) remove(d *debt) {
-	d.withdrawn = true
-	if b.find(d.kind, d.pod) == d {
-		delete(b.debts[d.kind], kills.Key(d.pod))
+	if d.kind == KindStatus {
+		b.withdraw(b.find(KindMark, d.pod))
+		b.withdraw(b.find(KindRestoration, d.pod))
 	}
 }
 
 // withdraw takes a debt back; nil is ignored. If a call is under way, it is ended, and the debt
 // stays until it has returned.
 func (b *book) withdraw(d *debt) {
-	if d == nil {
-		return
-	}
-	d.withdrawn = true
-	d.tell(errWithdrawn)
-	if d.flight != nil {
+	switch {
+	case d == nil:
+	case d.flight == nil:
+		d.withdrawn = true
+		b.end(d, errWithdrawn)
+	default:
+		d.withdrawn = true
+		d.tell(errWithdrawn)
 		d.flight.end(errWithdrawn)
-		return
 	}
-	b.remove(d)
 }
 
-// withdrawReadiness withdraws the mark of a pod and its restoration.
-func (b *book) withdrawReadiness(pod *v1.Pod) {
-	b.withdraw(b.find(KindMark, pod))
-	b.withdraw(b.find(KindRestoration, pod))
+// end ends a debt, unless it has ended before. A mark that was sent stays, because it may have to
+// be restored.
+func (b *book) end(d *debt, err error) {
+	key := kills.Key(d.pod)
+	if b.debts[d.kind][key] != d {
+		return
+	}
+	d.tell(err)
+	if d.kind == KindMark && d.sent() && !d.withdrawn && b.restores() {
+		return
+	}
+	delete(b.debts[d.kind], key)
+	if d.kind == KindStatus && b.unstored != nil {
+		b.settled++
+		b.unstored[key] = b.settled
+	}
+}
+
+// landed records the result of a call. It returns true if no other call follows.
+func (b *book) landed(f *flight, now time.Time) (over bool) {
+	d := f.debt
+	d.flight = nil
+	if d.kind == KindStatus && f.err != nil && !f.unwanted {
+		b.failure = fmt.Errorf("pod %s/%s: %w", f.pod.Namespace, f.pod.Name, f.err)
+	}
+	if f.err != nil && !d.withdrawn {
+		if d.failed(f, now); !d.expired(d.due) {
+			d.queued = true
+			b.queues[1][d.kind] = append(b.queues[1][d.kind], d)
+			return false
+		}
+	}
+	b.end(d, f.err)
+	return true
 }
 
 // restore owes the restoration of a pod's mark, unless the final status of the pod is owed.
 func (b *book) restore(pod *v1.Pod) {
-	if b.restores && !b.owesStatus(pod) {
+	if b.restores() && !b.owesStatus(pod) {
 		b.enqueue(b.debtOf(KindRestoration, pod))
 	}
 }
 
-// endMarks withdraws the marks that were not sent. It returns the others and the restorations.
-func (b *book) endMarks() (sent []*debt) {
+// endMarks is [Outbox.Restore].
+func (b *book) endMarks(livesOn func(*v1.Pod) bool) {
+	b.held[KindMark], b.held[KindRestoration] = true, false
+	before := b.all()
 	for _, d := range b.debts[KindMark] {
-		if !d.sent() {
-			b.withdraw(d)
-		}
-	}
-	return slices.DeleteFunc(b.all(), func(d *debt) bool { return d.kind == KindStatus })
-}
-
-// spare withdraws a mark that endMarks has returned, and owes its restoration if the pod lives on.
-// It withdraws a restoration if the pod does not.
-func (b *book) spare(d *debt, livesOn bool) {
-	if b.find(d.kind, d.pod) != d {
-		return // it is not owed any more
-	}
-	if d.kind == KindMark || !livesOn {
 		b.withdraw(d)
 	}
-	if d.kind == KindMark && livesOn {
-		b.restore(d.pod)
+	for _, d := range before {
+		switch lives := d.kind == KindStatus || livesOn(d.pod); {
+		case d.kind == KindMark && lives:
+			b.restore(d.pod)
+		case !lives:
+			b.withdraw(b.find(KindRestoration, d.pod))
+		default:
+		}
 	}
 }
 
-// load adds a debt of the record; it returns nil for one that cannot be owed. A mark was sent.
-func (b *book) load(k Kind, pod *v1.Pod) *debt {
-	if k >= kinds || k != KindStatus && (!b.restores || b.owesStatus(pod)) {
-		return nil
+// load is [Outbox.Load].
+func (b *book) load(debts iter.Seq2[Kind, *v1.Pod]) {
+	b.loads++
+	for k, pod := range debts {
+		b.loadOne(min(k, KindMark), pod)
+	}
+	for k, of := range b.debts {
+		for key, d := range of {
+			if d.loaded == 0 || d.loaded == b.loads {
+				continue
+			}
+			if b.withdraw(d); k == int(KindStatus) {
+				delete(b.unstored, key) // it is not on record, which needs no write
+			}
+		}
+	}
+}
+
+// loadOne adds a debt of the record, unless it cannot be owed.
+func (b *book) loadOne(k Kind, pod *v1.Pod) {
+	_, settled := b.unstored[kills.Key(pod)]
+	if k == KindStatus && (settled || b.calls[k] == nil) || k == KindMark && (!b.restores() || b.owesStatus(pod)) {
+		return
 	}
 	d := b.find(k, pod)
-	switch {
-	case d == nil:
+	if d == nil || d.loaded != 0 && !d.withdrawn {
 		d = b.debtOf(k, pod)
-		d.loaded = true
-	case d.loaded:
-		d.pod = pod
+		d.loaded = b.loads
 	}
 	if k == KindMark {
 		d.calls = max(d.calls, 1)
-		return d
+		return
 	}
-	if b.enqueue(d); k == KindStatus {
-		b.withdrawReadiness(pod)
-	}
-	return d
+	b.enqueue(d)
 }
-
-// keepLoaded withdraws the debts of the record but for some.
-func (b *book) keepLoaded(some map[*debt]bool) {
-	for k := range b.debts {
-		for _, d := range b.debts[k] {
-			if d.loaded && !some[d] {
-				b.withdraw(d)
-			}
-		}
-	}
-}
-
-// owesStatus reports whether the final status of a pod is owed.
-func (b *book) owesStatus(pod *v1.Pod) bool { return b.find(KindStatus, pod) != nil }
 
 // next removes and returns the debt to send next, and nil if none is due. Then soonest is the
-// time of the next one, zero if that is unknown. Fresh debts come first, so that a pod that is
-// refused for ever delays no other.
+// time of the next one, zero if that is unknown. What was not tried comes first, so that a pod that
+// is refused for ever delays no other.
 func (b *book) next(now time.Time) (due *debt, soonest time.Time) {
-	for _, lists := range []*[kinds][]*debt{&b.fresh, &b.failed} {
-		for k := range lists {
-			if b.held[k] {
-				continue
-			}
-			for n := 0; n < len(lists[k]); {
-				d := lists[k][n]
-				switch {
-				case d.withdrawn:
-					drop(&lists[k], n)
-				case d.expired(now):
-					drop(&lists[k], n)
-					b.expire(d, call.ErrTimeSpent)
-				case d.due.After(now):
-					if soonest.IsZero() || d.due.Before(soonest) {
-						soonest = d.due
+	for tried := range b.queues {
+		for k := range b.queues[tried] {
+			queue := &b.queues[tried][k]
+			for n := 0; n < len(*queue) && !b.held[k]; {
+				d := (*queue)[n]
+				over, early := d.withdrawn || d.expired(now), d.due.After(now)
+				if !over && (early || b.blocked(d)) {
+					if early {
+						soonest = earlier(soonest, d.due)
 					}
 					n++
-				case b.blocked(d):
-					n++
-				default:
-					drop(&lists[k], n)
+					continue
+				}
+				d.queued = false
+				*queue = slices.Delete(*queue, n, n+1)
+				if !over {
 					return d, time.Time{}
 				}
+				b.end(d, call.ErrTimeSpent)
 			}
 		}
 	}
 	return nil, soonest
 }
 
-// drop removes the n-th debt of a list. The first one, which it mostly is, costs no copying.
-func drop(list *[]*debt, n int) {
-	(*list)[n].queued = false
-	if n > 0 {
-		*list = slices.Delete(*list, n, n+1)
-		return
+// earlier returns the earlier one of two times. A zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	(*list)[0] = nil
-	*list = (*list)[1:]
+	return a
 }
 
 // blocked reports whether the opposite of a debt is being sent: the later one of a mark and its
 // restoration must reach the API server last.
 func (b *book) blocked(d *debt) bool {
-	var opposite *debt
-	switch d.kind {
-	case KindMark:
-		opposite = b.find(KindRestoration, d.pod)
-	case KindRestoration:
-		opposite = b.find(KindMark, d.pod)
-	default:
+	if d.kind == KindStatus {
+		return false
 	}
+	opposite := b.find(KindMark+KindRestoration-d.kind, d.pod)
 	return opposite != nil && opposite.flight != nil
 }
 
-// expire ends a mark that is acknowledged, or too late. If it was sent it stays, because it may
-// have to be restored.
-func (b *book) expire(d *debt, err error) {
-	d.tell(err)
-	if !d.sent() || !b.restores {
-		b.remove(d)
-	}
-}
-
-// landed records the result of a call.
-func (b *book) landed(f *flight, now time.Time) {
-	d := f.debt
-	d.flight = nil
-	switch {
-	case d.withdrawn, f.err == nil && d.kind == KindRestoration:
-		b.remove(d)
-	case f.err == nil:
-		b.expire(d, nil)
-	default:
-		if d.failed(f, now); d.expired(d.due) {
-			b.expire(d, f.err)
-			return
-		}
-		b.retry(d)
-	}
-}
-
-// all returns the debts for the record, in the order in which they arose: those that are not
-// withdrawn, and of the marks those that the API server may have.
-func (b *book) all() []*debt {
-	all := make([]*debt, 0, len(b.debts[KindStatus])+len(b.debts[KindMark])+len(b.debts[KindRestoration]))
-	for k := range b.debts {
-		for _, d := range b.debts[k] {
+// all returns copies of the debts for the record, in the order in which they arose: of the marks
+// only those that the API server may have.
+func (b *book) all() []debt {
+	var all []debt
+	for _, of := range b.debts {
+		for _, d := range of {
 			if !d.withdrawn && (d.kind != KindMark || d.sent()) {
-				all = append(all, d)
+				all = append(all, *d)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *debt) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(all, func(a, b debt) int { return cmp.Compare(a.number, b.number) })
 	return all
 }

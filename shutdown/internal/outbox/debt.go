@@ -36,15 +36,14 @@ var errWithdrawn = errors.New("it is no longer to be sent")
 // restored.
 type debt struct {
 	kind      Kind
-	loaded    bool // it is known from the record alone
 	withdrawn bool // it goes as soon as no call is under way
 	queued    bool // a list of the book has it
-	settling  bool // a final status that is acknowledged or withdrawn, which is just being told
 	calls     uint16
-	cut       uint8 // calls that ended without an answer
+	cut       uint8  // calls that ended without an answer
+	loaded    uint32 // the call of Load that has it from the record; 0: it is known otherwise
 	pod       *v1.Pod
-	final     func() *v1.Pod // of a final status: returns the pod to send; nil: pod itself
-	told      func(error)    // is told once how the debt ended; nil: nobody is
+	final     func() *v1.Pod // returns the pod to send
+	told      []func(error)  // are told once how the debt ended
 	expires   time.Time      // of a mark; zero: never
 	due       time.Time      // of the next call
 	number    uint64         // in the order in which the debts arose
@@ -54,30 +53,11 @@ type debt struct {
 // sent reports whether the API server may have heard of the debt.
 func (d *debt) sent() bool { return d.calls > 0 }
 
-// tell tells how the debt has ended, unless that was told before.
 func (d *debt) tell(err error) {
-	if told := d.told; told != nil {
-		d.told = nil
+	for _, told := range d.told {
 		told(err)
 	}
-}
-
-// addTold adds a function to those that tell calls.
-func (d *debt) addTold(told func(error)) {
-	if before := d.told; before != nil {
-		d.told = func(err error) { before(err); told(err) }
-		return
-	}
-	d.told = told
-}
-
-// content returns what makes the pod that a call sends.
-func (d *debt) content() func() *v1.Pod {
-	if d.final != nil {
-		return d.final
-	}
-	pod := d.pod
-	return func() *v1.Pod { return pod }
+	d.told = nil
 }
 
 // requests returns how many requests a call makes. A restoration reads the pod first, and the final
@@ -89,25 +69,16 @@ func (d *debt) requests() int {
 	return 1
 }
 
-// expired reports whether the debt is too late to be sent.
 func (d *debt) expired(now time.Time) bool { return !d.expires.IsZero() && !d.expires.After(now) }
-
-// begins records that a call begins.
-func (d *debt) begins(f *flight) {
-	d.flight = f
-	if d.calls < math.MaxUint16 {
-		d.calls++
-	}
-}
 
 // failed records that a call has failed, and when the next one is due. A call without an answer
 // has taken so long that the pause after it stays short.
 func (d *debt) failed(f *flight, now time.Time) {
 	pause := max(min(pauseFirst<<min(d.calls-1, 10), pauseMost), f.limited)
 	switch {
-	case f.isUnwanted():
+	case f.unwanted:
 		pause = 0
-	case f.isUnanswered():
+	case f.unanswered:
 		pause, d.cut = pauseFirst, min(d.cut+1, math.MaxUint8-1)
 	}
 	d.due = now.Add(pause)

@@ -21,8 +21,9 @@ package outbox
 
 import (
 	"context"
-	"fmt"
 	"iter"
+	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -34,36 +35,41 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
+// Options are the functions of an [Outbox]. They are called without a lock held.
+type Options struct {
+	// FlushPod, MarkNotReady and RestoreReadiness make one attempt to send a final status, a mark,
+	// or the restoration of a mark. The pod is a copy. Nil means that the API server has accepted
+	// it, or that there is nothing to do for this pod any more. A function that is nil means that
+	// there are no debts of its kind.
+	FlushPod, MarkNotReady, RestoreReadiness func(ctx context.Context, pod *v1.Pod) error
+	// Publish makes one attempt to publish a node state; there is one call at a time. Nil means
+	// that every state counts as published.
+	Publish func(ctx context.Context, state any) error
+	// PublishAttempt is how long the wait for a publication takes. One call of Publish ends 20 ms
+	// earlier, so that the one who waits sees its error. Up to 40 ms count as 5 s.
+	PublishAttempt time.Duration
+	// Changed is called when Debts has something else to return than before. It must not block.
+	// Nil means that nothing is stored: then nobody waits for acknowledgements to be on record.
+	Changed func()
+}
+
 // Outbox owns what the API server must still be told. Make one with [New]. All methods may be
 // called concurrently. Only Await, AwaitAll and [Publication.Await] block.
-type Outbox struct {
-	changed func()
-	calls   [kinds]func(context.Context, *v1.Pod) error
-	stores  bool
-	server  *server
-	sender  *sender
-	node    *nodeState
-
-	mu       sync.Mutex // guards all below
-	book     *book
-	lastErr  error                // of a final status
-	settled  uint64               // the number of final statuses that have ended
-	unstored map[types.UID]uint64 // final statuses whose end is not on record, by the value of settled then
-}
+type Outbox struct{ sender }
 
 // New returns an outbox that is not open. Debts may be added to it. It starts no goroutine.
 func New(o Options) *Outbox {
-	s := &server{}
-	box := &Outbox{
-		changed: o.Changed, stores: o.Changed != nil,
-		calls:  [kinds]func(context.Context, *v1.Pod) error{o.FlushPod, o.MarkNotReady, o.RestoreReadiness},
-		server: s, book: newBook(o.RestoreReadiness != nil), unstored: map[types.UID]uint64{},
-	}
-	if !box.stores {
+	box := &Outbox{sender{
+		changed: o.Changed, publish: o.Publish, publishTime: o.PublishAttempt - publishLead,
+		book: newBook(o), flying: map[*flight]bool{},
+	}}
+	if box.changed == nil {
 		box.changed = func() {}
 	}
-	box.sender = &sender{server: s, take: box.take, deliver: box.deliver, landed: box.landed, flying: map[*flight]bool{}}
-	box.node = newNodeState(o, s, box.sender.acknowledged)
+	if box.publishTime <= publishLead {
+		box.publishTime = publishTimeAlone
+	}
+	box.server = &server{mu: &box.mu, answered: make(chan struct{})}
 	return box
 }
 
@@ -72,40 +78,58 @@ func New(o Options) *Outbox {
 // not matter. The last leave ends the contexts of the calls and returns their group, some of which
 // may still run; it returns nil to the others.
 func (o *Outbox) Open(ctx context.Context) (leave func() *call.Group) {
-	op := o.sender.join(ctx)
-	o.node.join(op)
-	return sync.OnceValue(func() *call.Group {
-		if !o.sender.leave(op) {
-			return nil
-		}
-		o.node.leave(op)
-		return &op.calls
-	})
+	op := o.join(ctx)
+	return sync.OnceValue(func() *call.Group { return o.leave(op) })
 }
 
 // Publish has a node state published, in place of any before it. A state is tried again until it
 // is accepted or superseded, with a pause that doubles from 100 ms to 30 s.
-func (o *Outbox) Publish(state any) *Publication { return o.node.owe(state) }
+func (o *Outbox) Publish(state any) *Publication {
+	p := &Publication{StartedAt: time.Now(), state: state, server: o.server, answers: o.server.answers.Load(), pause: publishPauseFirst}
+	p.done, p.complete = call.NewFuture[struct{}]()
+	if o.publish == nil {
+		p.complete(struct{}{}, nil)
+		return p
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state != nil {
+		o.state.complete(struct{}{}, errSuperseded)
+	}
+	if o.publishing != nil {
+		o.publishing(errSuperseded)
+	}
+	o.state = p
+	o.fill()
+	return p
+}
 
 // Owe has the final status of a pod sent, and withdraws the mark of the pod and its restoration.
 // final returns the pod with its final status, for each call and each record; nil stands for pod
 // itself. It may be called at any time, in any goroutine. acknowledged is called when the API
-// server has acknowledged the status, or it was withdrawn; nil: nothing is called. A status that
-// is owed already is sent once, with the newer pod, and both are told.
+// server has acknowledged the status, or it was withdrawn, with a lock held: it must not block or
+// use the outbox; nil: nothing is called. A status that is owed already is sent once, with the
+// newer pod, and both are told.
 func (o *Outbox) Owe(pod *v1.Pod, final func() *v1.Pod, acknowledged func()) {
-	if o.calls[KindStatus] == nil {
+	if o.book.calls[KindStatus] == nil {
 		return
 	}
 	o.mu.Lock()
 	d := o.book.debtOf(KindStatus, pod)
-	d.final = final
-	if acknowledged != nil {
-		d.addTold(func(error) { acknowledged() })
+	if final != nil {
+		d.final = final
 	}
-	o.book.withdrawReadiness(pod)
+	if acknowledged != nil {
+		d.told = append(d.told, func(error) { acknowledged() })
+	}
 	o.book.enqueue(d)
+	o.send()
+}
+
+// send sends what has become due by a change of the debts. The mutex is held, and send unlocks it.
+func (o *Outbox) send() {
+	o.fill()
 	o.mu.Unlock()
-	o.sender.start()
 	o.changed()
 }
 
@@ -113,36 +137,31 @@ func (o *Outbox) Owe(pod *v1.Pod, final func() *v1.Pod, acknowledged func()) {
 // record. Such a pod must not be started again under its UID, because its status would be false,
 // sent by this agent or by the next one. A pod without a UID is known by its namespace and name.
 func (o *Outbox) Owes(pod *v1.Pod) bool {
-	if pod == nil {
-		return false
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, unstored := o.unstored[kills.Key(pod)]
+	_, unstored := o.book.unstored[kills.Key(pod)]
 	return unstored || o.book.owesStatus(pod)
+}
+
+// Unpaid reports whether the API server has not acknowledged the final status of a pod, on record or
+// not.
+func (o *Outbox) Unpaid(pod *v1.Pod) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.book.owesStatus(pod)
 }
 
 // Withdraw withdraws the final status of a static pod that is to be started again, as if it were
 // acknowledged. If it is being sent the call is ended, and the status is owed until that has
 // returned. Other pods are not started again under their UID; for them Withdraw does nothing.
 func (o *Outbox) Withdraw(pod *v1.Pod) {
-	if pod == nil || !staticpod.IsOrMirrors(pod) {
+	if !staticpod.IsOrMirrors(pod) {
 		return
 	}
 	o.mu.Lock()
-	d := o.book.find(KindStatus, pod)
-	if d == nil || d.settling {
-		o.mu.Unlock()
-		return
-	}
-	d.withdrawn = true
-	if d.flight != nil {
-		d.flight.end(errWithdrawn)
-		o.mu.Unlock()
-		return
-	}
-	o.endDebt(d)
+	o.book.withdraw(o.book.find(KindStatus, pod))
 	o.server.wake()
+	o.send()
 }
 
 // Unacknowledged returns the number of final statuses that are owed.
@@ -156,7 +175,7 @@ func (o *Outbox) Unacknowledged() int {
 func (o *Outbox) Failure() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.lastErr
+	return o.book.failure
 }
 
 // AwaitAll is Await for all final statuses.
@@ -175,122 +194,43 @@ func (o *Outbox) Await(ctx context.Context, pending func() bool, until time.Time
 	return o.server.await(ctx, pending, until, reserve)
 }
 
-// take is the take of the sender.
-func (o *Outbox) take(ctx context.Context) (*flight, time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := time.Now()
-	d, soonest := o.book.next(now)
-	if d == nil {
-		return nil, soonest
-	}
-	f := newFlight(ctx, d, now, o.server.limit(d.cut))
-	d.begins(f)
-	return f, time.Time{}
-}
-
-// deliver makes a call. A mark belongs on record as soon as the API server may have it.
-func (o *Outbox) deliver(f *flight) error {
-	if f.debt.kind == KindMark {
-		o.changed()
-	}
-	return o.calls[f.debt.kind](f.ctx, f.content().DeepCopy())
-}
-
-// landed handles the result of a call.
-func (o *Outbox) landed(f *flight) {
-	d := f.debt
-	o.mu.Lock()
-	if d.kind == KindStatus && (f.err == nil || d.withdrawn) {
-		o.endDebt(d)
-		return
-	}
-	if d.kind == KindStatus && !f.isUnwanted() {
-		o.lastErr = fmt.Errorf("pod %s/%s: %w", f.pod.Namespace, f.pod.Name, f.err)
-	}
-	o.book.landed(f, time.Now())
-	o.mu.Unlock()
-	if f.err == nil {
-		o.changed()
-	}
-}
-
-// endDebt ends a final status that is acknowledged or withdrawn, which is owed until those who are
-// told have returned. The mutex is held, and endDebt unlocks it.
-func (o *Outbox) endDebt(d *debt) {
-	told := d.told
-	d.told, d.settling = nil, true
-	o.mu.Unlock()
-	if told != nil {
-		told(nil)
-	}
-	o.mu.Lock()
-	o.book.remove(d)
-	if o.stores {
-		o.settled++
-		o.unstored[kills.Key(d.pod)] = o.settled
-	}
-	o.mu.Unlock()
-	o.changed()
-}
-
 // Debts yields the debts for a write to the record that begins now, in the order in which they
 // arose: final statuses, marks that the API server may have, and restorations. stored must be
-// called when the write is done, or has failed: final statuses that were settled before are then
-// no longer owed.
+// called when the write is done, or has failed, or nothing is ever written: final statuses that were
+// settled before are then no longer owed.
 func (o *Outbox) Debts() (debts iter.Seq2[Kind, *v1.Pod], stored func()) {
-	type entry struct {
-		kind    Kind
-		content func() *v1.Pod
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all, settled := o.book.all(), o.settled
-	entries := make([]entry, len(all))
-	for n, d := range all {
-		entries[n] = entry{d.kind, d.content()}
-	}
-	debts = func(yield func(Kind, *v1.Pod) bool) {
-		for _, e := range entries {
-			if !yield(e.kind, e.content()) {
+	all, settled := o.book.all(), o.book.settled
+	return func(yield func(Kind, *v1.Pod) bool) {
+		for _, d := range all {
+			if !yield(d.kind, d.final()) {
 				return
 			}
 		}
-	}
-	return debts, func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		for key, number := range o.unstored {
-			if number <= settled {
-				delete(o.unstored, key)
-			}
-		}
-	}
+	}, func() { o.forget(settled) }
+}
+
+// DropUnstored is for an agent that stores nothing: final statuses that were settled so far are no
+// longer owed.
+func (o *Outbox) DropUnstored() { o.forget(math.MaxUint64) }
+
+// forget has the final statuses that were settled up to a number no longer owed.
+func (o *Outbox) forget(settled uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	maps.DeleteFunc(o.book.unstored, func(_ types.UID, number uint64) bool { return number <= settled })
 }
 
 // Load takes over the debts of a former agent from the record, in place of those that an earlier
 // Load has given: what the former agent has paid meanwhile is no longer owed. Debts that this
-// agent has added or settled itself stay as they are. The status of a pod is pod itself. A mark
-// was sent, so that Restore may restore it.
+// agent has added or settled itself stay as they are. The status of a pod is pod itself. What is
+// no final status is a mark that was sent, so that Restore may restore it. The debts are read with
+// a lock held.
 func (o *Outbox) Load(debts iter.Seq2[Kind, *v1.Pod]) {
-	type entry struct {
-		kind Kind
-		pod  *v1.Pod
-	}
-	var entries []entry
-	for kind, pod := range debts {
-		entries = append(entries, entry{kind, pod})
-	}
 	o.mu.Lock()
-	loaded := map[*debt]bool{}
-	for _, e := range entries {
-		_, settled := o.unstored[kills.Key(e.pod)]
-		if e.kind != KindStatus || o.calls[KindStatus] != nil && !settled {
-			loaded[o.book.load(e.kind, e.pod)] = true
-		}
-	}
-	o.book.keepLoaded(loaded)
-	o.mu.Unlock()
-	o.sender.start()
+	defer o.mu.Unlock()
+	o.book.load(debts)
+	o.fill()
 	o.server.wake()
 }

@@ -63,7 +63,6 @@ func TestOwesByUID(t *testing.T) {
 		r.Owe(pod("web"), nil, nil)
 		require.True(t, r.Owes(pod("web")))
 		require.False(t, r.Owes(other))
-		require.False(t, r.Owes(nil))
 		require.Equal(t, 2, r.Unacknowledged())
 	})
 }
@@ -117,53 +116,6 @@ func TestOwedWithoutARecord(t *testing.T) {
 	})
 }
 
-// A pod is owed, and none of its debts is forgotten, until those who wait for its acknowledgement
-// were told.
-func TestToldBeforeItIsNotOwed(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		told := make(chan struct{})
-		r.Owe(pod("a"), nil, func() { <-told })
-		advance(time.Minute)
-		require.Equal(t, 1, r.Unacknowledged())
-		require.False(t, r.AwaitAll(t.Context(), time.Now().Add(time.Second), time.Second))
-		r.Withdraw(staticPod("a"))
-		close(told)
-		synctest.Wait()
-		require.Zero(t, r.Unacknowledged())
-	})
-}
-
-// A status that is owed again while those who wait for its acknowledgement are told is another one.
-func TestOwedAgainWhileItIsTold(t *testing.T) {
-	for _, withdrawn := range []bool{true, false} {
-		closed(t, func(t *testing.T, r *rig) {
-			static, told := staticPod("static"), make(chan struct{})
-			r.Owe(static, nil, func() { <-told; r.tells("first")() })
-			want := []string{"status static", "status static"}
-			if withdrawn {
-				want = want[:1]
-				go r.Withdraw(static)
-				synctest.Wait()
-				r.Withdraw(static)
-				require.Equal(t, 1, r.Unacknowledged(), "those who wait have not returned")
-			}
-			r.leave = r.Open(quiet(t))
-			synctest.Wait()
-			r.refuse(errRefused)
-			r.Owe(static, nil, r.tells("second"))
-			synctest.Wait()
-			close(told)
-			synctest.Wait()
-			require.Equal(t, []string{"first"}, r.acknowledged())
-			require.Equal(t, 1, r.Unacknowledged())
-			require.Equal(t, want, r.callNames())
-			r.refuse(nil)
-			advance(time.Second)
-			require.Equal(t, []string{"first", "second"}, r.acknowledged())
-		})
-	}
-}
-
 // A reporter without a function has no debts of its kind.
 func TestReporterWithoutFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +126,7 @@ func TestReporterWithoutFunctions(t *testing.T) {
 		o.RestoreMarked(pods("c"))
 		o.Restore(func(*v1.Pod) bool { return true })
 		o.Load(func(yield func(outbox.Kind, *v1.Pod) bool) {
-			_ = yield(outbox.KindStatus, pod("d")) && yield(outbox.KindMark, pod("e")) && yield(outbox.KindRestoration, pod("f"))
+			_ = yield(outbox.KindStatus, pod("d")) && yield(outbox.KindMark, pod("e"))
 		})
 		require.False(t, o.Owes(pod("a")))
 		require.False(t, o.Owes(pod("d")))
@@ -214,7 +166,6 @@ func TestWithdraw(t *testing.T) {
 		r.Withdraw(static)
 		r.Withdraw(pod("web"))
 		r.Withdraw(staticPod("other"))
-		r.Withdraw(nil)
 		require.Equal(t, []string{"static"}, r.acknowledged())
 		require.True(t, r.Owes(static), "its withdrawal is not on record")
 		require.Equal(t, []string{"FlushPod web"}, r.record())

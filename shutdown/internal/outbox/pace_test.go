@@ -216,6 +216,32 @@ func TestAttemptsOfASlowPod(t *testing.T) {
 	})
 }
 
+// A call has the whole of its time: an answer that comes with the end of it counts, and with it
+// nothing is sent twice. The time of the call follows from an answer before it, or from one that
+// comes in the same instant.
+func TestAnswerAtTheEndOfItsTime(t *testing.T) {
+	for _, before := range []time.Duration{0, time.Second} {
+		inBubble(t, func(t *testing.T, r *rig) {
+			r.answer = func(ctx context.Context, what, _ string, _ int) error {
+				if what == "publish" {
+					return nil
+				}
+				<-time.After(time.Second)
+				synctest.Wait() // all else that this instant brings is over
+				return context.Cause(ctx)
+			}
+			time.AfterFunc(before, func() { r.Publish("on") })
+			if before == 0 {
+				synctest.Wait()
+			}
+			r.owe("a")
+			<-time.After(time.Minute)
+			require.Len(t, r.callStarts("status a"), 1)
+			require.Equal(t, []string{"a"}, r.acknowledged())
+		})
+	}
+}
+
 // Await returns as soon as nothing is pending, at once if nothing is.
 func TestAwait(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {

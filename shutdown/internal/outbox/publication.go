@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -14,8 +14,8 @@ import (
 
 const (
 	publishName = "Options.Reporter.PublishNode"
-	// publishAttempt bounds one call if nobody waits for a publication.
-	publishAttempt = 5 * time.Second
+	// publishTimeAlone bounds one call if nobody waits for a publication.
+	publishTimeAlone = 5 * time.Second
 	// publishLead is how much earlier a call ends than the wait for it, so that the one who waits
 	// sees the error of the call.
 	publishLead = 20 * time.Millisecond
@@ -35,10 +35,10 @@ type Publication struct {
 	done     *call.Future[struct{}]
 	complete func(struct{}, error)
 	server   *server
-	answers  uint64 // of the API server before
-
-	mu      sync.Mutex // guards lastErr
-	lastErr error      // of the last failed call; nil: none has failed
+	answers  uint64                // of the API server before
+	lastErr  atomic.Pointer[error] // of the last failed call; nil: none has failed
+	due      time.Time             // of the next call; the mutex of the outbox guards this and pause
+	pause    time.Duration         // after that, if it fails
 }
 
 // Await waits until the state is published, at most until a time or the end of ctx. The error of
@@ -49,142 +49,54 @@ func (p *Publication) Await(ctx context.Context, until time.Time) error {
 	if err == nil {
 		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.lastErr != nil {
-		err = p.lastErr
+	if last := p.lastErr.Load(); last != nil {
+		err = *last
 	}
 	return fmt.Errorf("failed to publish the node state: %w", err)
 }
 
 // AnsweredSince reports whether the API server has acknowledged anything since Publish was
 // called.
-func (p *Publication) AnsweredSince() bool { return p.server.count() > p.answers }
+func (p *Publication) AnsweredSince() bool { return p.server.answers.Load() > p.answers }
 
-// fail records the error of a call and reports whether it is the first one.
-func (p *Publication) fail(err error) (first bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	first = p.lastErr == nil
-	p.lastErr = err
-	return first
-}
-
-// nodeState publishes the newest node state while the outbox is open. It makes one call at a
-// time, so that an older state never follows a newer one.
-type nodeState struct {
-	publish      func(ctx context.Context, state any) error // nil: nothing is published
-	attempt      time.Duration
-	server       *server
-	acknowledged func(begun time.Time, requests int) // is told of each call that succeeded
-
-	mu    sync.Mutex // guards all below
-	open  *opening   // nil: nothing is sent
-	owed  *Publication
-	pause time.Duration           // before the next call for it, if one fails
-	end   context.CancelCauseFunc // of the call that is under way; nil: none is
-	timer *time.Timer             // of the next call; nil: none was ever planned
-}
-
-func newNodeState(o Options, s *server, acknowledged func(begun time.Time, requests int)) *nodeState {
-	attempt := publishAttempt
-	if o.PublishAttempt > 2*publishLead {
-		attempt = o.PublishAttempt - publishLead
+// startPublishing makes the call for the node state if it is due. There is one at a time, so that an
+// older state never follows a newer one. It returns when the next one is due, zero if that is
+// unknown.
+func (s *sender) startPublishing() (next time.Time) {
+	p, now := s.state, time.Now()
+	if p == nil || s.publishing != nil {
+		return time.Time{}
 	}
-	return &nodeState{publish: o.Publish, attempt: attempt, server: s, acknowledged: acknowledged}
-}
-
-// owe makes a state the one to publish.
-func (n *nodeState) owe(state any) *Publication {
-	future, complete := call.NewFuture[struct{}]()
-	p := &Publication{StartedAt: time.Now(), state: state, done: future, complete: complete, server: n.server, answers: n.server.count()}
-	if n.publish == nil {
-		complete(struct{}{}, nil)
-		return p
+	if now.Before(p.due) {
+		return p.due
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.owed != nil {
-		n.owed.complete(struct{}{}, errSuperseded)
-	}
-	if n.end != nil {
-		n.end(errSuperseded)
-	}
-	n.owed, n.pause = p, publishPauseFirst
-	n.start()
-	return p
-}
-
-// join lets the state be published during an opening.
-func (n *nodeState) join(op *opening) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.open = op
-	n.start()
-}
-
-// leave ends that. The context of the opening has ended before.
-func (n *nodeState) leave(op *opening) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.open == op {
-		n.open = nil
-		n.stopTimer()
-	}
-}
-
-func (n *nodeState) stopTimer() {
-	if n.timer != nil {
-		n.timer.Stop()
-	}
-}
-
-// start makes the next call now, unless one is under way. The mutex is held.
-func (n *nodeState) start() {
-	n.stopTimer()
-	if n.open == nil || n.owed == nil || n.end != nil {
-		return
-	}
-	p, begun := n.owed, time.Now()
-	ctx, end := context.WithCancelCause(n.open.ctx)
-	ctx, stop := context.WithDeadlineCause(ctx, begun.Add(n.attempt), call.ErrTimeSpent)
-	n.end = end
-	n.open.calls.Go(func() string { return publishName }, func() {
-		defer stop()
-		call.Guard(ctx, publishName, func() error { return n.publish(ctx, p.state) }, func(err error) { n.ended(ctx, p, begun, err) })
+	ctx, end := s.open.newAttempt(now.Add(s.publishTime))
+	s.publishing = end
+	s.open.calls.Go(func() string { return publishName }, func() {
+		call.Guard(ctx, publishName, func() error { return s.publish(ctx, p.state) }, func(err error) { s.published(ctx, p, now, err) })
 	})
+	return time.Time{}
 }
 
-// ended handles the result of a call. If the call was ended because its state is superseded or
-// the outbox was closed, its error says nothing.
-func (n *nodeState) ended(ctx context.Context, p *Publication, begun time.Time, err error) {
-	if cause := context.Cause(ctx); err != nil && (cause == nil || errors.Is(cause, call.ErrTimeSpent)) && p.fail(err) {
+// published handles the result of a call for a node state. If the call was ended because its state
+// is superseded or the outbox was closed, its error says nothing.
+func (s *sender) published(ctx context.Context, p *Publication, begun time.Time, err error) {
+	cause := context.Cause(ctx)
+	counts := err != nil && (cause == nil || errors.Is(cause, call.ErrTimeSpent))
+	if counts && p.lastErr.Swap(&err) == nil {
 		klog.FromContext(ctx).Error(err, "Failed to publish the node state, will try again")
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.publishing(nil)
+	s.publishing = nil
+	p.due, p.pause = time.Now().Add(p.pause), min(2*p.pause, publishPauseMost)
 	if err == nil {
-		n.acknowledged(begun, 1)
+		s.acknowledged(begun, 1)
 	}
-	n.endCall(p, err == nil)
-}
-
-// endCall ends the call for a publication and plans the next one.
-func (n *nodeState) endCall(p *Publication, accepted bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.end(nil)
-	n.end = nil
-	switch {
-	case n.owed != p: // a newer state waits, which has its call at once
-		n.start()
-	case accepted:
-		n.owed = nil
+	if err == nil && s.state == p {
+		s.state = nil
 		p.complete(struct{}{}, nil)
-	case n.open != nil:
-		n.timer = time.AfterFunc(n.pause, func() {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.start()
-		})
-		n.pause = min(2*n.pause, publishPauseMost)
 	}
+	s.fill()
 }

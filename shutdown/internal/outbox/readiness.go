@@ -8,64 +8,40 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
 )
 
-// Mark is a mark that a pod is not ready. The future completes with nil when the API server has
+// Mark marks a pod as not ready. The future completes with nil when the API server has
 // acknowledged the mark, and with an error when it is not sent any more: the error of the last
-// call, or [call.ErrTimeSpent] without one, if its time is over.
-type Mark struct {
-	*call.Future[struct{}]
-}
-
-// Mark marks a pod as not ready. If the mark is not sent by the time until, it is withdrawn. If it
-// is, answered or not, it is not sent again after that time, and the outbox remembers that it may
-// have to be restored. After Restore marks are withdrawn at once, until Suspend: the drain of a
-// cancelled shutdown may still be about to mark.
-func (o *Outbox) Mark(pod *v1.Pod, until time.Time) *Mark {
+// call, or [call.ErrTimeSpent] without one, if its time is over. If the mark is not sent by the
+// time until, it is withdrawn. If it is, answered or not, it is not sent again after that time, and
+// the outbox remembers that it may have to be restored. After Restore marks are withdrawn at once,
+// until Suspend: the drain of a cancelled shutdown may still be about to mark.
+func (o *Outbox) Mark(pod *v1.Pod, until time.Time) *call.Future[struct{}] {
 	future, complete := call.NewFuture[struct{}]()
-	told := func(err error) { complete(struct{}{}, err) }
-	if o.calls[KindMark] == nil {
-		told(nil)
-		return &Mark{future}
-	}
 	o.mu.Lock()
-	if o.book.held[KindMark] || o.book.owesStatus(pod) {
-		o.mu.Unlock()
-		told(errWithdrawn)
-		return &Mark{future}
+	defer o.mu.Unlock()
+	switch {
+	case o.book.calls[KindMark] == nil:
+		complete(struct{}{}, nil)
+	case o.book.held[KindMark] || o.book.owesStatus(pod):
+		complete(struct{}{}, errWithdrawn)
+	default:
+		d := o.book.debtOf(KindMark, pod)
+		d.expires = until
+		d.told = append(d.told, func(err error) { complete(struct{}{}, err) })
+		o.book.enqueue(d)
+		o.fill()
 	}
-	d := o.book.debtOf(KindMark, pod)
-	d.expires = until
-	d.addTold(told)
-	o.book.enqueue(d)
-	o.mu.Unlock()
-	o.sender.start()
-	return &Mark{future}
+	return future
 }
 
 // Restore is called when a shutdown was cancelled. It withdraws all marks and ends their calls. If
 // a mark was sent, answered or not, the restoration is owed from now on, without a limit of time,
 // if livesOn accepts the pod. Restorations that were owed before are sent again if livesOn accepts
-// their pods, and withdrawn otherwise. livesOn is called without a lock held.
+// their pods, and withdrawn otherwise. livesOn is called with a lock held: it must not block or
+// use the outbox.
 func (o *Outbox) Restore(livesOn func(*v1.Pod) bool) {
 	o.mu.Lock()
-	o.book.held[KindMark] = true
-	asked := o.book.endMarks()
-	pods := make([]*v1.Pod, len(asked))
-	for n, d := range asked {
-		pods[n] = d.pod
-	}
-	o.mu.Unlock()
-	lives := make([]bool, len(asked))
-	for n, pod := range pods {
-		lives[n] = livesOn(pod)
-	}
-	o.mu.Lock()
-	for n, d := range asked {
-		o.book.spare(d, lives[n])
-	}
-	o.book.held[KindRestoration] = false
-	o.mu.Unlock()
-	o.sender.start()
-	o.changed()
+	o.book.endMarks(livesOn)
+	o.send()
 }
 
 // RestoreMarked has pods restored whose marks are known otherwise, for example by the reason of
@@ -75,9 +51,7 @@ func (o *Outbox) RestoreMarked(pods []*v1.Pod) {
 	for _, pod := range pods {
 		o.book.restore(pod)
 	}
-	o.mu.Unlock()
-	o.sender.start()
-	o.changed()
+	o.send()
 }
 
 // Suspend is called when a shutdown begins. Restorations remain owed, but are not sent until
@@ -91,12 +65,4 @@ func (o *Outbox) Suspend() {
 			d.flight.end(errWithdrawn)
 		}
 	}
-}
-
-// DropUnstored is for an agent that stores nothing: final statuses that were settled so far are no
-// longer owed.
-func (o *Outbox) DropUnstored() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	clear(o.unstored)
 }

@@ -11,10 +11,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/call"
-	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
 )
 
-func (r *rig) mark(name string, lasts time.Duration) *outbox.Mark {
+func (r *rig) mark(name string, lasts time.Duration) *call.Future[struct{}] {
 	return r.Mark(pod(name), time.Now().Add(lasts))
 }
 
@@ -131,7 +130,7 @@ func TestSentMarksAreRestored(t *testing.T) {
 func TestRestoreEndsMarks(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.takes = time.Second
-		var marks []*outbox.Mark
+		var marks []*call.Future[struct{}]
 		for _, name := range podNames(20) {
 			marks = append(marks, r.mark(name, time.Hour))
 		}
@@ -370,17 +369,6 @@ func TestStatusWithdrawsReadiness(t *testing.T) {
 		r.Restore(everybody)
 		advance(time.Hour)
 		require.Equal(t, 2, len(r.callNames())-countPrefix(r.callNames(), "status"))
-	})
-}
-
-// A pod whose final status is owed while Restore asks about it is not restored.
-func TestPodThatEndsDuringRestore(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.mark("a", time.Second)
-		synctest.Wait()
-		r.Restore(func(*v1.Pod) bool { r.owe("a"); return true })
-		synctest.Wait()
-		require.Equal(t, []string{"mark a", "status a"}, r.callNames())
 	})
 }
 

@@ -2,8 +2,6 @@ package outbox_test
 
 import (
 	"iter"
-	"maps"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,34 +56,34 @@ func TestDebts(t *testing.T) {
 	})
 }
 
-// The debts of a former agent are owed before Open, and paid then: final statuses and
-// restorations. Its marks are restored if the shutdown is cancelled.
+// The final statuses of a former agent are owed before Open, and sent then. Its marks are restored
+// if the shutdown is cancelled.
 func TestLoad(t *testing.T) {
 	closed(t, func(t *testing.T, r *rig) {
 		static := staticPod("static")
 		r.Load(yields(
 			entry{outbox.KindMark, pod("marked")}, entry{outbox.KindStatus, pod("ended")}, entry{outbox.KindStatus, static},
-			entry{outbox.KindRestoration, pod("spared")}, entry{outbox.KindRestoration, pod("ended")}, entry{7, pod("unknown")},
+			entry{outbox.KindMark, pod("ended")},
 		))
 		require.False(t, r.changed(), "the record has them")
 		require.True(t, r.Owes(pod("ended")))
 		require.Equal(t, 2, r.Unacknowledged())
-		require.Equal(t, []string{"MarkNotReady marked", "FlushPod ended", "FlushPod static", "RestoreReadiness spared"}, r.record())
+		require.Equal(t, []string{"MarkNotReady marked", "FlushPod ended", "FlushPod static"}, r.record())
 		r.Withdraw(static)
 		r.leave = r.Open(quiet(t))
 		synctest.Wait()
-		require.Equal(t, []string{"restore spared", "status ended"}, sorted(r.callNames()))
+		require.Equal(t, []string{"status ended"}, r.callNames())
 		require.Equal(t, []string{"MarkNotReady marked"}, r.record())
 		r.Restore(everybody)
 		synctest.Wait()
-		require.Equal(t, []string{"restore marked"}, r.callNames()[2:])
+		require.Equal(t, []string{"restore marked"}, r.callNames()[1:])
 	})
 }
 
-// A status withdraws the marks and restorations of its pod on record, in any order.
+// A status withdraws the marks of its pod on record, in any order.
 func TestLoadedStatusWithdrawsReadiness(t *testing.T) {
 	closed(t, func(t *testing.T, r *rig) {
-		r.Load(yields(entry{outbox.KindMark, pod("a")}, entry{outbox.KindRestoration, pod("a")}, entry{outbox.KindStatus, pod("a")}))
+		r.Load(yields(entry{outbox.KindMark, pod("a")}, entry{outbox.KindStatus, pod("a")}, entry{outbox.KindMark, pod("a")}))
 		require.Equal(t, []string{"FlushPod a"}, r.record())
 	})
 }
@@ -94,22 +92,20 @@ func TestLoadedStatusWithdrawsReadiness(t *testing.T) {
 // is no longer owed, and what it could not is, also if this agent owes it by now.
 func TestLoadAgain(t *testing.T) {
 	closed(t, func(t *testing.T, r *rig) {
-		names := map[outbox.Kind]string{outbox.KindStatus: "ended", outbox.KindMark: "marked", outbox.KindRestoration: "spared"}
-		var first []entry
-		for _, kind := range slices.Sorted(maps.Keys(names)) {
-			first = append(first, entry{kind, pod(names[kind])}, entry{kind, pod("paid " + names[kind])})
-		}
-		r.Load(yields(append(first, entry{outbox.KindStatus, pod("taken over")})...))
+		r.Load(yields(
+			entry{outbox.KindStatus, pod("ended")}, entry{outbox.KindStatus, pod("paid ended")},
+			entry{outbox.KindMark, pod("marked")}, entry{outbox.KindMark, pod("paid marked")}, entry{outbox.KindStatus, pod("taken over")},
+		))
 		require.True(t, r.Owes(pod("paid ended")))
 		r.owe("taken over")
 		newer := pod("ended")
 		newer.Generation = 2
-		r.Load(yields(entry{outbox.KindStatus, newer}, entry{outbox.KindMark, pod("marked")}, entry{outbox.KindRestoration, pod("spared")}, entry{outbox.KindStatus, pod("late")}))
+		r.Load(yields(entry{outbox.KindStatus, newer}, entry{outbox.KindMark, pod("marked")}, entry{outbox.KindStatus, pod("late")}))
 		require.False(t, r.Owes(pod("paid ended")))
 		require.True(t, r.Owes(pod("ended")))
 		require.True(t, r.Owes(pod("taken over")))
 		require.True(t, r.Owes(pod("late")))
-		require.Equal(t, []string{"FlushPod ended", "MarkNotReady marked", "RestoreReadiness spared", "FlushPod taken over", "FlushPod late"}, r.record())
+		require.Equal(t, []string{"FlushPod ended", "MarkNotReady marked", "FlushPod taken over", "FlushPod late"}, r.record())
 		debts, _ := r.Debts()
 		for kind, pod := range debts {
 			if kind == outbox.KindStatus && pod.Name == "ended" {
@@ -118,7 +114,7 @@ func TestLoadAgain(t *testing.T) {
 		}
 		r.leave = r.Open(quiet(t))
 		synctest.Wait()
-		require.Equal(t, []string{"restore spared", "status ended", "status late", "status taken over"}, sorted(r.callNames()))
+		require.Equal(t, []string{"status ended", "status late", "status taken over"}, sorted(r.callNames()))
 	})
 }
 

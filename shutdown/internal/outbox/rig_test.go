@@ -89,7 +89,7 @@ func (s *script) startCall(ctx context.Context, call string, pod *v1.Pod) (takes
 		}
 	}
 	ends, _ := ctx.Deadline()
-	s.calls, s.at, s.limit = append(s.calls, call), append(s.at, time.Since(s.began)), append(s.limit, time.Until(ends))
+	s.calls, s.at, s.limit = append(s.calls, call), append(s.at, time.Since(s.began)), append(s.limit, time.Until(ends).Truncate(time.Microsecond))
 	s.sent = append(s.sent, pod)
 	s.now++
 	s.most = max(s.most, s.now)
@@ -293,7 +293,7 @@ func without(names []string, name string) []string {
 }
 
 // awaitMark returns the result of a mark that has completed.
-func awaitMark(t *testing.T, m *outbox.Mark) error {
+func awaitMark(t *testing.T, m *call.Future[struct{}]) error {
 	t.Helper()
 	select {
 	case <-m.Done():

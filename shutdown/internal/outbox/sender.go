@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -28,70 +29,65 @@ type opening struct {
 	ctx   context.Context
 	end   context.CancelCauseFunc
 	calls call.Group
-	users int // guarded by the sender
+	users int
+}
+
+// newAttempt returns the context of a call, with an end in time, and what ends it before that.
+func (op *opening) newAttempt(until time.Time) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(op.ctx)
+	ctx, stop := context.WithDeadlineCause(ctx, until, call.ErrTimeSpent)
+	return ctx, func(cause error) { cancel(cause); stop() }
 }
 
 // flight is one call for one debt.
 type flight struct {
 	debt     *debt
 	pod      *v1.Pod // names the call
-	content  func() *v1.Pod
+	final    func() *v1.Pod
 	begun    time.Time
 	requests int           // that the call makes
-	cut      uint8         // calls for the debt before that ended without an answer
 	limit    time.Duration // how long each request may take
 	expires  bool          // a mark expires before that
 	ctx      context.Context
 	end      context.CancelCauseFunc
+	unwatch  func() bool // stops the watch for the end of ctx
 
-	unwatch func() bool // stops the watch for the end of ctx
-
-	err     error // the result of the call
-	cause   error // why ctx had ended by then; nil: it had not
-	limited time.Duration
+	err        error // the result of the call
+	unanswered bool  // the call has used all of its time without an answer
+	unwanted   bool  // the call was ended before that: its error says nothing about the API server
+	limited    time.Duration
 }
 
-// newFlight returns the next call for a debt.
-func newFlight(ctx context.Context, d *debt, now time.Time, limit time.Duration) *flight {
-	f := &flight{debt: d, pod: d.pod, content: d.content(), begun: now, requests: d.requests(), cut: d.cut, limit: limit}
-	ends := now.Add(time.Duration(f.requests) * limit)
+// newFlight returns the next call for a debt. An answer in the last instant of its time counts.
+func newFlight(op *opening, d *debt, now time.Time, limit time.Duration) *flight {
+	f := &flight{debt: d, pod: d.pod, final: d.final, begun: now, requests: d.requests(), limit: limit}
+	ends := now.Add(time.Duration(f.requests)*limit + 1)
 	if f.expires = d.expired(ends); f.expires {
 		ends = d.expires
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	ctx, stop := context.WithDeadlineCause(ctx, ends, call.ErrTimeSpent)
-	f.ctx, f.end = ctx, func(cause error) { cancel(cause); stop() }
+	f.ctx, f.end = op.newAttempt(ends)
+	d.flight, d.calls = f, min(d.calls, math.MaxUint16-1)+1
 	return f
 }
 
-// String names the call.
 func (f *flight) String() string {
 	return "Options.Reporter." + f.debt.kind.String() + " for pod " + f.pod.Namespace + "/" + f.pod.Name
 }
 
-// isUnanswered reports whether the call has used all of its time without an answer.
-func (f *flight) isUnanswered() bool {
-	return f.err != nil && !f.expires && errors.Is(f.cause, call.ErrTimeSpent)
-}
-
-// isUnwanted reports whether the call was ended before that, so that its error says nothing about
-// the API server.
-func (f *flight) isUnwanted() bool { return f.err != nil && f.cause != nil && !f.isUnanswered() }
-
-// sender makes the calls of an outbox that is open, ten at a time. Its functions are called
-// without its mutex, except take.
+// sender makes the calls of an outbox that is open: for pods ten at a time, and one for the node.
 type sender struct {
-	server *server
-	// take returns the next call, and nil if none is due. Then soonest is the time of the next
-	// one, zero if that is unknown.
-	take    func(ctx context.Context) (f *flight, soonest time.Time)
-	deliver func(*flight) error // makes the call
-	landed  func(*flight)       // is told of the result
+	changed     func()
+	publish     func(ctx context.Context, state any) error // nil: nothing is published
+	publishTime time.Duration                              // bounds one call of publish
 
-	mu     sync.Mutex       // guards all below
-	open   *opening         // nil: nothing is sent
-	flying map[*flight]bool // the calls that count as one of callsAtOnce
-	timer  *time.Timer
+	mu         sync.Mutex // guards all below
+	server     *server
+	book       *book
+	state      *Publication            // the newest node state, until it is published; nil: it is
+	publishing context.CancelCauseFunc // ends the call for a node state; nil: none is under way
+	open       *opening                // nil: nothing is sent
+	flying     map[*flight]bool        // the calls that count as one of callsAtOnce
+	timer      *time.Timer             // of the next call; nil: none was ever planned
 }
 
 // join adds a user to the current opening. If there is none it begins one.
@@ -101,6 +97,9 @@ func (s *sender) join(ctx context.Context) *opening {
 	if s.open == nil {
 		ctx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 		s.open = &opening{ctx: ctx, end: end}
+		if s.state != nil {
+			s.state.due = time.Time{}
+		}
 	}
 	s.open.users++
 	s.fill()
@@ -108,62 +107,66 @@ func (s *sender) join(ctx context.Context) *opening {
 }
 
 // leave removes a user. With the last one the opening and the contexts of its calls end.
-func (s *sender) leave(op *opening) (last bool) {
+func (s *sender) leave(op *opening) *call.Group {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if op.users--; op.users > 0 {
-		return false
+		return nil
 	}
 	s.open = nil
 	op.end(errWithdrawn)
+	return &op.calls
+}
+
+// fill starts the calls that are due, and has those that are due later started then. The mutex is
+// held.
+func (s *sender) fill() {
+	if s.open == nil {
+		return
+	}
+	next := earlier(s.startPublishing(), s.startFlights())
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	return true
+	if !next.IsZero() {
+		s.timer = time.AfterFunc(time.Until(next), func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.fill()
+		})
+	}
 }
 
-// start starts the calls that are due.
-func (s *sender) start() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fill()
-}
-
-// fill is start with the mutex held.
-func (s *sender) fill() {
-	for s.open != nil && len(s.flying) < callsAtOnce {
+// startFlights starts the calls for pods that are due. It returns when the next one may be, zero if
+// that is unknown.
+func (s *sender) startFlights() (next time.Time) {
+	for len(s.flying) < callsAtOnce {
 		now := time.Now()
-		if until := s.server.mayStart(); now.Before(until) {
-			s.wake(until)
-			return
+		if now.Before(s.server.until) {
+			return s.server.until
 		}
-		f, soonest := s.take(s.open.ctx)
-		if f == nil {
-			if !soonest.IsZero() {
-				s.wake(soonest)
-			}
-			return
+		d, soonest := s.book.next(now)
+		if d == nil {
+			return soonest
 		}
 		s.server.starts(now)
+		f := newFlight(s.open, d, now, s.server.limit(d.cut))
 		s.flying[f] = true
 		f.unwatch = context.AfterFunc(f.ctx, func() { time.AfterFunc(ignoredContextTime, func() { s.abandon(f) }) })
 		s.open.calls.Go(f.String, func() { s.fly(f) })
 	}
+	return time.Time{}
 }
 
-// wake schedules the next start. The mutex is held.
-func (s *sender) wake(at time.Time) {
-	if s.timer != nil {
-		s.timer.Stop()
-	}
-	s.timer = time.AfterFunc(time.Until(at), s.start)
-}
-
-// fly makes one call. The pause that an error asks for is read inside Guard, because methods of
-// the error are the embedder's code too.
+// fly makes one call. A mark belongs on record as soon as the API server may have it. The pause
+// that an error asks for is read inside Guard, because methods of the error are the embedder's
+// code too.
 func (s *sender) fly(f *flight) {
 	call.Guard(f.ctx, f.String(), func() error {
-		err := s.deliver(f)
+		if f.debt.kind == KindMark {
+			s.changed()
+		}
+		err := s.book.calls[f.debt.kind](f.ctx, f.final().DeepCopy())
 		f.limited = suggestedPause(err)
 		return err
 	}, func(err error) { s.land(f, err) })
@@ -171,52 +174,52 @@ func (s *sender) fly(f *flight) {
 
 // land handles the result of a call.
 func (s *sender) land(f *flight, err error) {
-	f.err, f.cause = err, context.Cause(f.ctx)
+	cause := context.Cause(f.ctx)
+	f.err = err
+	f.unanswered = err != nil && !f.expires && errors.Is(cause, call.ErrTimeSpent)
+	f.unwanted = err != nil && cause != nil && !f.unanswered
 	f.unwatch()
 	f.end(nil)
-	s.landed(f)
-	switch {
-	case err == nil:
+	s.mu.Lock()
+	over, first := s.book.landed(f, time.Now()), false
+	if err == nil {
 		s.acknowledged(f.begun, f.requests)
-	case f.isUnwanted():
-	case s.server.failed(f):
+	} else if !f.unwanted {
+		first = s.server.failed(f)
+	}
+	delete(s.flying, f)
+	s.fill()
+	s.mu.Unlock()
+	if first {
 		klog.FromContext(f.ctx).Error(err, "The API server was not told, will try again", "call", f.debt.kind.String(), "pod", klog.KObj(f.pod))
 	}
-	s.release(f)
+	if over {
+		s.changed()
+	}
 }
 
 // acknowledged handles the acknowledgement of a call that began at a time and made a number of
-// requests. Calls that take longer than it is now known to be worth are ended.
+// requests. Calls that take longer than it is now known to be worth are ended. The mutex is held.
 func (s *sender) acknowledged(begun time.Time, requests int) {
 	s.server.acknowledged(begun, requests)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for f := range s.flying {
-		if time.Since(f.begun) >= time.Duration(f.requests)*s.server.limit(f.cut) {
+		if time.Since(f.begun) > time.Duration(f.requests)*s.server.limit(f.debt.cut) {
 			f.end(call.ErrTimeSpent)
 		}
 	}
-	s.fill()
 }
 
 // abandon lets another call start in place of one that goes on after the end of its context. The
 // result of that call still counts.
 func (s *sender) abandon(f *flight) {
-	if s.release(f) {
-		klog.FromContext(f.ctx).Error(context.Cause(f.ctx), "A call ignores the end of its context", "call", f.String())
-	}
-}
-
-// release lets another call start in place of one. It returns false if that was done before.
-func (s *sender) release(f *flight) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.flying[f] {
-		return false
-	}
+	goesOn := s.flying[f]
 	delete(s.flying, f)
 	s.fill()
-	return true
+	s.mu.Unlock()
+	if goesOn {
+		klog.FromContext(f.ctx).Error(context.Cause(f.ctx), "A call ignores the end of its context", "call", f.String())
+	}
 }
 
 // suggestedPause returns the pause that an error of the API server asks for; 0 if none.

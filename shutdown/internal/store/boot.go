@@ -5,33 +5,35 @@ import (
 	"time"
 )
 
-// boot converts between the clock of this process and that of the boot.
-type boot struct {
-	id    string        // "": not known
-	err   error         // why the boot cannot be identified; nil: it can
+// clock converts between the clock of this process and that of the boot. It is zero where nothing is
+// stored.
+type clock struct {
+	id    string
+	err   error
 	since time.Duration // the time from the boot to at
 	at    time.Time     // when since was read
 }
 
-func readBoot(read func() (id string, since time.Duration, err error)) boot {
-	var b boot
-	b.id, b.since, b.err = read()
-	b.at = time.Now()
-	return b
-}
+// BootID returns the ID of this boot; "" if it is not known, or nothing is stored.
+func (c *clock) BootID() string { return c.id }
 
-// sinceBoot returns the time from the boot to t, at least one nanosecond if t is before the boot.
-func (b *boot) sinceBoot(t time.Time) time.Duration {
-	after := t.Sub(b.at)
+// BootErr returns why the boot cannot be identified, so that no record is stored; nil if it can.
+func (c *clock) BootErr() error { return c.err }
+
+// SinceBoot converts a time of this process to the monotonic time since the boot, which is the
+// same for the next agent. It saturates: the end of a host without a limit lies in three hundred
+// years, and a time before the boot counts as its first nanosecond.
+func (c *clock) SinceBoot(t time.Time) time.Duration {
+	after := t.Sub(c.at)
 	switch {
-	case after > math.MaxInt64-b.since:
+	case after > math.MaxInt64-c.since:
 		return math.MaxInt64
-	case after < -b.since:
+	case after < -c.since:
 		return 1
 	default:
-		return b.since + after
+		return c.since + after
 	}
 }
 
-// timeOf is the inverse of sinceBoot.
-func (b *boot) timeOf(since time.Duration) time.Time { return b.at.Add(since - b.since) }
+// TimeOf is the inverse of SinceBoot.
+func (c *clock) TimeOf(since time.Duration) time.Time { return c.at.Add(since - c.since) }

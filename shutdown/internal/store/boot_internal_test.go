@@ -22,26 +22,26 @@ func stepped(t time.Time, by time.Duration) time.Time {
 // times of a record mean.
 func TestWallClockIsStepped(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, time.Hour} {
-		b := readBoot(func() (string, time.Duration, error) { return "one", time.Hour, nil })
+		b := New(Options{Dir: "any", Boot: func() (string, time.Duration, error) { return "one", time.Hour, nil }})
 		later := stepped(b.at.Add(10*time.Second), step)
 		require.Equal(t, step+10*time.Second, later.Round(0).Sub(b.at.Round(0)), "by the wall clock")
-		require.Equal(t, time.Hour+10*time.Second, b.sinceBoot(later))
-		require.Zero(t, b.timeOf(time.Hour+10*time.Second).Sub(later))
+		require.Equal(t, time.Hour+10*time.Second, b.SinceBoot(later))
+		require.Zero(t, b.TimeOf(time.Hour+10*time.Second).Sub(later))
 	}
 }
 
 // The clock of this machine is the same for the next agent, and runs.
 func TestSystemBoot(t *testing.T) {
-	first := readBoot(systemBoot)
+	first := New(Options{Dir: "any"})
 	if errors.Is(first.err, errors.ErrUnsupported) {
 		t.Skip("this system cannot tell one boot from another")
 	}
 	require.NoError(t, first.err)
 	require.Len(t, first.id, 36)
-	second := readBoot(systemBoot)
+	second := New(Options{Dir: "any"})
 	require.Equal(t, first.id, second.id)
 	require.Positive(t, first.since)
 	require.GreaterOrEqual(t, second.since, first.since)
 	now := time.Now()
-	require.InDelta(t, first.sinceBoot(now), second.sinceBoot(now), float64(time.Second))
+	require.InDelta(t, first.SinceBoot(now), second.SinceBoot(now), float64(time.Second))
 }

@@ -9,14 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootIDFile holds an ID that differs with each boot.
-const bootIDFile = "/proc/sys/kernel/random/boot_id"
-
 // systemBoot returns the ID of this boot and the time since it began. The clock is
 // CLOCK_MONOTONIC, which systemd uses for its timers: it is the same for a restarted agent, and a
 // change of the wall clock does not move it.
 func systemBoot() (id string, since time.Duration, err error) {
-	data, err := os.ReadFile(bootIDFile)
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", 0, fmt.Errorf("failed to read the boot id: %w", err)
 	}

@@ -30,7 +30,11 @@ func written(t testing.TB, r store.Record) (text []byte, pieces []int) {
 // The text of a record is that of json.Marshal.
 func TestRecordIsJSON(t *testing.T) {
 	odd := store.Record{Version: 3, BootID: "\xff\"\\/\u2028\x7f\n", Report: store.Report{Pods: []store.Pod{{}, {Ended: at(1).In(time.FixedZone("east", 3600))}}}}
-	for _, r := range []store.Record{{Version: 3, BootID: "one"}, odd, example()} {
+	confusing := example()
+	confusing.Timetable = json.RawMessage(`{"debts":[{"kind":"","pod":null}],"report":{"pods":[{}]}}`)
+	confusing.Announcements[0].Origin = string(confusing.Timetable)
+	confusing.Report.Origin, confusing.Report.Errors = string(confusing.Timetable), []string{string(confusing.Timetable)}
+	for _, r := range []store.Record{{Version: 3, BootID: "one"}, odd, example(), confusing} {
 		got, _ := written(t, r)
 		require.JSONEq(t, asJSON(t, r), string(got))
 	}
@@ -75,7 +79,7 @@ func TestRecordThatCannotBeWritten(t *testing.T) {
 	}{
 		"a time":    {func(r *store.Record) { r.Report.Started = year10000 }, "year outside of range"},
 		"of a pod":  {func(r *store.Record) { r.Report.Pods[0].Ended = year10000 }, "year outside of range"},
-		"timetable": {func(r *store.Record) { r.Timetable = json.RawMessage(`{"a":`) }, "timetable is no JSON"},
+		"timetable": {func(r *store.Record) { r.Timetable = json.RawMessage(`{"a":`) }, "json.RawMessage"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

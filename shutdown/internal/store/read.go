@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -18,9 +20,7 @@ type Contents struct {
 	Record *Record // nil: none, or it is not usable
 	// Debts are those of the record. Of one that is not usable they are those that can be read.
 	Debts []Debt
-	// Times are those of the report of the record, which is written before the kubelet's file;
-	// those of the kubelet's file if there is no usable record.
-	Times Times
+	Times Times   // of the kubelet's file, which may be older than the report of the record
 	Errs  []error // each names a file and says why it is not usable
 }
 
@@ -31,58 +31,42 @@ type Times struct {
 	EndTime   time.Time `json:"endTime"`
 }
 
-// recordContent is what the file of a record contains.
-type recordContent struct {
-	record *Record
-	debts  []Debt
-}
-
 // Read reads the files, each in a goroutine of calls, and waits for them until a time at most. A
 // file that is not there by then, or when ctx ends, is an error in Errs. The folder need not be
 // locked.
 func (s *Store) Read(ctx context.Context, calls *call.Group, until time.Time) Contents {
 	var c Contents
-	if s.folder.dir == "" {
+	if s.opts.Dir == "" {
 		return c
 	}
 	recordPath, timesPath := s.path(RecordFile), s.path(TimesFile)
-	record := call.Start(ctx, calls, "the reading of "+recordPath, func(context.Context) (recordContent, error) { return readRecord(s.read, recordPath) })
-	if s.times != nil {
-		times := call.Start(ctx, calls, "the reading of "+timesPath, func(context.Context) (Times, error) { return readTimes(s.read, timesPath) })
+	record := call.Start(ctx, calls, "the reading of "+recordPath, func(context.Context) (*Record, error) { return readRecord(s.opts.Read, recordPath) })
+	if s.opts.Times {
 		var err error
-		c.Times, err = times.Await(ctx, until)
-		c.addErr(timesPath, err)
+		times := call.Start(ctx, calls, "the reading of "+timesPath, func(context.Context) (Times, error) { return readTimes(s.opts.Read, timesPath) })
+		if c.Times, err = times.Await(ctx, until); err != nil {
+			c.Errs = append(c.Errs, notUsable(timesPath, err))
+		}
 	}
-	content, err := record.Await(ctx, until)
-	if err == nil && content.record != nil {
-		err = s.checkPast(content.record)
+	r, err := record.Await(ctx, until)
+	if r != nil {
+		c.Debts = r.Debts
+		// A record of this boot that begins in the future comes from another machine, or the machine
+		// was reset to an earlier snapshot.
+		if ahead := r.T0 - s.SinceBoot(time.Now()); err == nil && r.BootID == s.id && ahead > 0 {
+			err = fmt.Errorf("its shutdown begins in %v", ahead)
+		}
 	}
-	c.addErr(recordPath, err)
-	c.Debts = content.debts
-	if content.record != nil && err == nil {
-		c.Record = content.record
-		c.Times = Times{StartTime: c.Record.Report.Started, EndTime: c.Record.Report.Ended}
+	if err != nil {
+		c.Errs = append(c.Errs, notUsable(recordPath, err))
+	} else {
+		c.Record = r
 	}
 	return c
 }
 
-func (c *Contents) addErr(path string, err error) {
-	if err != nil {
-		c.Errs = append(c.Errs, notUsable(path, err))
-	}
-}
-
 func notUsable(path string, err error) error {
 	return fmt.Errorf("shutdown state %s is not usable: %w", path, err)
-}
-
-// checkPast returns an error for a record of this boot that begins in the future. It comes from
-// another machine, or the machine was reset to an earlier snapshot.
-func (s *Store) checkPast(r *Record) error {
-	if until := r.T0 - s.SinceBoot(time.Now()); r.BootID == s.boot.id && until > 0 {
-		return fmt.Errorf("its shutdown begins in %v", until)
-	}
-	return nil
 }
 
 // ReadRecord reads the record in a folder, for a program that shows it and is not the agent. It is
@@ -90,23 +74,23 @@ func (s *Store) checkPast(r *Record) error {
 // lock the folder and writes nothing.
 func ReadRecord(dir string) (*Record, error) {
 	path := filepath.Join(dir, RecordFile)
-	content, err := readRecord(readFile, path)
+	r, err := readRecord(readFile, path)
 	if err != nil {
 		return nil, notUsable(path, err)
 	}
-	return content.record, nil
+	return r, nil
 }
 
-// readRecord reads a record. The debts are there even if the record is not usable.
-func readRecord(read func(path string) ([]byte, error), path string) (recordContent, error) {
+// readRecord reads a record; nil: there is none. One that is not usable has its debts alone.
+func readRecord(read func(path string) ([]byte, error), path string) (*Record, error) {
 	r := &Record{}
 	data, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		// The first use of v1.Pod by encoding/json takes 2 ms, which a drain cannot spare.
-		return recordContent{}, json.Unmarshal([]byte("{}"), r)
+		return nil, json.Unmarshal([]byte("{}"), r)
 	}
 	if err != nil {
-		return recordContent{}, err
+		return nil, err
 	}
 	if err = json.Unmarshal(data, r); err == nil {
 		if string(r.Timetable) == "null" {
@@ -115,15 +99,17 @@ func readRecord(read func(path string) ([]byte, error), path string) (recordCont
 		err = r.check()
 	}
 	if err != nil {
-		return recordContent{debts: readableDebts(data)}, err
+		return &Record{Debts: readableDebts(data)}, err
 	}
-	return recordContent{record: r, debts: r.Debts}, nil
+	return r, nil
 }
 
 // readableDebts returns the debts of a record that is not usable, such as a torn one.
 func readableDebts(data []byte) (debts []Debt) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if !opens(d, '{') || !findField(d, "debts") || !opens(d, '[') {
+	// The text is in no string, whose quotes are escaped, and no other field has this name.
+	_, list, _ := bytes.Cut(data, []byte(`"debts":`))
+	d := json.NewDecoder(bytes.NewReader(list))
+	if first, _ := d.Token(); first != json.Delim('[') {
 		return nil
 	}
 	var text json.RawMessage
@@ -134,31 +120,6 @@ func readableDebts(data []byte) (debts []Debt) {
 		}
 	}
 	return debts
-}
-
-// opens reports whether the next token begins an object or an array.
-func opens(d *json.Decoder, delimiter json.Delim) bool {
-	token, err := d.Token()
-	return err == nil && token == delimiter
-}
-
-// findField skips the fields of an object before the one of a name. It returns false if there is
-// none.
-func findField(d *json.Decoder, name string) bool {
-	var skipped json.RawMessage
-	for d.More() {
-		token, err := d.Token()
-		if err != nil {
-			return false
-		}
-		if token == name {
-			return true
-		}
-		if d.Decode(&skipped) != nil {
-			return false
-		}
-	}
-	return false
 }
 
 // readTimes reads the kubelet's file. Without a file the times are zero.
@@ -178,4 +139,47 @@ func readTimes(read func(path string) ([]byte, error), path string) (Times, erro
 		return Times{}, errors.New("it needs both startTime and endTime")
 	}
 	return Times{StartTime: *stored.StartTime, EndTime: *stored.EndTime}, nil
+}
+
+// readFile returns the content of a state file. If there is no file the error wraps
+// [fs.ErrNotExist].
+func readFile(path string) (data []byte, err error) {
+	f, err := openFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err == nil {
+		err = errors.Join(checkOwner(info), checkMode(info))
+	}
+	if err == nil && info.Size() > MaxSize {
+		err = fmt.Errorf("it has %d bytes, %d are the most", info.Size(), MaxSize)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	_, err = text.ReadFrom(io.LimitReader(f, MaxSize)) // it may grow meanwhile; cut off it is no JSON
+	return text.Bytes(), err
+}
+
+// checkOwner returns an error if a file is not regular or belongs to another user.
+func checkOwner(info fs.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("it is no regular file but %v", info.Mode().Type())
+	case isForeign(info):
+		return errors.New("it belongs to neither this user nor root")
+	default:
+		return nil
+	}
+}
+
+// checkMode returns an error if users other than the owner may write.
+func checkMode(info fs.FileInfo) error {
+	if mode := info.Mode().Perm(); mode&othersMayWrite != 0 {
+		return fmt.Errorf("it may be written to by others: its mode is %v", mode)
+	}
+	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
@@ -19,13 +18,21 @@ import (
 )
 
 const (
+	// TimesFile is the name of the kubelet's file.
+	TimesFile = "graceful_node_shutdown_state"
+	// RecordFile is the name of the file with the record of a shutdown.
+	RecordFile = "graceful_node_shutdown_progress"
+	// MaxSize is the largest size, in bytes, of a file that is read. The record of 50,000 pods
+	// takes 10 MB before they are killed, and 100 MB when the final status of each is owed.
+	MaxSize = 256 << 20
+
 	// timesLag delays the kubelet's file, for which nobody waits. At the beginning of a drain it
 	// leaves the disk to the record. Where all pods end at once the write need not be made at all.
 	timesLag = 10 * time.Millisecond
 	// namesLag delays the sync of the folder, so that it is made once for several writes.
 	namesLag = 50 * time.Millisecond
-	// leastClose is for what does not hang where the time of Close is over already.
-	leastClose = time.Second
+	// lastWait is for what does not hang where the time to wait for it is over already.
+	lastWait = time.Second
 )
 
 // Options are the options of a store. The zero value stores nothing.
@@ -43,70 +50,54 @@ type Options struct {
 
 // Store keeps the state files of an agent in a folder.
 type Store struct {
-	boot   boot
+	clock
+
+	opts   Options // without nils
 	folder *folder
-	read   func(path string) ([]byte, error)
-	write  func(path string, encode func(io.Writer) error) error
-	record *writer    // nil: no record is stored, because there is no folder or no boot ID
-	times  *writer    // nil: the kubelet's file is neither written nor read
-	names  *writer    // syncs the folder; nil: Options.Write does what is needed
+	record *writer
+	times  *writer
+	names  *writer    // syncs the folder
 	writes call.Group // the writes of the files
 	others call.Group // what else may hang
-
-	mu      sync.Mutex // guards all below
-	failure error      // the last one that no future has
 }
 
 // New returns a store. It identifies the boot, and reads and writes nothing else.
 func New(o Options) *Store {
-	s := &Store{folder: &folder{dir: o.Dir, decided: make(chan struct{})}, read: o.Read, write: o.Write}
-	if o.Dir == "" {
-		s.boot.at = time.Now()
-		s.folder.decide(nil)
-		return s
-	}
+	s := &Store{folder: &folder{dir: o.Dir, decided: make(chan struct{})}}
 	if o.Boot == nil {
 		o.Boot = systemBoot
 	}
-	s.boot = readBoot(o.Boot)
-	if s.boot.err == nil {
-		s.record = &writer{name: "the writing of " + s.path(RecordFile), calls: &s.writes, folder: s.folder}
+	if o.Dir != "" {
+		s.id, s.since, s.err = o.Boot()
+		s.at = time.Now()
 	}
-	if o.Times {
-		s.times = &writer{name: "the writing of " + s.path(TimesFile), calls: &s.writes, folder: s.folder}
+	if o.Read == nil {
+		o.Read = readFile
 	}
-	if s.read == nil {
-		s.read = readFile
+	syncs := o.Write == nil
+	if syncs {
+		o.Write = atomicfile.Replace
 	}
-	if s.write == nil {
-		s.write = atomicfile.Replace
-		s.names = &writer{name: "the sync of " + o.Dir, calls: &s.others, folder: s.folder}
-	}
+	s.opts = o
+	s.record = s.newWriter("writing of "+s.path(RecordFile), &s.writes, s.err == nil)
+	s.times = s.newWriter("writing of "+s.path(TimesFile), &s.writes, o.Times)
+	s.names = s.newWriter("sync of "+o.Dir, &s.others, syncs)
 	return s
 }
 
-func (s *Store) path(name string) string { return filepath.Join(s.folder.dir, name) }
+// newWriter returns a writer. One that is not needed writes nothing.
+func (s *Store) newWriter(name string, calls *call.Group, needed bool) *writer {
+	return &writer{name: "the " + name, calls: calls, folder: s.folder, closed: !needed || s.opts.Dir == ""}
+}
 
-// BootID returns the ID of this boot; "" if it is not known, or nothing is stored.
-func (s *Store) BootID() string { return s.boot.id }
-
-// BootErr returns why the boot cannot be identified, so that no record is stored; nil if it can.
-func (s *Store) BootErr() error { return s.boot.err }
-
-// SinceBoot converts a time of this process to the monotonic time since the boot, which is the
-// same for the next agent. It saturates: the end of a host without a limit lies in three hundred
-// years, and a time before the boot counts as its first nanosecond.
-func (s *Store) SinceBoot(t time.Time) time.Duration { return s.boot.sinceBoot(t) }
-
-// TimeOf is the inverse of [Store.SinceBoot].
-func (s *Store) TimeOf(since time.Duration) time.Time { return s.boot.timeOf(since) }
+func (s *Store) path(name string) string { return filepath.Join(s.opts.Dir, name) }
 
 // Lock locks the folder. Call it once. It waits for another agent until ctx ends; then the error
 // says so, and nothing is stored. Writes that are saved before wait for the lock. Lock removes the
 // leftovers of torn writes. The warning says that they could not be removed, or that other users
 // may put files into the folder.
 func (s *Store) Lock(ctx context.Context) (warning, err error) {
-	if s.folder.dir == "" {
+	if s.opts.Dir == "" {
 		return nil, nil
 	}
 	return s.folder.lock(ctx, &s.others)
@@ -125,10 +116,14 @@ func (s *Store) Lock(ctx context.Context) (warning, err error) {
 func (s *Store) Save(lag time.Duration, content func() Content) *call.Future[struct{}] {
 	return s.record.save(lag, func() error {
 		c := content()
-		c.Record.BootID = cmp.Or(c.Record.BootID, s.boot.id)
+		c.Record.BootID = cmp.Or(c.Record.BootID, s.id)
 		err := s.replace(RecordFile, c.encode)
 		if err != nil && c.Record.Report.Cancelled {
-			err = errors.Join(err, s.removeRecord())
+			if removeErr := os.Remove(s.path(RecordFile)); removeErr == nil {
+				s.names.save(namesLag, s.folder.sync)
+			} else if !errors.Is(removeErr, fs.ErrNotExist) {
+				err = fmt.Errorf("%w; failed to remove a shutdown state that is no longer true: %w", err, removeErr)
+			}
 		}
 		if c.Written != nil {
 			c.Written(err)
@@ -151,52 +146,31 @@ func (s *Store) SaveTimes(t Times) *call.Future[struct{}] {
 	})
 }
 
-// replace replaces a file.
 func (s *Store) replace(name string, encode func(io.Writer) error) error {
-	if err := s.write(s.path(name), encode); err != nil {
+	if err := s.opts.Write(s.path(name), encode); err != nil {
 		return fmt.Errorf("failed to store the shutdown state: %w", err)
 	}
-	s.names.save(namesLag, s.syncNames)
+	s.names.save(namesLag, s.folder.sync)
 	return nil
-}
-
-func (s *Store) removeRecord() error {
-	if err := os.Remove(s.path(RecordFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("failed to remove a shutdown state that is no longer true: %w", err)
-	}
-	s.names.save(namesLag, s.syncNames)
-	return nil
-}
-
-func (s *Store) syncNames() error {
-	err := atomicfile.SyncDir(s.folder.dir)
-	if err != nil {
-		s.fail(fmt.Errorf("failed to sync the state folder: %w", err))
-	}
-	return err
-}
-
-func (s *Store) fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failure = cmp.Or(err, s.failure)
 }
 
 // Close makes the writes that wait at once, waits for them until a time, or for a second if that is
-// later, and unlocks the folder. Writes that have not begun by then are dropped. An error names what still hangs; the
-// folder stays locked until that ends, so that a late write replaces no file of another agent. The
-// error also has a failure of the sync of the folder, for which no future waits.
+// later, and unlocks the folder. Writes that have not begun by then are dropped. An error names what
+// still hangs; the folder stays locked until that ends, so that a late write replaces no file of
+// another agent. The error also has a failure of the sync of the folder, for which no future waits.
 func (s *Store) Close(until time.Time) error {
 	s.folder.decide(nil)
 	s.record.close()
 	s.times.close()
-	s.others.Go(func() string { return "the unlocking of " + s.folder.dir }, func() {
+	s.others.Go(func() string { return "the unlocking of " + s.opts.Dir }, func() {
 		s.writes.Wait(nil)
 		s.names.close()
-		s.fail(s.folder.unlock())
+		if s.folder.decide(nil) {
+			s.folder.fail(s.folder.unlock())
+		}
 	})
 	enough := make(chan struct{})
-	timer := time.AfterFunc(max(time.Until(until), leastClose), func() { close(enough) })
+	timer := time.AfterFunc(max(time.Until(until), lastWait), func() { close(enough) })
 	defer timer.Stop()
 	hanging := append(s.writes.Wait(enough), s.others.Wait(enough)...)
 	var err error
@@ -205,7 +179,7 @@ func (s *Store) Close(until time.Time) error {
 		s.record.drop(err)
 		s.times.drop(err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return errors.Join(err, s.failure)
+	s.folder.mu.Lock()
+	defer s.folder.mu.Unlock()
+	return errors.Join(err, s.folder.failure)
 }

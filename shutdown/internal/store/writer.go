@@ -8,8 +8,7 @@ import (
 )
 
 // writer makes the writes of one file, one after the other. Of the writes that wait for their turn
-// only the newest is made. Its goroutine runs while a write waits or is being made. A nil writer
-// writes nothing.
+// only the newest is made. Its goroutine runs while a write waits or is being made.
 type writer struct {
 	name   string // of its goroutine
 	calls  *call.Group
@@ -18,7 +17,8 @@ type writer struct {
 	mu      sync.Mutex // guards all below
 	next    *write     // the write that waits; nil: none
 	running bool       // the goroutine runs
-	closed  bool
+	closed  bool       // nothing is written any more
+	refusal error      // the result of what is saved then; nil: nothing was to be written ever
 }
 
 // write is a write that waits for its turn or is being made.
@@ -31,23 +31,15 @@ type write struct {
 	timer    *time.Timer // fires when the write is due
 }
 
-// noWrite returns a future that is complete.
-func noWrite(err error) *call.Future[struct{}] {
-	future, complete := call.NewFuture[struct{}]()
-	complete(struct{}{}, err)
-	return future
-}
-
 // save has store called after a lag and after the write that is being made. If a write waits
 // already, it calls this store in place of its own, and it is due at the earlier of both times.
 func (w *writer) save(lag time.Duration, store func() error) *call.Future[struct{}] {
-	if w == nil {
-		return noWrite(nil)
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return noWrite(errClosed)
+		future, complete := call.NewFuture[struct{}]()
+		complete(struct{}{}, w.refusal)
+		return future
 	}
 	due := time.Now().Add(lag)
 	if w.next == nil {
@@ -68,10 +60,18 @@ func (w *writer) save(lag time.Duration, store func() error) *call.Future[struct
 
 // run makes the writes until none waits. If the folder is not locked it drops them.
 func (w *writer) run() {
-	locked := w.folder.awaitLock()
-	for next := w.waiting(); next != nil; next = w.waiting() {
+	<-w.folder.decided
+	locked := w.folder.decide(nil)
+	for {
+		w.mu.Lock()
+		next := w.next
+		w.running = next != nil
+		w.mu.Unlock()
+		if next == nil {
+			return
+		}
 		<-next.timer.C
-		if !w.take(next) {
+		if next = w.take(); next == nil { // dropped
 			continue
 		}
 		var err error
@@ -82,33 +82,20 @@ func (w *writer) run() {
 	}
 }
 
-// waiting returns the write that waits. If there is none it returns nil, and run has to end.
-func (w *writer) waiting() *write {
+// take ends the wait of a write and returns it; nil: none waits.
+func (w *writer) take() *write {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.running = w.next != nil
-	return w.next
-}
-
-// take ends the wait of a write. It returns false if the write was dropped.
-func (w *writer) take(waited *write) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.next != waited {
-		return false
-	}
+	taken := w.next
 	w.next = nil
-	return true
+	return taken
 }
 
 // close makes the write that waits due. No other is accepted from now on.
 func (w *writer) close() {
-	if w == nil {
-		return
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.closed = true
+	w.closed, w.refusal = true, errClosed
 	if w.next != nil {
 		w.next.timer.Reset(0)
 	}
@@ -116,14 +103,7 @@ func (w *writer) close() {
 
 // drop gives the write that waits up, with an error.
 func (w *writer) drop(err error) {
-	if w == nil {
-		return
-	}
-	w.mu.Lock()
-	dropped := w.next
-	w.next = nil
-	w.mu.Unlock()
-	if dropped != nil {
+	if dropped := w.take(); dropped != nil {
 		dropped.complete(struct{}{}, err)
 	}
 }

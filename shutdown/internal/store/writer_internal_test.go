@@ -14,10 +14,9 @@ import (
 func TestDroppedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls call.Group
-		f := &folder{decided: make(chan struct{})}
-		lock, err := (&folder{dir: t.TempDir()}).openLock(t.Context(), nil)
+		f := &folder{dir: t.TempDir(), decided: make(chan struct{})}
+		_, err := f.lock(t.Context(), &calls)
 		require.NoError(t, err)
-		f.decide(lock)
 		w := &writer{calls: &calls, folder: f}
 		first := w.save(time.Minute, func() error { panic("made") })
 		synctest.Wait()

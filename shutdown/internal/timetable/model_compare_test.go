@@ -49,11 +49,9 @@ func (c modelCase) compareBudget(t *testing.T, m *model, code timetable.Table) {
 		}
 	}
 	c.near(t, m.margin, b.Margin, "the margin")
-	h, limited := timetable.End(c.request)
-	if limited != (m.limit != noLimit) {
-		t.Fatalf("End: limited %v\n%v", limited, c)
-	}
+	h, unlock := timetable.End(c.request)
 	c.near(t, m.h, since(h), "End")
+	c.near(t, m.unlock, since(unlock), "the unlock of End")
 	c.near(t, m.h, since(code.H()), "H")
 	c.near(t, m.unlock, since(code.Unlock()), "the unlock")
 	for i, bucket := range b.Schedule {
@@ -68,7 +66,6 @@ func (c modelCase) compareBudget(t *testing.T, m *model, code timetable.Table) {
 	c.near(t, m.hold, b.Hold, "the hold")
 	c.near(t, m.publish, b.Publish, "P")
 	c.near(t, m.floor, b.Floor, "the floor")
-	c.near(t, min(m.prepare, m.h), since(code.PrepareEnd()), "the end of Prepare")
 	c.near(t, min(m.prepare+m.hold, m.h), since(code.HoldEnd()), "the end of the hold")
 	c.near(t, min(m.prepare+m.hold+m.publish, m.h), since(code.PublishEnd()), "the end of publishing")
 	c.near(t, m.starts[0], since(code.First()), "E(0)")

@@ -28,7 +28,7 @@ func checkStored(t *testing.T, r *rand.Rand, tt timetable.Table, opts plan.Optio
 	resumed := timetable.Resume(s, timeOf, opts)
 	require.Equal(t, tt.Budget(), resumed.Budget())
 	times := func(t timetable.Table) []time.Time {
-		return []time.Time{t.PrepareEnd(), t.HoldEnd(), t.PublishEnd(), t.First(), t.NotBefore(), t.H(), t.Unlock()}
+		return []time.Time{t.HoldEnd(), t.PublishEnd(), t.First(), t.NotBefore(), t.H(), t.Unlock()}
 	}
 	require.Equal(t, times(tt), times(resumed))
 	now, left := received().Add(time.Duration(r.Int64N(int64(time.Minute)))), time.Duration(r.Int64N(int64(time.Minute)))

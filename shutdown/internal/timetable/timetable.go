@@ -33,7 +33,7 @@ type Request struct {
 	// Late delays the buckets: they start as late as they fit before the host's end. It
 	// has no effect if no host waits.
 	Late bool
-	// Needs are the seconds that the pods of each bucket need, from [NeedsOf]. Nil: no
+	// Needs are the seconds that the pods of each bucket need, from [plan.Schedule.Needs]. Nil: no
 	// complete list of pods is known, and the schedule's seconds count.
 	Needs []int64
 	// Done is the number of buckets, from the lowest, that an earlier drain of the same
@@ -44,21 +44,10 @@ type Request struct {
 	Prepared, Held, Published bool
 }
 
-// NeedsOf returns, for each bucket of a schedule, the seconds that its pods use at most. It
-// calls PriorityOf of the options.
-func NeedsOf(s plan.Schedule, pods []*v1.Pod, opts plan.Options) []int64 { return s.Needs(pods, opts) }
-
-// End returns H, which does not depend on Needs and Done: when the drain of a request stops
-// waiting for pods, hooks and statuses. limited says that the host, or the Limit of the
-// options, ends all waiting at some time.
-func End(r Request) (h time.Time, limited bool) {
-	return r.Received.Add(r.end(plan.NewBudget(r.Schedule, r.options()))), r.limit() < math.MaxInt64
-}
-
-// Unlock returns when the host's lock goes at the latest, as [Table.Unlock] of the request.
-func Unlock(r Request) time.Time {
-	h, _ := End(r)
-	return h.Add(r.margin() / 2)
+// End returns H and Unlock of the [Table] of a request, which do not depend on Needs and Done.
+func End(r Request) (h, unlock time.Time) {
+	h = r.Received.Add(r.end(plan.NewBudget(r.Schedule, r.options())))
+	return h, h.Add(r.margin() / 2)
 }
 
 // margin returns the margin of the options, at most a tenth of the limit.
@@ -147,10 +136,6 @@ func (t *Table) Budget() plan.Budget { return t.budget }
 
 // Schedule returns the schedule of the drain as fitted. It must not be written to.
 func (t *Table) Schedule() plan.Schedule { return t.budget.Schedule }
-
-// PrepareEnd returns when the wait for Prepare ends at the latest. In a resumed drain that
-// is mostly past: who prepares again has Budget().Prepare from then on, until H.
-func (t *Table) PrepareEnd() time.Time { return t.At(t.budget.Prepare) }
 
 // HoldEnd returns when the hold ends at the latest.
 func (t *Table) HoldEnd() time.Time { return t.At(windows.Sum(t.budget.Prepare, t.budget.Hold)) }

@@ -67,45 +67,43 @@ func TestEnd(t *testing.T) {
 	full := hooks
 	full.Hooks.Prepare, full.Hooks.Hold = true, true
 	for name, c := range map[string]struct {
-		limit   time.Duration
-		opts    plan.Options
-		set     func(*timetable.Request)
-		want    time.Duration
-		limited bool
+		limit time.Duration
+		opts  plan.Options
+		set   func(*timetable.Request)
+		want  time.Duration
 	}{
-		"no host waits":                   {0, hooks, nil, 42500 * ms, false},
-		"half an hour":                    {30 * time.Minute, hooks, nil, 42500 * ms, true},
-		"what was asked for":              {42500 * ms, hooks, nil, 42 * second, true},
-		"less":                            {30 * second, hooks, nil, 29500 * ms, true},
-		"less than ten margins":           {2 * second, hooks, nil, 1800 * ms, true},
-		"the end has passed":              {-second, hooks, nil, 0, true},
-		"an operator's limit":             {0, operator, nil, 19500 * ms, true},
-		"an operator's limit is nearer":   {30 * second, operator, nil, 19500 * ms, true},
-		"an operator's limit is farther":  {10 * second, operator, nil, 9500 * ms, true},
-		"an operator leaves nothing":      {30 * second, plan.Options{Limit: -1}, nil, 0, true},
-		"no margin":                       {30 * second, plan.Options{ReleaseMargin: -1}, nil, 30 * second, true},
-		"without hooks, for half an hour": {30 * time.Minute, plan.Options{}, nil, 32500 * ms, true},
-		"every step":                      {0, full, nil, 54500 * ms, false},
-		"Prepare has been":                {0, full, func(r *timetable.Request) { r.Prepared = true }, 52500 * ms, false},
-		"the hold has been":               {0, full, func(r *timetable.Request) { r.Held = true }, 44500 * ms, false},
-		"it was published":                {0, full, func(r *timetable.Request) { r.Published = true }, 52500 * ms, false},
-		"pods that need less":             {0, hooks, func(r *timetable.Request) { r.Needs = []int64{1, 0} }, 42500 * ms, false},
-		"a bucket is done":                {0, hooks, func(r *timetable.Request) { r.Done = 1 }, 42500 * ms, false},
-		"late":                            {30 * time.Minute, hooks, func(r *timetable.Request) { r.Late = true }, 1799500 * ms, true},
-		"late, and no host waits":         {0, hooks, func(r *timetable.Request) { r.Late = true }, 42500 * ms, false},
-		"late, and an operator's limit":   {time.Minute, operator, func(r *timetable.Request) { r.Late = true }, 19500 * ms, true},
+		"no host waits":                   {0, hooks, nil, 42500 * ms},
+		"half an hour":                    {30 * time.Minute, hooks, nil, 42500 * ms},
+		"what was asked for":              {42500 * ms, hooks, nil, 42 * second},
+		"less":                            {30 * second, hooks, nil, 29500 * ms},
+		"less than ten margins":           {2 * second, hooks, nil, 1800 * ms},
+		"the end has passed":              {-second, hooks, nil, 0},
+		"an operator's limit":             {0, operator, nil, 19500 * ms},
+		"an operator's limit is nearer":   {30 * second, operator, nil, 19500 * ms},
+		"an operator's limit is farther":  {10 * second, operator, nil, 9500 * ms},
+		"an operator leaves nothing":      {30 * second, plan.Options{Limit: -1}, nil, 0},
+		"no margin":                       {30 * second, plan.Options{ReleaseMargin: -1}, nil, 30 * second},
+		"without hooks, for half an hour": {30 * time.Minute, plan.Options{}, nil, 32500 * ms},
+		"every step":                      {0, full, nil, 54500 * ms},
+		"Prepare has been":                {0, full, func(r *timetable.Request) { r.Prepared = true }, 52500 * ms},
+		"the hold has been":               {0, full, func(r *timetable.Request) { r.Held = true }, 44500 * ms},
+		"it was published":                {0, full, func(r *timetable.Request) { r.Published = true }, 52500 * ms},
+		"pods that need less":             {0, hooks, func(r *timetable.Request) { r.Needs = []int64{1, 0} }, 42500 * ms},
+		"a bucket is done":                {0, hooks, func(r *timetable.Request) { r.Done = 1 }, 42500 * ms},
+		"late":                            {30 * time.Minute, hooks, func(r *timetable.Request) { r.Late = true }, 1799500 * ms},
+		"late, and no host waits":         {0, hooks, func(r *timetable.Request) { r.Late = true }, 42500 * ms},
+		"late, and an operator's limit":   {time.Minute, operator, func(r *timetable.Request) { r.Late = true }, 19500 * ms},
 	} {
 		r := request(c.limit, c.opts)
 		if c.set != nil {
 			c.set(&r)
 		}
-		h, limited := timetable.End(r)
+		h, unlock := timetable.End(r)
 		require.Equal(t, after(c.want), h, name)
-		require.Equal(t, c.limited, limited, name)
 		made := timetable.New(r)
 		require.Equal(t, h, made.H(), name)
 		require.Equal(t, h.Add(made.Budget().Margin/2), made.Unlock(), name)
-		require.Equal(t, made.Unlock(), timetable.Unlock(r), name)
+		require.Equal(t, made.Unlock(), unlock, name)
 	}
 }
 
@@ -113,8 +111,7 @@ func TestEnd(t *testing.T) {
 func TestEndOfHugeSchedules(t *testing.T) {
 	r := request(0, plan.Options{})
 	r.Schedule = buckets(math.MaxInt64, math.MaxInt64)
-	h, limited := timetable.End(r)
-	require.False(t, limited)
+	h, _ := timetable.End(r)
 	require.True(t, h.After(after(100*365*24*time.Hour)))
 }
 
@@ -123,15 +120,15 @@ func TestWaitsBeforeTheBuckets(t *testing.T) {
 	opts := plan.Options{Hooks: allHooks()}
 	opts.Hooks.Prepare, opts.Hooks.Hold = true, true
 	for limit, want := range map[time.Duration][]time.Duration{
-		time.Hour:    {2 * second, 12 * second, 14 * second, 14 * second},
-		47500 * ms:   {2 * second, 5 * second, 7 * second, 7 * second},
-		32 * second:  {2 * second, 2 * second, 2 * second, 2 * second},
-		1000 * ms:    {900 * ms, 900 * ms, 900 * ms, 2 * second},
-		31500 * ms:   {2 * second, 2 * second, 2 * second, 2 * second},
-		-time.Second: {0, 0, 0, 2 * second},
+		time.Hour:    {12 * second, 14 * second, 14 * second},
+		47500 * ms:   {5 * second, 7 * second, 7 * second},
+		32 * second:  {2 * second, 2 * second, 2 * second},
+		1000 * ms:    {900 * ms, 900 * ms, 2 * second},
+		31500 * ms:   {2 * second, 2 * second, 2 * second},
+		-time.Second: {0, 0, 2 * second},
 	} {
 		tt := table(limit, opts)
-		got := []time.Time{tt.PrepareEnd(), tt.HoldEnd(), tt.PublishEnd(), tt.First()}
+		got := []time.Time{tt.HoldEnd(), tt.PublishEnd(), tt.First()}
 		for i, end := range got {
 			require.Equal(t, after(want[i]), end, "%v: %d", limit, i)
 		}
@@ -148,7 +145,7 @@ func TestNewFitsTheNeeds(t *testing.T) {
 	r := request(10*second, plan.Options{Hooks: allHooks()})
 	short := timetable.New(r)
 	require.Equal(t, buckets(0, 10), short.Schedule())
-	r.Needs = timetable.NeedsOf(r.Schedule, []*v1.Pod{pod(3), pod(7), nil}, r.Options)
+	r.Needs = r.Schedule.Needs([]*v1.Pod{pod(3), pod(7), nil}, r.Options)
 	require.Equal(t, []int64{7, 0}, r.Needs)
 	tt := timetable.New(r)
 	require.Equal(t, buckets(7, 0), tt.Schedule())

@@ -57,6 +57,9 @@ func (w *Windows) At(d time.Duration) time.Time { return w.received.Add(min(d, w
 // First returns when the first bucket starts at the latest, if it has pods.
 func (w *Windows) First() time.Time { return w.received.Add(w.first) }
 
+// since returns how long after the event a time is; a time before it counts as the event.
+func (w *Windows) since(at time.Time) time.Duration { return max(at.Sub(w.received), 0) }
+
 // H returns when the drain stops waiting for pods, hooks and statuses.
 func (w *Windows) H() time.Time { return w.received.Add(w.h) }
 
@@ -75,8 +78,8 @@ func (w *Windows) Skip(i int, rolledOver time.Duration) time.Duration {
 // without roll-over. If it is not known, pass the longest duration: the planned end of the
 // bucket limits it. The pods of a bucket without time have none, whatever it is.
 func (w *Windows) Window(i int, now time.Time, rolledOver time.Duration) Window {
-	b, start, end := w.buckets[i], max(now.Sub(w.received), 0), w.ends[i]
-	one := Window{received: w.received, h: w.h, bucket: b, rollOver: w.rollOver}
+	b, start, end := w.buckets[i], w.since(now), w.ends[i]
+	one := Window{of: *w, bucket: b}
 	if b.Pods > 0 && w.rollOver {
 		one.rolledOver = rolledOver
 	} else {
@@ -102,11 +105,10 @@ type Window struct {
 	// End is when the bucket ends at the latest, its final statuses included.
 	End time.Time
 
-	received        time.Time // the durations but rolledOver count from it
-	end, h, podsEnd time.Duration
-	bucket          Bucket
-	rolledOver      time.Duration // the time that earlier buckets rolled over to the pods
-	rollOver        bool
+	of           Windows
+	bucket       Bucket
+	end, podsEnd time.Duration // after the event
+	rolledOver   time.Duration // the time that earlier buckets rolled over to the pods
 }
 
 // Grace returns how long the pods have if they are killed at a time: their time in the
@@ -117,7 +119,7 @@ func (w Window) Grace(at time.Time) time.Duration {
 	if w.podsEnd == math.MaxInt64 {
 		return grace
 	}
-	return max(min(grace, w.podsEnd-w.since(at)), 0)
+	return max(min(grace, w.podsEnd-w.of.since(at)), 0)
 }
 
 // Seconds returns the grace period override, 0 or more, with which a pod of the bucket is
@@ -133,7 +135,7 @@ func (w Window) Seconds(pod *v1.Pod, at time.Time) int64 {
 }
 
 // KillsEnd returns when the wait for pods that are killed at a time ends at the latest.
-func (w Window) KillsEnd(at time.Time) time.Time { return w.until(at, w.Grace(at), w.h) }
+func (w Window) KillsEnd(at time.Time) time.Time { return w.until(at, w.Grace(at), w.of.h) }
 
 // UnmountsEnd returns when the wait for the volumes of pods that are killed at a time ends
 // at the latest. Unmounts have the time that the pods do not use, as in the kubelet, and
@@ -145,7 +147,7 @@ func (w Window) UnmountsEnd(at time.Time) time.Time {
 // Left returns the time that rolls over to later buckets if the pods of this bucket were
 // killed at a time and took used to end. Without roll-over it is 0.
 func (w Window) Left(at time.Time, used time.Duration) time.Duration {
-	if !w.rollOver {
+	if !w.of.rollOver {
 		return 0
 	}
 	return max(w.Grace(at)-used, 0)
@@ -153,11 +155,8 @@ func (w Window) Left(at time.Time, used time.Duration) time.Duration {
 
 // until returns the end of a wait that begins at a time and takes d, at the latest end.
 func (w Window) until(at time.Time, d, end time.Duration) time.Time {
-	return w.received.Add(min(Sum(w.since(at), d), end))
+	return w.of.received.Add(min(Sum(w.of.since(at), d), end))
 }
-
-// since returns how long after the event a time is; a time before it counts as the event.
-func (w Window) since(at time.Time) time.Duration { return max(at.Sub(w.received), 0) }
 
 // Sum adds up durations, of which all but the first are 0 or more. It saturates at the
 // longest duration.

@@ -39,6 +39,7 @@ type Browser struct {
 // fails it, as package need decides.
 func Start(t testing.TB) *Browser {
 	t.Helper()
+	need.Long(t, "pages in a browser")
 	program := need.Program(t, "chromium", "chromium")
 	profile := profileFolder(t)
 	ctx, cancel := context.WithTimeout(t.Context(), browserTimeout)

@@ -59,9 +59,9 @@ func New(t testing.TB, debian Debian) *Machine {
 	return m
 }
 
-// The disk of a machine is an overlay. upper has the files that differ from base and can
-// be read when the machine is off. root is the mount point of the overlay, which exists
-// only in the machine's mount namespace.
+// upper is the folder with the files of the machine's disk that differ from base: the disk is an
+// overlay. They can be read when the machine is off. root is the mount point of the overlay, which
+// exists only in the machine's mount namespace.
 func (m *Machine) upper() string   { return filepath.Join(m.folder, "upper") }
 func (m *Machine) work() string    { return filepath.Join(m.folder, "work") }
 func (m *Machine) root() string    { return filepath.Join(m.folder, "root") }

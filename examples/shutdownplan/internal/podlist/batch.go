@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// A batch is full when it has batchSize objects or batchBytes bytes.
+	// batchSize objects, or batchBytes bytes, fill a batch.
 	batchSize  = 32
 	batchBytes = 1 << 20
 	// maxParsedBytes is how many bytes of text may be in batches that are parsed or wait. The

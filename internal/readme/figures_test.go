@@ -1,0 +1,95 @@
+package readme_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestFigures compares figures in the sentences of all pages with the code. A figure that no page has
+// any more fails: it has to be taken off this list.
+func TestFigures(t *testing.T) {
+	const (
+		provider = "lifecycle/virtualkubelet/go.mod"
+		compat   = "internal/tools/compat.sh"
+	)
+	all := pages(t)
+	for _, figure := range []struct {
+		says     string // a regular expression, in which a space stands for any white space
+		file     string // of the code, below the repository
+		declared string // a regular expression with the same groups
+	}{
+		{`Go (1\.\d+)(?: or later|, and the Kubernetes libraries)`, "go.mod", `\ngo (1\.\d+)`},
+		{`v0\.\d+\.\d+ \| (go1\.25\.\d+) \|`, "Makefile", `OLDEST_GO := (go\S+)`},
+		{`the Kubernetes libraries from v0\.(\d+) on`, compat, `\nfloor=(\d+)`},
+		{`packages, with Kubernetes (v0\.\d+) \|`, "go.mod", `k8s\.io/api (v0\.\d+)`},
+		{`(?:go back to|down to|with Kubernetes) v0\.(\d+)(?: with|\.| and each)`, compat, `\noldest=(\d+)`},
+		{`virtual-kubelet (v1\.\d+)`, provider, `virtual-kubelet/virtual-kubelet (v1\.\d+)`},
+		{`virtual-kubelet v1\.\d+, which needs v0\.(\d+)`, compat, `\nvirtualkubelet=(\d+)`},
+		{`virtual-kubelet v1\.\d+, which needs (v0\.\d+)`, provider, `k8s\.io/api (v0\.\d+)`},
+		{`killed (\d+) s past its timeout`, "lifecycle/terminator_options.go", `DefaultStopSlack = (\d+) \* time\.Second`},
+		{`given up after (\d+) minutes`, "lifecycle/terminator_options.go", `DefaultGiveUp = (\d+) \* time\.Minute`},
+		{`sleep cut within (\d+) ms of its end`, "lifecycle/handler_runner.go", `sleepTolerance = (\d+) \* time\.Millisecond`},
+		{`stay below (\d+) lines`, ".golangci.yml", `name: file-length-limit\s+arguments: \[\{max: (\d+)`},
+	} {
+		code, err := os.ReadFile(filepath.Join("../..", figure.file))
+		require.NoError(t, err)
+		declared := regexp.MustCompile(figure.declared).FindSubmatch(code)
+		require.NotNil(t, declared, "%s has nothing like %s", figure.file, figure.declared)
+		found := 0
+		for name, page := range all {
+			for _, match := range regexp.MustCompile(strings.ReplaceAll(figure.says, " ", `\s+`)).FindAllStringSubmatch(page, -1) {
+				found++
+				require.Equal(t, string(declared[1]), match[1], "%s: %s", name, match[0])
+			}
+		}
+		require.Positive(t, found, "no page says this any more: %s", figure.says)
+	}
+}
+
+// The table of the tested versions has each minor that make compat tests, the newest first.
+func TestVersions(t *testing.T) {
+	script, err := os.ReadFile("../tools/compat.sh")
+	require.NoError(t, err)
+	minor := map[string]int{}
+	for _, match := range regexp.MustCompile(`(?m)^(oldest|newest)=(\d+)`).FindAllSubmatch(script, -1) {
+		minor[string(match[1])], err = strconv.Atoi(string(match[2]))
+		require.NoError(t, err)
+	}
+	var want, rows []string
+	for i := minor["newest"]; i >= minor["oldest"]; i-- {
+		want = append(want, strconv.Itoa(i))
+	}
+	require.Greater(t, len(want), 1)
+	for _, row := range regexp.MustCompile(`(?m)^\| v0\.(\d+)\.\d+ +\| go`).FindAllStringSubmatch(readme(t), -1) {
+		rows = append(rows, row[1])
+	}
+	require.Equal(t, want, slices.Compact(rows))
+}
+
+// pages returns the Markdown files of the repository.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	require.NoError(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains([]string{".git", ".cache", "testdata"}, entry.Name()):
+			return filepath.SkipDir
+		case filepath.Ext(path) == ".md":
+			text, err := os.ReadFile(path)
+			all[path] = string(text)
+			return err
+		}
+		return nil
+	}))
+	return all
+}

@@ -1,0 +1,125 @@
+package shutdown_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/metrics"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// A pod that TerminateAll kills is taken over by a shutdown that begins, or goes on, meanwhile: it has
+// one kill, which is only shortened, it is counted once, and it is in each report once.
+func TestTerminateAllIsTakenOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after func(t *testing.T, n *node, one *boot)
+	}{
+		"by a new shutdown": {
+			before: func(_ *testing.T, n *node, one *boot) { n.runOnBoot(one) },
+			after: func(_ *testing.T, n *node, _ *boot) {
+				n.host.Announce(shutdown.Event{Deadline: time.Now().Add(15 * time.Second)})
+			},
+		},
+		"by that of a former agent, which had killed the pod": {
+			before: func(t *testing.T, n *node, one *boot) {
+				counted := n.opts.Metrics
+				n.opts.Metrics = nil
+				n.runOnBoot(one)
+				n.announce()
+				n.advance(3 * time.Second)
+				n.crash()
+				n.opts.Metrics = counted
+				n.host.PendingTakes = 8 * time.Second
+				m, err := shutdown.NewManagerOn(n.opts, one.sinceBoot)
+				require.NoError(t, err)
+				n.start(m)
+			},
+			after: func(*testing.T, *node, *boot) {},
+		},
+		"by that of a former agent, which had killed nobody": {
+			before: func(t *testing.T, n *node, one *boot) {
+				pods := n.currentPods()
+				n.setPods()
+				n.runOnBoot(one)
+				n.host.Script(func(h *shutdowntest.Host) { h.PendingTakes = 8 * time.Second })
+				n.announce()
+				n.advance(time.Second)
+				n.crash()
+				n.setPods(pods...)
+				m, err := shutdown.NewManagerOn(n.opts, one.sinceBoot)
+				require.NoError(t, err)
+				n.start(m)
+			},
+			after: func(*testing.T, *node, *boot) {},
+		},
+		"by a released one that is announced again": {
+			before: func(_ *testing.T, n *node, one *boot) {
+				pods := n.currentPods()
+				n.setPods()
+				n.runOnBoot(one)
+				n.announce()
+				n.advance(time.Minute)
+				n.setPods(pods...)
+			},
+			after: func(t *testing.T, n *node, _ *boot) {
+				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice", Deadline: time.Now().Add(15 * time.Second)}))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				reg, reports := prometheus.NewRegistry(), make(chan shutdown.Report, 10)
+				var err error
+				n.opts.Metrics, err = metrics.NewShutdown(reg, metrics.Options{})
+				require.NoError(t, err)
+				n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports <- r }
+				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+				test.before(t, n, one)
+				done := n.terminateAll()
+				n.advance(7 * time.Second)
+				require.Equal(t, map[string]int64{"web": 20}, n.grantedSeconds())
+				test.after(t, n, one)
+				n.advance(2 * time.Minute)
+				require.NoError(t, <-done)
+				synctest.Wait()
+				until := map[string]time.Time{}
+				for _, k := range n.killer.Kills() {
+					end := k.Started.Add(time.Duration(k.Request.GracePeriodSeconds) * time.Second)
+					if known, again := until[k.Pod.Name]; again {
+						require.True(t, end.Before(known), "%s gets %d s at %v", k.Pod.Name, k.Request.GracePeriodSeconds, k.Started)
+					}
+					until[k.Pod.Name] = end
+				}
+				require.Len(t, until, 2)
+				require.Equal(t, 2.0, podsTotal(t, reg))
+				for range len(reports) {
+					names := map[string]int{}
+					for _, p := range (<-reports).Pods {
+						names[p.Name]++
+						require.Equal(t, 1, names[p.Name])
+					}
+				}
+			})
+		})
+	}
+}
+
+// podsTotal returns the number of pods that are counted, whatever their outcome is.
+func podsTotal(t *testing.T, reg prometheus.Gatherer) (total float64) {
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() == "kubelet_graceful_shutdown_pods_total" {
+			for _, m := range family.GetMetric() {
+				total += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return total
+}
