@@ -208,7 +208,12 @@ func (j *judgedRun) mayRunAgain(former, h *hookCall) bool {
 		return a.pod == h.pod && a.kills && a.err == nil && a.called.before(former.called) && h.called.before(a.returned)
 	}) && !slices.ContainsFunc(j.real, func(c *realContainer) bool { return c.id == h.id && c.ended.before(h.called) })
 	return !underWay && slices.ContainsFunc(j.forgets, func(f *judgedForget) bool {
-		return f.pod == h.pod && former.called.before(f.returned) && f.called.before(h.called)
+		if f.pod != h.pod || !f.called.before(h.called) {
+			return false
+		}
+		return former.called.before(f.returned) || slices.ContainsFunc(j.calls, func(a *asked) bool { // of the forgotten life
+			return a.pod == h.pod && a.kills && a.called.before(f.returned) && former.called.before(a.returned) && a.returned.before(h.called)
+		})
 	})
 }
 

@@ -157,10 +157,10 @@ func (p *Pod) Forget() {
 	}
 	defer s.mu.Unlock()
 	p.state.Store(nil)
-	s.current, s.pod = nil, nil
-	for a := range s.attempts() {
-		a.flags.obsolete = true
+	for a := range s.attempts() { // a termination that is under way keeps what it has ended
+		a.flags.obsolete = !s.current.isActive() || !slices.Contains(s.current.active.attempts, a)
 	}
+	s.current, s.pod = nil, nil
 	if s.sweep(); s.live == nil {
 		p.leave()
 		return

@@ -26,9 +26,10 @@ type Request struct {
 	// that of the spec. A value below 1 means 1. It cannot lengthen the grace period of
 	// a pod that was deleted ([graceperiod.ForPod]).
 	GracePeriodSeconds *int64
-	// Containers are the containers that run, in place of those of the pod's status; nil and
-	// empty mean those of [ContainersOf], unless Complete is set. Those that [Pod.Start] has
-	// started are stopped as well and need not be listed.
+	// Containers are the containers that run. Those that run by the pod's status
+	// ([ContainersOf]) are stopped as well, unless Complete is set, and so are those that
+	// [Pod.Start] has started. If it is nil or empty, a container without a state in the status is
+	// unknown ([ErrUnknownContainers]).
 	Containers []Container
 	// Complete says that nothing of the pod runs but Containers and what [Pod.Start] has
 	// started, so that the status is not read, and no container of which the list does not

@@ -31,10 +31,11 @@ func (s *slot) add(a *attempt) {
 	}
 }
 
-// remove removes an attempt.
-func (s *slot) remove(a *attempt) {
-	if i := slices.Index(s.attempts, a); i >= 0 {
-		s.attempts = slices.Delete(s.attempts, i, i+1)
+// sweep removes the attempts of which nothing is to be known any more. While a start is under
+// way none goes, because the start may return its ID.
+func (s *slot) sweep() {
+	if !slices.ContainsFunc(s.attempts, (*attempt).isStarting) {
+		s.attempts = slices.DeleteFunc(s.attempts, func(a *attempt) bool { return a.flags.obsolete && !a.isBusy() })
 	}
 }
 

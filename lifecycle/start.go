@@ -185,12 +185,11 @@ func (a *attempt) identify(ctx context.Context, id string) *attempt {
 	slot := a.state.live.slot(a.result.Name)
 	slot.follow(a)
 	same := slot.find(id, a)
+	isEarly := same != nil && !same.knownAt.Before(a.knownAt) && same.start.returnedAt.IsZero()
 	switch {
 	case same == nil:
-	case same.knownAt.Before(a.knownAt) || !same.start.returnedAt.IsZero():
-		if same.run == nil {
-			a.state.end(same) // the runtime uses the ID again
-		}
+	case same.run == nil && !isEarly:
+		a.state.end(same) // the runtime uses the ID again
 	case same.run != nil || same.isStuck():
 		same.flags.started, same.flags.obsolete, same.flags.followed = true, false, false
 		same.start.returnedAt, same.knownAt = a.start.returnedAt, a.knownAt

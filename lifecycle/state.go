@@ -151,11 +151,8 @@ func (s *state) end(a *attempt) {
 // for it.
 func (s *state) drop(a *attempt) {
 	a.flags.obsolete = true
-	if a.isBusy() || s.live == nil {
-		return
-	}
 	if slot := s.live.slot(a.result.Name); slot != nil {
-		slot.remove(a)
+		slot.sweep()
 	}
 }
 
@@ -178,13 +175,13 @@ func (s *state) sweep() {
 		return
 	}
 	for _, slot := range s.live.slots {
-		slot.attempts = slices.DeleteFunc(slot.attempts, func(a *attempt) bool { return a.flags.obsolete && !a.isBusy() })
+		slot.sweep()
 	}
 	s.removeIfEmpty()
 }
 
-// chosen returns the attempts that a termination has to stop: those of the request, or of
-// the pod's status if it has none, and always those that are being started or stopped, that
+// chosen returns the attempts that a termination has to stop: those of the request, those of
+// the pod's status unless the request is complete, and always those that are being started or stopped, that
 // are stuck or unknown, or that Start has started and that are not known to have exited.
 // An attempt that has ended is one of them if the request names it, unless its ID is one of
 // those that the ExitWatcher has confirmed.
@@ -219,12 +216,20 @@ func (s *state) chosen(pod *v1.Pod, req *Request, confirmed map[string]bool) []*
 	return chosen
 }
 
-// asked returns the containers that a request asks to stop: its own, or those of the status.
+// asked returns the containers that a request asks to stop: its own, and those of the status.
 func (s *state) asked(pod *v1.Pod, req *Request) []Container {
-	if req.Complete || len(req.Containers) > 0 {
+	if req.Complete {
 		return req.Containers
 	}
-	named := ContainersOf(pod)
+	named := slices.Clone(req.Containers)
+	for _, c := range ContainersOf(pod) {
+		if !slices.ContainsFunc(named, func(n Container) bool { return n.ID == c.ID && (c.ID != "" || n.Name == c.Name) }) {
+			named = append(named, c)
+		}
+	}
+	if len(req.Containers) > 0 {
+		return named
+	}
 	if !s.current.hasEnded() || s.isOpen() {
 		named = append(named, s.withoutState(pod, named)...)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -115,21 +116,28 @@ func (s *stop) awaitLocked(ready func() bool, until time.Time, interrupt func() 
 // that the container runs, or has still to answer.
 func (s *stop) confirmed() bool { return !s.doubtful && s.openExit() == nil && !s.isAsked() }
 
+// members returns the runs that are stopped by the calls.
+func (s *stop) members() []*run {
+	if s.unit != nil {
+		return s.unit.members
+	}
+	return []*run{s.run}
+}
+
 // isAsked reports whether a watcher was asked and has not answered.
 func (s *stop) isAsked() bool {
-	if s.unit != nil {
-		return s.unit.isAsked()
-	}
-	return s.exits.isAsked()
+	return slices.ContainsFunc(s.members(), func(r *run) bool { return r.exits.isAsked() })
 }
 
 // openExit returns the channel of a container that runs, as far as its watcher says, nil if
 // there is none.
 func (s *stop) openExit() <-chan struct{} {
-	if s.unit != nil {
-		return s.unit.openExit()
+	for _, r := range s.members() {
+		if open := r.exits.open(); open != nil {
+			return open
+		}
 	}
-	return s.exits.open()
+	return nil
 }
 
 // believeLocked waits for the watcher to confirm what the runtime says, [ExitSlack] at most,
@@ -142,7 +150,7 @@ func (s *stop) believeLocked(retry time.Duration) {
 		s.awaitLocked(func() bool { return deadline != s.deadline || s.confirmed() }, until, s.openExit)
 	}
 	switch {
-	case s.outcome != "":
+	case s.outcome != "" || deadline != s.deadline && time.Now().Before(until):
 	case !s.doubtful && s.openExit() == nil: // the watcher does not answer
 		s.outcome = s.claim
 	default:
@@ -171,6 +179,7 @@ func (s *stop) callLocked() {
 		return
 	}
 	s.calls++
+	s.claim, s.doubtful = "", false
 	s.killAt, s.failed, s.forced = killAt, false, s.forced || seconds == 0
 	number, calledAt := s.calls, time.Now()
 	settings, ctx, id, pod := s.settings(), s.ctx, s.result.ID, s.pod
@@ -210,6 +219,9 @@ func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err
 		s.claim = Graceful
 	}
 	s.delivered, s.doubtful = true, s.start.returnedAt.After(calledAt)
+	for _, r := range s.members() {
+		r.exits.askAgainLocked(r.ctx)
+	}
 }
 
 // giveUpAt returns when the container is given up: GiveUp after the deadline, or after the

@@ -1,9 +1,6 @@
 package lifecycle
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // unit are containers that stop together: their hooks run side by side, and one StopPod
 // follows them, or the deadline. The run whose hook is the last to end makes the call.
@@ -66,20 +63,4 @@ func (u *unit) stopLocked(r *run) (Outcome, error) {
 		r.result.Waited = time.Since(start) - r.result.Stopping
 	}
 	return u.outcome, u.err
-}
-
-// isAsked reports whether the watcher has not answered for a member.
-func (u *unit) isAsked() bool {
-	return slices.ContainsFunc(u.members, func(r *run) bool { return r.exits.isAsked() })
-}
-
-// openExit returns the channel of a member that runs, as far as its watcher says, nil if
-// there is none.
-func (u *unit) openExit() <-chan struct{} {
-	for _, r := range u.members {
-		if open := r.exits.open(); open != nil {
-			return open
-		}
-	}
-	return nil
 }

@@ -34,6 +34,15 @@ func (w *watch) askLocked(ctx context.Context) {
 	})
 }
 
+// askAgainLocked asks a watcher again that knew no container of that ID, which may have been
+// started since.
+func (w *watch) askAgainLocked(ctx context.Context) {
+	if w.answered != nil && *w.answered && w.exited == nil {
+		w.answered = nil
+		w.askLocked(ctx)
+	}
+}
+
 // channel returns the channel that is closed when the container exits.
 func (w *watch) channel() <-chan struct{} { return w.exited }
 

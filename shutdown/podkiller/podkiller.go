@@ -20,8 +20,8 @@ type Options struct {
 	// Containers returns the containers of a pod that run and that [lifecycle.Pod.Start]
 	// has not started, such as those of the agent before a restart. Those that Start has
 	// started may be listed too, with the same IDs. It is called once for each kill,
-	// before any container is stopped. If the list is nil or empty, the running containers
-	// are those of the status and those of Start, unless Complete is set. A nil function is
+	// before any container is stopped. The containers that run by the pod's status and those of
+	// Start are stopped as well, those of the status unless Complete is set. A nil function is
 	// the same as one that returns nil.
 	Containers func(ctx context.Context, pod *v1.Pod) []lifecycle.Container
 	// Complete says that nothing runs but what Containers returns and what
