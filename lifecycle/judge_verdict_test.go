@@ -133,8 +133,10 @@ func (j *judgedRun) knows(a *asked, c *realContainer) bool {
 // does not run.
 func (j *judgedRun) disproved(a *asked, c *realContainer) bool {
 	s := c.start
-	isStarted := func(at moment) bool { return s != nil && (at.before(s.returned) || s.gave != "") }
 	return slices.ContainsFunc(j.calls, func(q *asked) bool {
+		isStarted := func(at moment) bool {
+			return s != nil && (at.before(s.returned) || s.gave != "" && !j.forgotten(q.pod, s.begun, q))
+		}
 		if q.pod != a.pod || !q.called.before(a.returned) || q.container != nil {
 			return false
 		}

@@ -104,7 +104,7 @@ func (r *run) awaitStartLocked() (Outcome, error) {
 		r.start.cancel(ErrTerminating)
 		r.waitLocked(func() bool { return !r.isStarting() || r.isClosed() }, r.deadlineTime, nil)
 	}
-	same := func() *attempt { return r.state.live.slot(r.result.Name).find(r.result.ID, r.attempt) }
+	same := func() *attempt { return r.state.live.find(r.result.ID, r.attempt) }
 	r.waitLocked(func() bool {
 		other := same()
 		return r.result.ID == "" || other == nil || other.run == nil || r.isClosed()

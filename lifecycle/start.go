@@ -109,8 +109,9 @@ func (a *attempt) startReturned(ctx context.Context, id string, err error, unkno
 	a.mu.Lock()
 	a.goroutines++
 	defer a.doneAndUnlock()
-	isEnding := func() bool { return a.run != nil && a.result.Outcome != "" } // the run calls no StopContainer any more
-	a.waitLocked(func() bool { return !isEnding() }, nil, nil)
+	for c := a.ending(id); c != nil; c = a.ending(id) {
+		c.waitLocked(func() bool { return c.run == nil }, nil, nil)
+	}
 	a.start.cancel, a.start.returnedAt = nil, time.Now()
 	late := a.hasEnded()
 	isStopped := late || a.run != nil && (!a.run.manner.restart || errors.Is(context.Cause(ctx), ErrTerminating))
@@ -131,7 +132,7 @@ func (a *attempt) startReturned(ctx context.Context, id string, err error, unkno
 			t.await(a)
 		}
 		a.flags.hookDone, a.deadline = true, deadline{}
-		a.startRunLocked(context.WithoutCancel(ctx), a.pod, grant(0), &run{})
+		a.startRunLocked(context.WithoutCancel(ctx), a.pod, grant(0), &run{unit: a.settings().newUnit()})
 		a.waitLocked(func() bool { return a.run == nil }, nil, nil)
 		err = errors.Join(err, resultOf(a.result).Err())
 	}
@@ -139,6 +140,21 @@ func (a *attempt) startReturned(ctx context.Context, id string, err error, unkno
 		return errors.Join(ErrTerminating, err)
 	}
 	return err
+}
+
+// ending returns the attempt itself, or that with an ID that its start has given, if its run calls
+// no StopContainer any more and has not ended; else nil.
+func (a *attempt) ending(id string) *attempt {
+	same := a
+	if id != "" {
+		same = a.state.live.find(id, a)
+	}
+	for _, c := range []*attempt{a, same} {
+		if c != nil && c.run != nil && c.result.Outcome != "" {
+			return c
+		}
+	}
+	return nil
 }
 
 // ShouldRestart reports whether a sidecar that has exited while its pod is being terminated
@@ -182,9 +198,8 @@ func (t *Termination) restartable(name string) (last *attempt) {
 // Otherwise the attempt takes what is known of it; that it has ended is not, because a runtime
 // may say so of a container that is not there yet.
 func (a *attempt) identify(ctx context.Context, id string) *attempt {
-	slot := a.state.live.slot(a.result.Name)
-	slot.follow(a)
-	same := slot.find(id, a)
+	a.state.live.slot(a.result.Name).follow(a)
+	same := a.state.live.find(id, a)
 	isEarly := same != nil && !same.knownAt.Before(a.knownAt) && same.start.returnedAt.IsZero()
 	switch {
 	case same == nil:

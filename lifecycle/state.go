@@ -52,6 +52,16 @@ func (l *live) slot(name string) *slot {
 	return nil
 }
 
+// find returns the last attempt with an ID other than except, nil if there is none.
+func (l *live) find(id string, except *attempt) *attempt {
+	for _, s := range l.slots {
+		if a := s.find(id, except); a != nil {
+			return a
+		}
+	}
+	return nil
+}
+
 // addSlot adds a slot.
 func (l *live) addSlot(name string) *slot {
 	s := &slot{name: name}
@@ -100,17 +110,13 @@ func (s *state) add(pod *v1.Pod, name, id string) *attempt {
 }
 
 // named returns the attempt that has the ID that a request names, and adds it if there is
-// none. It is the last one of the slot that had the ID, which may have ended, unless the
+// none. It is the last one that had the ID, in whichever slot, which may have ended, unless the
 // pod's status says that it was started again since.
 func (s *state) named(pod *v1.Pod, named Container) *attempt {
-	var a *attempt
 	if slot := s.live.slot(named.Name); slot != nil {
-		a = slot.find(named.ID, nil)
 		slot.removeUnknown(func(a *attempt) bool { return a.start.returnedAt.IsZero() })
 	}
-	if a == nil {
-		a = s.recall(pod, named)
-	}
+	a := s.find(pod, named.ID)
 	startedAt := startOf(pod, named.ID)
 	if a != nil && a.isReused(startedAt) {
 		s.end(a) // the ID is another container's now, which must not be stopped for this one
@@ -126,14 +132,17 @@ func (s *state) named(pod *v1.Pod, named Container) *attempt {
 	return a
 }
 
-// recall adds an attempt that has ended in the current termination, nil if there is none
-// with the ID.
-func (s *state) recall(pod *v1.Pod, named Container) *attempt {
-	r := s.current.recordOf(named)
+// find returns the last attempt with an ID, nil if there is none. It adds again one that has
+// ended in the current termination.
+func (s *state) find(pod *v1.Pod, id string) *attempt {
+	if a := s.live.find(id, nil); a != nil {
+		return a
+	}
+	r := s.current.recordOf(id)
 	if r == nil {
 		return nil
 	}
-	a := s.add(pod, named.Name, named.ID)
+	a := s.add(pod, r.name, id)
 	a.result, a.startedAt, a.endedAt = r.unpack(), r.startTime(), time.Unix(0, s.current.endedAt)
 	a.flags = flags{hookDone: true, announced: true, obsolete: true}
 	return a

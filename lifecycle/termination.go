@@ -107,8 +107,8 @@ func (t *Termination) replace(old *Termination, chosen []*attempt) {
 // of them is being stopped then.
 func (t *Termination) include(chosen []*attempt, req *Request) {
 	a := t.active
-	if a.left++; t.state.live.settings.Pods != nil && (a.unit == nil || a.unit.lead != nil) {
-		a.unit = &unit{}
+	if a.left++; a.unit == nil || a.unit.lead != nil {
+		a.unit = t.state.live.settings.newUnit()
 	}
 	for _, c := range chosen {
 		t.await(c)
@@ -236,8 +236,8 @@ func (t *Termination) hasStuck(name string) bool {
 	return slices.ContainsFunc(t.records, func(r record) bool { return r.name == name && r.is(RuntimeStuck) })
 }
 
-// recordOf returns the record of a container that has ended, nil if there is none.
-func (t *Termination) recordOf(named Container) *record {
+// recordOf returns the record of a container with an ID that has ended, nil if there is none.
+func (t *Termination) recordOf(id string) *record {
 	if t == nil {
 		return nil
 	}
@@ -245,7 +245,7 @@ func (t *Termination) recordOf(named Container) *record {
 	if t.active != nil {
 		records = t.active.carried
 	}
-	isOf := func(r record) bool { return r.name == named.Name && r.id == named.ID && !r.is(RuntimeStuck) }
+	isOf := func(r record) bool { return r.id == id && !r.is(RuntimeStuck) }
 	if i := slices.IndexFunc(records, isOf); i >= 0 {
 		return &records[i]
 	}

@@ -13,6 +13,14 @@ type unit struct {
 	err     error
 }
 
+// newUnit returns a unit if containers stop together, else nil.
+func (s *settings) newUnit() *unit {
+	if s.Pods == nil {
+		return nil
+	}
+	return &unit{}
+}
+
 // join adds a run.
 func (u *unit) join(r *run) {
 	u.members = append(u.members, r)

@@ -75,15 +75,10 @@ func (p *Pod) confirm(ctx context.Context, s *state, pod *v1.Pod, asked func() [
 	p.begin(s, pod)
 	var watches []*watch
 	for _, c := range asked() {
-		slot := s.live.slot(c.Name)
-		var a *attempt
-		if slot != nil && c.ID != "" {
-			a = slot.find(c.ID, nil)
+		if c.ID == "" {
+			continue
 		}
-		if a == nil && c.ID != "" {
-			a = s.recall(pod, c)
-		}
-		if a != nil && a.isOver() {
+		if a := s.find(pod, c.ID); a != nil && a.isOver() {
 			watches = append(watches, &watch{of: a})
 			watches[len(watches)-1].askLocked(context.WithoutCancel(ctx))
 		}
