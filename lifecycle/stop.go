@@ -34,7 +34,6 @@ type stop struct {
 	forced      bool      // a call had the timeout 0
 	claim       Outcome   // the outcome by the runtime, which the watcher has not confirmed
 	doubtful    bool      // the claim is about the time before the container was started
-	delivered   bool      // a call has succeeded
 	failures    int
 	reported    bool  // the first failure was logged
 	err         error // of the last failure
@@ -74,7 +73,7 @@ func (s *stop) untilEndedLocked() (Outcome, error) {
 			retry = min(2*retry, maxRetry)
 		case s.failed && s.manner.once:
 			s.reportFailureLocked()
-			s.outcome, s.flags.renew = RuntimeStuck, !s.delivered && !s.silent
+			s.outcome, s.flags.renew = RuntimeStuck, s.failures == s.calls && !s.silent // and none is under way
 		case s.failed:
 			s.reportFailureLocked()
 			s.awaitLocked(func() bool { return s.claim != "" }, time.Now().Add(retry), nil)
@@ -218,7 +217,7 @@ func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err
 	default:
 		s.claim = Graceful
 	}
-	s.delivered, s.doubtful = true, s.start.returnedAt.After(calledAt)
+	s.doubtful = s.start.returnedAt.After(calledAt)
 	for _, r := range s.members() {
 		r.exits.askAgainLocked(r.ctx)
 	}

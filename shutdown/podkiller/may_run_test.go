@@ -65,6 +65,7 @@ func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 		}, true, false},
 		"a start that goes on": {func(m *mayRun) {
 			go m.start(lifecycletest.Script{StartTakes: 16 * time.Second, StartDeaf: true})
+			synctest.Wait() // it has begun
 		}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
