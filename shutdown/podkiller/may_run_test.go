@@ -65,7 +65,6 @@ func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 		}, true, false},
 		"a start that goes on": {func(m *mayRun) {
 			go m.start(lifecycletest.Script{StartTakes: 16 * time.Second, StartDeaf: true})
-			synctest.Wait() // it has begun
 		}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,6 +115,7 @@ func (m *mayRun) drain(begin func(*mayRun), ends bool) {
 	go func() { ended <- manager.Run(ctx) }()
 	<-manager.Ready()
 	begin(m)
+	synctest.Wait() // a start has begun
 	host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
 	for released := false; !released; _, released = host.Released() {
 		<-time.After(100 * time.Millisecond)
