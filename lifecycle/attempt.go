@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -98,14 +99,7 @@ func (a *attempt) mayRun(pod *v1.Pod) bool {
 }
 
 // isAwaitedBy reports whether a termination that has not ended waits for the attempt.
-func (a *attempt) isAwaitedBy(t *Termination) bool {
-	for _, other := range a.awaitedBy {
-		if other == t {
-			return true
-		}
-	}
-	return false
-}
+func (a *attempt) isAwaitedBy(t *Termination) bool { return slices.Contains(a.awaitedBy, t) }
 
 // deadlineTime returns the time of the deadline, zero if there is none.
 func (a *attempt) deadlineTime() time.Time { return a.deadline.at() }

@@ -305,6 +305,7 @@ func (rt *judgedRuntime) stop(ctx context.Context, running []*realContainer, sec
 			<-time.After(300 * time.Millisecond)
 		}
 		return context.Cause(ctx)
+	default:
 	}
 	for _, c := range running {
 		rt.signal(c, seconds)
@@ -316,6 +317,7 @@ func (rt *judgedRuntime) stop(ctx context.Context, running []*realContainer, sec
 		return nil
 	case liesNotThere:
 		return lifecycle.ErrContainerNotFound
+	default:
 	}
 	killed := false
 	for _, c := range running {

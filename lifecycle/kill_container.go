@@ -70,35 +70,6 @@ func (s *settings) refuseContainer(c Container) error {
 	}
 }
 
-// kill starts to stop an attempt, unless it is being stopped. If the termination of the pod
-// is under way, it includes the attempt and limits its deadline.
-func (s *state) kill(ctx context.Context, a *attempt, pod *v1.Pod, req ContainerRequest) {
-	spec, _ := findContainer(pod, a.result.Name)
-	until := grant(graceperiod.ForContainer(pod, spec, req.Reason))
-	if req.GracePeriodSeconds != nil {
-		until.granted = *req.GracePeriodSeconds
-	}
-	if a.run != nil {
-		if req.GracePeriodSeconds != nil {
-			a.limitLocked(until)
-		}
-		return
-	}
-	if a.isOver() {
-		a.deadline = deadline{}
-	}
-	a.flags.obsolete = false
-	if t := s.current; t.isActive() {
-		t.await(a)
-		if before := t.active.deadline; before.at().Before(until.at()) {
-			until = before
-		}
-	}
-	a.startRunLocked(context.WithoutCancel(ctx), pod, until, &run{
-		message: req.Message, reason: killMessage(pod, a.result.Name, req.Reason), hooks: req.Hooks, manner: manner{once: req.OneAttempt},
-	})
-}
-
 // killMessage returns the kubelet's message for the Killing event of a container whose
 // probe has failed, "" for other reasons.
 func killMessage(pod *v1.Pod, name string, reason graceperiod.KillReason) string {

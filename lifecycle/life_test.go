@@ -11,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -49,29 +47,6 @@ func TestHandlesOfALifeAreEqual(t *testing.T) {
 		synctest.Wait()
 		require.Zero(b, b.Tables())
 	})
-}
-
-// A life without UID takes the first UID, and a pod without UID has the life of its name.
-func TestALifeTakesTheFirstUID(t *testing.T) {
-	for name, uids := range map[string][2]string{"the start has none": {"", "uid"}, "the kill has none": {"uid", ""}} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, 30, func(b *bed) {
-				b.addWaitingContainer("app")
-				first, second := b.pod.DeepCopy(), b.pod.DeepCopy()
-				first.UID, second.UID = types.UID(uids[0]), types.UID(uids[1])
-				b.pod = first
-				b.startNow("app", "app", lifecycletest.Script{})
-				require.True(b, b.Pod(first) == b.Pod(second))
-				_, err := b.KillPod(b.Context(), second, lifecycle.Request{Complete: true})
-				require.NoError(b, err)
-				require.Len(b, b.rt.Stops(), 1)
-				other := second.DeepCopy()
-				other.UID = "another"
-				second.UID = "uid"
-				require.False(b, b.Pod(second) == b.Pod(other))
-			})
-		})
-	}
 }
 
 // A container that was started again while the one before runs is stopped with it, and so is
@@ -128,20 +103,6 @@ func TestAnIDThatIsNamedBeforeItsStartReturns(t *testing.T) {
 	}
 }
 
-// A container that is stuck keeps its own deadline.
-func TestAStuckContainerKeepsItsDeadline(t *testing.T) {
-	inBubble(t, 600, func(b *bed) {
-		b.addMain("app", nil, lifecycletest.Script{FailStops: 200})
-		_, err := b.KillContainer(b.silentContext(), b.pod, named("app"), lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(5))})
-		require.ErrorIs(b, err, lifecycletest.ErrScripted)
-		b.rt.Start("other", lifecycletest.Script{})
-		_, err = b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
-		require.NoError(b, err)
-		last := b.rt.Stops()[len(b.rt.Stops())-1]
-		require.Zero(b, last.TimeoutSeconds)
-	})
-}
-
 // Without a watcher an ID that is named again is asked about again, without a hook.
 func TestAnIDThatIsUsedAgain(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
@@ -160,26 +121,6 @@ func TestAnIDThatIsUsedAgain(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Exits = nil })
 }
 
-// asynchronousRuntime returns from StopContainer before the container has ended.
-type asynchronousRuntime struct{ *lifecycletest.Runtime }
-
-func (r asynchronousRuntime) StopContainer(ctx context.Context, id string, seconds int64) error {
-	go func() { _ = r.Runtime.StopContainer(context.WithoutCancel(ctx), id, seconds) }()
-	return nil
-}
-
-func TestTheRuntimeIsNotBelievedAlone(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
-		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
-		require.Equal(b, 5*time.Second, b.at())
-		b.requireEvents("Killing", "Killing")
-	}, func(o *lifecycle.TerminatorOptions) {
-		o.Runtime = asynchronousRuntime{o.Runtime.(*lifecycletest.Runtime)}
-	})
-}
-
 // unitRuntime stops all containers of a fake runtime at once.
 type unitRuntime struct {
 	*lifecycletest.Runtime
@@ -195,7 +136,7 @@ func (r *unitRuntime) StopPod(ctx context.Context, _ *v1.Pod, seconds int64) err
 		return errors.New("away")
 	}
 	for _, id := range r.ids {
-		if err := r.Runtime.StopContainer(ctx, id, seconds); err != nil {
+		if err := r.StopContainer(ctx, id, seconds); err != nil {
 			return err
 		}
 	}
@@ -249,13 +190,6 @@ func TestOneAttempt(t *testing.T) {
 	})
 }
 
-func TestARuntimeThatSaysThatItHasKilled(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true, SaysKilled: true})
-		require.Equal(b, lifecycle.GraceExceeded, b.kill().Outcome())
-	})
-}
-
 func TestOnHookIsToldOfEachHook(t *testing.T) {
 	var told atomic.Int32
 	inBubble(t, 30, func(b *bed) {
@@ -269,21 +203,6 @@ func TestOnHookIsToldOfEachHook(t *testing.T) {
 				told.Add(1)
 			}
 		}
-	})
-}
-
-// The end of the caller's context is no failure of the hook.
-func TestPostStartWhoseCallerGoesAway(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		app := b.startWithPostStart("app")
-		ctx, cancel := context.WithCancel(b.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- b.PostStart(ctx, b.pod, app) }()
-		synctest.Wait()
-		cancel()
-		require.ErrorIs(b, <-ended, context.Canceled)
-		require.Empty(b, b.rt.Stops())
-		require.Empty(b, b.events.All())
 	})
 }
 

@@ -116,11 +116,9 @@ func (r *run) awaitStartLocked() (Outcome, error) {
 		return RuntimeStuck, errNeverStarted
 	case r.flags.left:
 		return NotFound, nil
-	case r.unit != nil && (r.start.err != nil || r.result.ID != ""):
-		return "", nil
-	case r.start.err != nil:
+	case r.start.err != nil && r.unit == nil:
 		return RuntimeStuck, r.start.err
-	case r.result.ID == "":
+	case r.result.ID == "" && r.start.err == nil:
 		return NotFound, nil
 	default:
 		return "", nil

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-
-	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 // ErrTerminating is wrapped by the error of [Pod.Start] for a pod whose termination has
@@ -155,41 +153,6 @@ func (a *attempt) ending(id string) *attempt {
 		}
 	}
 	return nil
-}
-
-// ShouldRestart reports whether a sidecar that has exited while its pod is being terminated
-// should be started again, with [Pod.Start], because the main containers may still need it
-// (KEP-4438). left is the time until the deadline. The result is true while there are
-// containers that must be stopped before the sidecar, unless the grace period is 1 s or
-// less. It is false for a name that is not that of a sidecar in the termination.
-func (t *Termination) ShouldRestart(name string) (restart bool, left time.Duration) {
-	t.state.mu.Lock()
-	defer t.state.mu.Unlock()
-	if t.restartable(name) == nil {
-		return false, 0
-	}
-	return true, time.Until(t.active.deadline.at())
-}
-
-// restartable returns the last attempt of a sidecar that may be started again, nil if the
-// name is not that of one.
-func (t *Termination) restartable(name string) (last *attempt) {
-	if t.active == nil || t.active.deadline.granted <= graceperiod.MinimumPodSeconds || t.active.unit != nil {
-		return nil
-	}
-	slot := t.state.live.slot(name)
-	if slot == nil {
-		return nil
-	}
-	for _, a := range slot.attempts {
-		switch {
-		case a.isStarting():
-			return nil
-		case a.isAwaitedBy(t) && a.run != nil && a.run.mustWaitLocked():
-			last = a
-		}
-	}
-	return last
 }
 
 // identify gives an attempt, whose Start has returned, its ID. If that ID was named while the

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -35,29 +34,6 @@ type active struct {
 	unit      *unit    // how they are stopped together; nil: one by one
 	exceeded  bool     // a container of an earlier termination has exceeded its grace
 	done      chan struct{}
-}
-
-// terminate starts the termination of a pod, or continues the one that exists.
-func (s *state) terminate(ctx context.Context, pod *v1.Pod, req *Request, confirmed map[string]bool) *Termination {
-	old := s.current
-	if old.isActive() {
-		old.shortenToRequest(pod, req)
-		old.include(s.chosen(pod, req, confirmed), req)
-		return old
-	}
-	chosen := s.chosen(pod, req, confirmed)
-	isPending := func(a *attempt) bool { return a.run != nil || a.isToStop() || a.hasEnded() }
-	if old != nil && !old.isStuck() && !slices.ContainsFunc(chosen, isPending) {
-		return old
-	}
-	t := &Termination{state: s, active: &active{
-		ctx: context.WithoutCancel(ctx), pod: pod, request: req, deadline: grantedTo(pod, req),
-		startedAt: time.Now(), done: make(chan struct{}),
-	}}
-	s.current = t
-	t.replace(old, chosen)
-	t.include(chosen, req)
-	return t
 }
 
 // grantedTo returns the deadline of a termination that starts now.
@@ -265,31 +241,6 @@ func (t *Termination) deadline() deadline {
 	return deadline{granted: t.granted, since: time.Unix(0, t.since)}
 }
 
-// Deadline returns when the grace period ends. Hooks and waits end then, and every
-// container has at most [graceperiod.MinimumContainerSeconds] left to stop. The deadline
-// only moves earlier.
-func (t *Termination) Deadline() time.Time {
-	t.state.mu.Lock()
-	defer t.state.mu.Unlock()
-	return t.deadline().at()
-}
-
-// Shorten moves the deadline to seconds from now, at least 1, if that is earlier, and
-// returns whether it did. It takes effect at once: a hook or a wait ends at the new
-// deadline, and for a StopContainer that is under way a second, concurrent call with a
-// shorter timeout is made.
-func (t *Termination) Shorten(seconds int64) bool {
-	t.state.mu.Lock()
-	shortened, a := t.shorten(seconds), t.active
-	t.state.mu.Unlock()
-	if shortened {
-		logV1(a.ctx, func(l klog.Logger) {
-			l.Info("Shortened the termination of a pod", "pod", klog.KObj(a.pod), "gracePeriod", seconds)
-		})
-	}
-	return shortened
-}
-
 // shorten is [Termination.Shorten] without the log message.
 func (t *Termination) shorten(seconds int64) bool {
 	d := grant(max(seconds, graceperiod.MinimumPodSeconds))
@@ -312,85 +263,4 @@ func (t *Termination) shortenToRequest(pod *v1.Pod, req *Request) {
 	if seconds, shortened := graceperiod.ForPod(pod, t.active.deadline.granted, req.GracePeriodSeconds); shortened {
 		t.shorten(seconds)
 	}
-}
-
-// Done returns a channel that is closed when every container has ended or was given up.
-func (t *Termination) Done() <-chan struct{} {
-	t.state.mu.Lock()
-	defer t.state.mu.Unlock()
-	if t.active != nil {
-		return t.active.done
-	}
-	ended := make(chan struct{})
-	close(ended)
-	return ended
-}
-
-// Wait waits until every container has ended or was given up, and returns the result with
-// the error of [Result.Err]. When ctx ends first, the termination goes on: the result is
-// that of now, and the error is a [*StillRunningError] with the containers that have not
-// ended. If the deadline passed [graceperiod.MinimumContainerSeconds] ago or more, an
-// ExceededGracePeriod event is recorded, as by the kubelet after its own timeout.
-func (t *Termination) Wait(ctx context.Context) (Result, error) {
-	select {
-	case <-t.Done():
-	case <-ctx.Done():
-	}
-	t.state.mu.Lock()
-	defer t.state.mu.Unlock()
-	result, a := t.result(), t.active
-	if a == nil {
-		return result, result.Err()
-	}
-	running := &StillRunningError{Cause: context.Cause(ctx)}
-	var last *attempt
-	for _, c := range a.attempts {
-		if c.isBusy() {
-			last = c
-			running.Containers = append(running.Containers, fullName(a.pod, c.result.Name))
-		}
-	}
-	slices.Sort(running.Containers)
-	if last != nil && time.Since(a.deadline.at()) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds) {
-		recordWarningLocked(ctx, last, a.pod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
-	}
-	return result, running
-}
-
-// Result returns a copy of the containers' results so far, those of the request first. It
-// is final once [Termination.Done] is closed.
-func (t *Termination) Result() Result {
-	t.state.mu.Lock()
-	defer t.state.mu.Unlock()
-	return t.result()
-}
-
-// result returns the records of a termination that has ended, or the results so far. What
-// has ended and was started again is left out, but for its hook.
-func (t *Termination) result() Result {
-	result := Result{GracePeriodSeconds: t.deadline().granted}
-	records := t.records
-	if t.active != nil {
-		records = t.active.carried
-	}
-	hooks := map[string]HookResult{}
-	add := func(c ContainerResult, hidden bool) {
-		if hidden {
-			hooks[c.Name] = c.Hook
-			return
-		}
-		if before, found := hooks[c.Name]; found && (c.Hook.Outcome == "" || c.Hook.Outcome == HookSkipped) {
-			c.Hook = before
-		}
-		result.Containers = append(result.Containers, c)
-	}
-	for i := range records {
-		add(records[i].unpack(), records[i].hidden)
-	}
-	if t.active != nil {
-		for _, c := range t.active.attempts {
-			add(c.result, c.isReplaced())
-		}
-	}
-	return result
 }
