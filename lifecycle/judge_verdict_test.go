@@ -119,7 +119,8 @@ func (j *judgedRun) knows(a *asked, c *realContainer) bool {
 	}
 	for _, q := range j.calls {
 		refused := errors.Is(q.err, lifecycle.ErrForgotten) || errors.Is(q.err, lifecycle.ErrUnit) || !q.kills && errors.Is(q.err, lifecycle.AgentStopping)
-		if refused || q.pod != a.pod || !q.called.before(a.called) || j.forgotten(a.pod, q.called, a) {
+		isBefore := q.called.at.Before(a.called.at) || q.returned.before(a.called) // of two at the same moment either may be first
+		if refused || q.pod != a.pod || !isBefore || j.forgotten(a.pod, q.called, a) {
 			continue
 		}
 		if slices.Contains(q.named, c.id) || slices.Contains(q.shown, c.id) {
@@ -214,7 +215,8 @@ func (j *judgedRun) mayRunAgain(former, h *hookCall) bool {
 			return false
 		}
 		return former.called.before(f.returned) || slices.ContainsFunc(j.calls, func(a *asked) bool { // of the forgotten life
-			return a.pod == h.pod && a.kills && a.called.before(f.returned) && former.called.before(a.returned) && a.returned.before(h.called)
+			goesOn := former.called.before(a.returned) || errors.As(a.err, new(*lifecycle.StillRunningError))
+			return a.pod == h.pod && a.kills && a.called.before(f.returned) && goesOn && a.returned.before(h.called)
 		})
 	})
 }
