@@ -190,7 +190,8 @@ func (a *account) spares(pod *v1.Pod) bool {
 	return k == nil || !k.Signalled()
 }
 
-// restore adds the pods of a former agent's record, and with head also the rest of its report.
+// restore adds the pods of a former agent's record, and with head also the rest of its report but for
+// its end.
 // began is when the shutdown began, in the clock of this process.
 func (a *account) restore(r *store.Record, began time.Time, head bool) {
 	former := reportOf(r.Report)
@@ -198,6 +199,7 @@ func (a *account) restore(r *store.Record, began time.Time, head bool) {
 		a.mu.Lock()
 		former.Errors = append(slices.Clip(former.Errors), a.outline.Errors...)
 		former.Kind, former.Origin = cmp.Or(a.outline.Kind, former.Kind), cmp.Or(former.Origin, a.outline.Origin)
+		former.Ended, former.Cancelled = a.outline.Ended, a.outline.Cancelled
 		a.outline = former
 		a.outline.Pods = nil
 		a.mu.Unlock()

@@ -241,3 +241,37 @@ func TestTriggeredAfterTheHostsShutdown(t *testing.T) {
 		})
 	}
 }
+
+// Trigger may name the origin of the host: what the host has announced is dismissed, with the lock
+// kept until the end of the host's time, since the host has it pending all the same.
+func TestTriggerCancelsTheOriginOfTheHost(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.run()
+		n.host.Script(func(h *shutdowntest.Host) { h.InhibitErr = shutdowntest.ErrInProgress })
+		began := time.Now()
+		n.host.Announce(shutdown.Event{Origin: "host", Deadline: began.Add(40 * time.Second)})
+		n.advance(time.Second)
+		require.NoError(t, n.m.Trigger(shutdown.Event{Cancelled: true, Origin: "host"}))
+		n.advance(time.Second)
+		require.True(t, n.m.Admit(nil).Admit)
+		require.Equal(t, 1, n.host.Held())
+		n.advance(time.Minute)
+		require.LessOrEqual(t, n.releasedAfter(began), 40*time.Second)
+	})
+}
+
+// What is announced after the time of a dismissed shutdown is over has all of its own time.
+func TestAnnouncedAfterADismissedShutdownIsOver(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.run()
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(time.Minute)})
+		synctest.Wait()
+		require.NoError(t, n.m.Trigger(shutdown.Event{Cancelled: true}))
+		n.advance(2 * time.Minute)
+		n.setPods(shutdowntest.Pod("late", 0, 60))
+		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice"}))
+		n.advance(time.Second)
+		require.EqualValues(t, 20, n.grantedSeconds()["late"])
+	})
+}

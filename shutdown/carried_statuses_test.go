@@ -4,6 +4,7 @@ package shutdown_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,6 +19,29 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
+
+// A node with many pods loses its power half a second after the first kills, before the record has
+// each of them: the next agent sends the final statuses of all, because the bucket had begun.
+func TestFinalStatusesOfABucketThatHadJustBegun(t *testing.T) {
+	var pods []*v1.Pod
+	for i := range 1500 {
+		pods = append(pods, shutdowntest.Pod(fmt.Sprint("web-", i), 0, 5))
+	}
+	inBubbleWithState(t, pods, func(t *testing.T, n *node, one *boot) {
+		c := &cluster{}
+		n.opts.Reporter = c
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(500 * time.Millisecond)
+		require.Len(t, n.killer.Kills(), len(pods))
+		n.crash()
+		n.host.SetPending(nil)
+		n.runOnBoot(&boot{id: "next", began: time.Now()})
+		n.advance(time.Minute)
+		require.Len(t, c.flushedPods(), len(pods))
+	})
+}
 
 // The next agent sends the final statuses that were not acknowledged, and the agent after it
 // those that remain. After a reboot these include pods that had not ended, but not static pods,

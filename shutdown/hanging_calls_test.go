@@ -1,6 +1,7 @@
 package shutdown_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -52,5 +54,19 @@ func TestHangingFlushIsNamed(t *testing.T) {
 		n.stop()
 		require.ErrorContains(t, <-n.ended, "Options.Reporter.FlushPod for pod default/late")
 		close(over)
+	})
+}
+
+// Run waits for a call until ten seconds after the host's time, not only after the end of its context.
+func TestRunWaitsUntilTheHostsTimeIsOver(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.opts.OnPlan = func(context.Context, plan.Plan) { <-time.After(30 * time.Second) }
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.run()
+		n.announce()
+		n.advance(2 * time.Second)
+		stopped := time.Now()
+		n.end() // fails the test if Run names a call
+		require.Equal(t, 28*time.Second, time.Since(stopped))
 	})
 }

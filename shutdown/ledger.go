@@ -243,6 +243,10 @@ func (l *ledger) restored(r *store.Record) *nodeShutdown {
 		s.progress.begun, s.progress.done = min(r.Begun, len(table.Schedule())), min(r.Done, len(table.Schedule()))
 	}
 	s.account.restore(r, s.received, true)
+	s.account.end(r.Report.Ended)
+	if r.Report.Cancelled {
+		s.account.cancel()
+	}
 	return s
 }
 

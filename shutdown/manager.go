@@ -57,7 +57,7 @@ func newManager(opts Options, boot func() (id string, since time.Duration, err e
 	}
 	ctx := context.Background() //nolint:forbidigo // NewManager has no context; the reading is bounded
 	m.past = m.ledger.load(m.ledger.store.Read(ctx, &call.Group{}, time.Now().Add(readTime)))
-	if m.past != nil && m.past.live() && !m.past.awaitsTrigger() && !m.past.wasDismissed() {
+	if m.past != nil && m.past.live() && !m.past.awaitsTrigger(nil) && !m.past.wasDismissed() {
 		m.admission.become(unsettled)
 	}
 	return m, nil

@@ -17,12 +17,12 @@ import (
 // has gone. It outlives its drains, and on record its agents. The drains and the writer of the record
 // use it beside the event loop.
 type nodeShutdown struct {
-	number   uint64
-	received time.Time // the first event, in the clock of this process
-	account  *account
-	hold     *host.Hold // nil: no host is watched; set before the first drain
+	number  uint64
+	account *account
+	hold    *host.Hold // nil: no host is watched; set before the first drain
 
 	mu        sync.Mutex // guards all below
+	received  time.Time  // the first event, in the clock of this process; only the event loop changes it
 	drains    []*drain.Drain
 	standing  announcements
 	h         time.Time // when a drain stops waiting; it only moves earlier
@@ -64,27 +64,27 @@ func (s *nodeShutdown) takeBack(match func(announcement) bool) (removed, left bo
 	return removed, len(s.standing) > 0
 }
 
-// stands reports whether anybody announces the shutdown still.
-func (s *nodeShutdown) stands() bool {
+// announced returns the announcements that stand.
+func (s *nodeShutdown) announced() announcements {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.standing) > 0
-}
-
-// ofHost reports whether the host has announced the shutdown.
-func (s *nodeShutdown) ofHost() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.standing.ofHost()
+	return slices.Clone(s.standing)
 }
 
 // live reports whether the shutdown of a former agent may go on: its time is not over.
 func (s *nodeShutdown) live() bool { return time.Now().Before(s.end()) }
 
-// awaitsTrigger reports whether a shutdown of a former agent goes on only if somebody announces it
-// again. It was drained, and no host has announced it, so nobody could cancel it.
-func (s *nodeShutdown) awaitsTrigger() bool {
-	return !s.ofHost() && !s.account.head().Ended.IsZero()
+// awaitsTrigger reports whether a shutdown of a former agent goes on only if it is announced again,
+// which a does not do; nil: nothing is announced. It was drained, and no host has announced it, so
+// nobody could cancel it. A notice that is announced again has its origin, and a deadline.
+func (s *nodeShutdown) awaitsTrigger(a *announcement) bool {
+	standing := s.announced()
+	if standing.ofHost() || s.account.head().Ended.IsZero() || a != nil && a.host {
+		return false
+	}
+	return a == nil || !slices.ContainsFunc(standing, func(known announcement) bool {
+		return known.origin == a.origin && !known.deadline.IsZero() && !a.deadline.IsZero()
+	})
 }
 
 // end returns when a drain stops waiting.
@@ -110,6 +110,13 @@ func (s *nodeShutdown) hostEnd() (end time.Time) {
 		}
 	}
 	return cmp.Or(end, past)
+}
+
+// beganAt has the shutdown be one that a former agent has heard of before.
+func (s *nodeShutdown) beganAt(received time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.received = received
 }
 
 // plan records the timetable of a drain.

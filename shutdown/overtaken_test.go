@@ -196,3 +196,24 @@ func TestResumedThenOvertaken(t *testing.T) {
 		})
 	}
 }
+
+// A later deadline of the same host is not believed: also a shutdown that is announced after this one
+// was dismissed has the time until the first deadline.
+func TestLaterDeadlineOfTheSameHost(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.opts.LateStart = func(shutdown.Event) bool { return true }
+		n.run()
+		began := time.Now()
+		n.host.Announce(shutdown.Event{Deadline: began.Add(time.Minute)})
+		synctest.Wait()
+		n.host.Announce(shutdown.Event{Deadline: began.Add(time.Hour)})
+		synctest.Wait()
+		require.NoError(t, n.m.Trigger(shutdown.Event{Cancelled: true}))
+		n.advance(50 * time.Second)
+		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice"}))
+		n.advance(time.Minute)
+		require.LessOrEqual(t, n.releasedAfter(began), time.Minute)
+		require.LessOrEqual(t, n.killedAfter("etcd", began), time.Minute)
+	})
+}

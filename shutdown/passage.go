@@ -69,7 +69,7 @@ func (p *passage) run() {
 // adopted, it waits for that first.
 func (p *passage) release() {
 	s, table := p.shutdown, *p.shutdown.soFar().table
-	if s.hold != nil && s.ofHost() {
+	if s.hold != nil && s.announced().ofHost() {
 		s.hold.AwaitAdoption(p.ctx, table.H())
 		if !s.hold.Waits() {
 			p.Fail(errNotDelayed)
@@ -204,19 +204,23 @@ func (p *passage) Planned(table timetable.Table) *call.Future[struct{}] {
 // Passed stores that a step before the first bucket has been.
 func (p *passage) Passed(step drain.Step) {
 	p.shutdown.update(func(so *progress) { so.steps[step] = true })
-	p.recorder.save(stepLag)
+	p.recorder.savePods()
 }
 
 // Begins stores that the kills of a bucket begin.
 func (p *passage) Begins(bucket int) {
 	p.shutdown.update(func(so *progress) { so.begun = max(so.begun, bucket+1) })
-	p.recorder.save(stepLag)
+	if a := p.shutdown.account; a.flushes && !a.marks {
+		p.recorder.save(stepLag) // the record owes the final status of whom the kills may have reached
+	} else {
+		p.recorder.savePods()
+	}
 }
 
 // Ends stores that a bucket is done.
 func (p *passage) Ends(bucket int) {
 	p.shutdown.update(func(so *progress) { so.done = bucket + 1 })
-	p.recorder.save(stepLag)
+	p.recorder.savePods()
 }
 
 // Signalled stores that a pod was signalled.

@@ -194,3 +194,25 @@ func TestPodWhoseUIDIsUsedAgainWithinTheShutdown(t *testing.T) {
 		require.Len(t, n.lastReport().Pods, 2)
 	})
 }
+
+// A pod that is first listed before the release is killed with what is left, also where the last
+// bucket has no time.
+func TestPodThatIsListedAtTheEndAfterABucketWithoutTime(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+		n.opts.Config = config(0, 0, priorityPeriod(0, 20), priorityPeriod(topPriority, 0))
+		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+		lists := 0
+		n.opts.Pods = func(context.Context) ([]*v1.Pod, error) {
+			if lists++; lists > 3 { // after those of the timetable and of both buckets
+				return append(n.currentPods(), shutdowntest.Pod("late", 0, 60)), nil
+			}
+			return n.currentPods(), nil
+		}
+		n.run()
+		lists = 0
+		n.announce()
+		n.advance(10 * time.Second)
+		require.EqualValues(t, 15, n.grantedSeconds()["late"])
+		require.Equal(t, "Graceful", outcomes(n.lastReport())["late"])
+	})
+}

@@ -103,3 +103,21 @@ func TestPrepareIsCancelled(t *testing.T) {
 		require.Empty(t, n.lastReport().Errors)
 	})
 }
+
+// An agent that goes on late calls Prepare again, and gives the pods all the time that is left then.
+func TestPrepareOfALateSuccessor(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.opts.Prepare = func(context.Context) error { return nil }
+		n.opts.Hold = func(ctx context.Context) error { <-ctx.Done(); return nil }
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOnBoot(one)
+		began := time.Now()
+		n.host.Announce(shutdown.Event{Deadline: began.Add(50 * time.Second)})
+		n.advance(time.Second)
+		n.crash()
+		n.advance(29 * time.Second)
+		n.runOnBoot(one)
+		n.advance(time.Minute)
+		require.Equal(t, map[string]int64{"web": 5, "etcd": 10}, n.grantedSeconds())
+	})
+}

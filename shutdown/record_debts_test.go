@@ -1,8 +1,10 @@
 package shutdown_test
 
 import (
+	"errors"
 	"io"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -75,5 +77,28 @@ func TestStatusOfAFormerAgentIsAcknowledgedInAResumedShutdown(t *testing.T) {
 		for _, pod := range n.reportOfNextBoot().Pods {
 			require.False(t, pod.Unflushed, pod.Name)
 		}
+	})
+}
+
+// A disk that fails is in the report of a shutdown once, however many writes have failed.
+func TestADiskThatFailsIsReportedOnce(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+		var writes atomic.Int64 // The record and the times have a writer each.
+		m, err := shutdown.NewManagerWith(n.opts, one.sinceBoot, func(string, func(io.Writer) error) error {
+			writes.Add(1)
+			return errors.New("no space left on device")
+		})
+		require.NoError(t, err)
+		n.start(m)
+		n.advance(time.Second)
+		n.announce()
+		n.advance(time.Minute)
+		require.Greater(t, writes.Load(), int64(3))
+		failures := 0
+		for _, text := range n.lastReport().Errors {
+			failures += strings.Count(text, "no space left")
+		}
+		require.Equal(t, 1, failures)
 	})
 }

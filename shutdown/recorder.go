@@ -132,6 +132,13 @@ func (r *recorder) setOpen(ctx context.Context, open bool) {
 	r.ctx, r.open = ctx, open
 }
 
+// found reports whether there is a record: of a former agent, until the first write of this one.
+func (r *recorder) found() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.onDisk
+}
+
 // written handles the end of a write. It reports the first one for a shutdown that fails; later ones
 // fail for the same reason.
 func (r *recorder) written(s *nodeShutdown, refused uint64, err error) {

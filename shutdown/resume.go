@@ -13,9 +13,11 @@ import (
 // had. first is the shutdown that NewManager has found on record; nil: none.
 func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 	fx := s.effects
-	if !had {
+	switch {
+	case !had:
 		fx.recorder.setOpen(fx.ctx, false)
-	} else {
+	case c.Unusable && fx.recorder.found(): // the disk fails now: what NewManager has read counts
+	default:
 		decided := first != nil && s.past == nil                                                 // the host was faster than the disk
 		closes := c.Record != nil && c.Record.Report.Cancelled && c.Record.Report.Ended.IsZero() // load gives it an end
 		s.past = fx.load(c)
@@ -27,10 +29,6 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 			s.past = nil // what the former agent has written since NewManager counts
 			first.account.restore(c.Record, first.received, false)
 			fx.recorder.save(0)
-		} else {
-			decided = false
-		}
-		if decided {
 			fx.openOutbox()
 			return
 		}
@@ -38,8 +36,9 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 	fx.openOutbox()
 	switch past := s.past; {
 	case s.current != nil: // a shutdown has begun before the record could be read
-		if past != nil && past.live() {
-			s.current.account.restore(c.Record, past.received, !past.received.Equal(s.current.received))
+		if past != nil && past.live() && !past.wasDismissed() && fits(past.account.head().Kind, s.current.account.head().Kind) {
+			s.current.account.restore(c.Record, past.received, true)
+			s.current.beganAt(past.received)
 		}
 		s.past = nil
 		fx.recorder.save(0)
@@ -48,12 +47,15 @@ func (s *states) recordRead(c store.Contents, had bool, first *nodeShutdown) {
 		fx.restoreMarks(c.Record)
 	case past.wasDismissed():
 		s.takeUpDismissed()
-	case !past.live() || past.awaitsTrigger():
+	case !past.live() || past.awaitsTrigger(nil):
 		fx.become(none)
 		fx.recordEnded(past) // it is not closed: the host may still go down, or Trigger announce it again
 	default:
 		fx.become(unsettled)
 		fx.timer.Reset(time.Until(past.end()))
+		if s.said != nil { // the host was faster than the disk
+			s.said()
+		}
 	}
 	if fx.host == nil && had { // nobody can tell
 		s.hostCannotTell(time.Now())
@@ -111,7 +113,7 @@ func (s *states) dropPast(cancelled bool) {
 	s.effects.become(none)
 	if past := s.past; past != nil {
 		s.past = nil
-		s.effects.close(past, cancelled || !past.stands())
+		s.effects.close(past, cancelled || len(past.announced()) == 0)
 	}
 	s.effects.clearNodeState()
 }
@@ -119,7 +121,7 @@ func (s *states) dropPast(cancelled bool) {
 // closePast closes the report of a former agent's shutdown that does not go on. One that Trigger may
 // announce again stays.
 func (s *states) closePast() {
-	if past := s.past; past != nil && (!past.live() || !past.awaitsTrigger()) {
+	if past := s.past; past != nil && (!past.live() || !past.awaitsTrigger(nil)) {
 		s.past = nil
 		s.effects.close(past, false)
 	}

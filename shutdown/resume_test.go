@@ -83,25 +83,41 @@ func TestARestartAfterADrainOfTrigger(t *testing.T) {
 }
 
 // A notice is announced again by the next agent, which reads it anew. If its shutdown was drained, that
-// one goes on, with the pods that were started since.
+// one goes on, with the pods that were started since. Any other announcement begins a new one.
 func TestANoticeThatIsAnnouncedAgainAfterItsDrain(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		notice := shutdown.Event{Origin: "notice", Deadline: time.Now().Add(2 * time.Minute)}
-		n.runOnBoot(one)
-		require.NoError(t, n.m.Trigger(notice))
-		n.advance(time.Second)
-		began := n.lastReport().Started
-		n.crash()
+	for name, test := range map[string]struct {
+		event shutdown.Event // with the deadline of the notice, unless it has a kind
+		again bool
+	}{
+		"the notice":      {shutdown.Event{Origin: "notice"}, true},
+		"another origin":  {shutdown.Event{Origin: "other"}, false},
+		"without its end": {shutdown.Event{Origin: "notice", Kind: shutdown.KindReboot}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				notice := shutdown.Event{Origin: "notice", Deadline: time.Now().Add(2 * time.Minute)}
+				n.runOnBoot(one)
+				require.NoError(t, n.m.Trigger(notice))
+				n.advance(time.Second)
+				began := n.lastReport().Started
+				n.crash()
 
-		n.setPods(shutdowntest.Pod("new", 0, 5))
-		n.runOnBoot(one)
-		n.advance(time.Second)
-		require.NoError(t, n.m.Trigger(notice))
-		n.advance(time.Second)
-		require.False(t, n.m.Admit(nil).Admit)
-		require.True(t, began.Equal(n.lastReport().Started))
-		require.Len(t, n.lastReport().Pods, 3)
-	})
+				n.setPods(shutdowntest.Pod("new", 0, 5))
+				n.runOnBoot(one)
+				n.advance(time.Second)
+				if test.event.Kind == shutdown.KindUnknown {
+					test.event.Deadline = notice.Deadline
+				}
+				require.NoError(t, n.m.Trigger(test.event))
+				n.advance(time.Second)
+				require.False(t, n.m.Admit(nil).Admit)
+				report := n.lastReport()
+				require.Equal(t, test.again, began.Equal(report.Started))
+				require.Len(t, report.Pods, map[bool]int{true: 3, false: 1}[test.again])
+				require.False(t, report.Ended.Before(report.Pods[len(report.Pods)-1].Ended), "it has ended anew")
+			})
+		})
+	}
 }
 
 // An agent that is stopped in order during a drain leaves it to the next one too.

@@ -154,7 +154,7 @@ func (r *reading) serve(s *states) error {
 			case <-done:
 				ready = done
 			case <-late.C:
-				if done != nil && s.state() == none {
+				if done != nil && s.state() == none && !s.settled {
 					fx.become(unsettled)
 				}
 			case msg := <-r.inputs:

@@ -71,6 +71,11 @@ func (a announcements) ofHost() bool {
 	return slices.ContainsFunc(a, byHost)
 }
 
+// only reports whether all match.
+func (a announcements) only(match func(announcement) bool) bool {
+	return !slices.ContainsFunc(a, func(known announcement) bool { return !match(known) })
+}
+
 // byHost matches what the host has announced.
 func byHost(a announcement) bool { return a.host }
 
@@ -94,6 +99,8 @@ type states struct {
 	effects *effects
 	current *nodeShutdown // the shutdown that is under way or was dismissed; nil: none is
 	past    *nodeShutdown // that of a former agent of this boot; nil: there is none, or it is closed
+	settled bool          // the host has said that it stays, so another agent's folder leaves nothing open
+	said    func()        // handles again what the host has said last of no shutdown; nil: it has said nothing, or of one
 }
 
 // state returns the state of the shutdown.
@@ -107,7 +114,8 @@ func (s *states) isIn(shutdown *nodeShutdown, some ...state) bool {
 // hostEvent handles an event of the host. One without a deadline gets that which the host granted
 // last.
 func (s *states) hostEvent(event Event, received time.Time) {
-	if event.Cancelled {
+	if s.said = nil; event.Cancelled {
+		s.said = s.hostCancelled
 		s.hostCancelled()
 		s.effects.clearNodeState()
 		return
@@ -118,10 +126,12 @@ func (s *states) hostEvent(event Event, received time.Time) {
 // hostPending handles the answer of Session.Pending; nil means that no shutdown is pending. If
 // known is false, the host cannot tell.
 func (s *states) hostPending(pending *Event, known bool, received time.Time) {
-	switch {
+	switch s.said = nil; {
 	case !known:
-		s.hostCannotTell(received)
+		s.said = func() { s.hostCannotTell(time.Now()) }
+		s.said()
 	case pending == nil || pending.Cancelled:
+		s.said = s.hostCancelled
 		s.hostCancelled()
 	case !pending.Deadline.IsZero() && !received.Before(pending.Deadline):
 		s.announcedInThePast(s.effects.announcementOf(*pending, true, received))
@@ -146,7 +156,7 @@ func (s *states) announced(a announcement, received time.Time, pending bool) {
 	switch s.state() {
 	case none, unsettled:
 		switch was := s.past != nil && fits(s.past.account.head().Kind, a.kind); {
-		case was && !s.past.wasDismissed() && s.past.live():
+		case was && !s.past.wasDismissed() && s.past.live() && !s.past.awaitsTrigger(&a):
 			s.resume(&a, received)
 		case was && pending:
 			s.takeUpPast(a)
@@ -182,6 +192,7 @@ func (s *states) announcedInThePast(a announcement) {
 
 // hostCancelled handles the cancellation by the host, or its answer that nothing is pending.
 func (s *states) hostCancelled() {
+	s.settled = true
 	switch s.state() {
 	case none:
 		s.closePast()
@@ -202,24 +213,25 @@ func (s *states) hostCancelled() {
 
 // triggerCancelled handles a cancellation by Trigger. The origin "" means all announcements.
 func (s *states) triggerCancelled(origin string) {
+	match := func(a announcement) bool { return origin == "" || a.origin == origin }
 	switch {
 	case s.state() == none || s.state() == dismissed:
 	case s.state() == unsettled && s.past == nil:
-	case s.state() == unsettled && origin == "": // the host may have it pending
+	case s.state() == unsettled && (origin == "" || s.past.announced().ofHost() && s.past.announced().only(match)): // the host may have it pending
 		past := s.past
 		past.dismiss()
 		s.takeUpDismissed()
 		s.effects.close(past, true)
 	case s.state() == unsettled:
-		s.past.takeBack(func(a announcement) bool { return a.origin == origin })
+		s.past.takeBack(match)
 		s.effects.recorder.setNewest(s.past)
 		s.effects.recorder.save(0)
-	case origin == "" && s.current.ofHost(): // the host has it pending all the same, so the lock is kept
+	case s.current.announced().ofHost() && s.current.announced().only(match): // the host has it pending all the same, so the lock is kept
 		s.current.dismiss()
 		s.effects.cancel(s.current)
 		s.effects.become(dismissed)
 	default:
-		s.takeBack(func(a announcement) bool { return origin == "" || a.origin == origin })
+		s.takeBack(match)
 	}
 }
 
@@ -240,7 +252,7 @@ func (s *states) takeBack(match func(announcement) bool) {
 func (s *states) hostCannotTell(received time.Time) {
 	switch {
 	case s.state() != unsettled || s.past == nil || !s.past.live():
-	case s.past.stands():
+	case len(s.past.announced()) > 0:
 		s.resume(nil, received)
 	default: // Trigger has cancelled it meanwhile
 		s.dropPast(true)
@@ -251,7 +263,8 @@ func (s *states) hostCannotTell(received time.Time) {
 // lock was adopted, because the host then waits.
 func (s *states) hostUnreached() {
 	if s.effects.host.Adopted() {
-		s.hostCannotTell(time.Now())
+		s.said = func() { s.hostCannotTell(time.Now()) }
+		s.said()
 	}
 	s.effects.clearNodeState()
 }

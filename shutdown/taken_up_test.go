@@ -3,6 +3,7 @@
 package shutdown_test
 
 import (
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,5 +105,30 @@ func TestADebtThatIsPaidIsFlushedOnRecord(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, found)
 		require.False(t, stored.Pods[0].Unflushed)
+	})
+}
+
+// A shutdown that was released drains again, late. Its agent dies before a pod is signalled that has
+// come since, so the next boot writes nothing of that pod.
+func TestNothingIsWrittenOfAPodThatADrainAfterTheReleaseHasNotSignalled(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		c := &cluster{}
+		n.opts.Reporter = c
+		n.opts.LateStart = func(e shutdown.Event) bool { return !e.Deadline.IsZero() }
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(time.Second)
+		require.NotZero(t, n.lastReport().Ended)
+		n.setPods(shutdowntest.Pod("late", 0, 60))
+		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice", Deadline: time.Now().Add(10 * time.Minute)}))
+		n.advance(5 * time.Second)
+		require.NotContains(t, n.grantedSeconds(), "late")
+		require.True(t, fileContains(filepath.Join(n.opts.StateDir, progressFile), "uid-late"))
+		n.crash()
+
+		n.host.SetPending(nil)
+		n.runOnBoot(&boot{id: "two", began: time.Now()})
+		n.advance(time.Minute)
+		require.NotContains(t, c.flushedPods(), "late")
 	})
 }

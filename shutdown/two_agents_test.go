@@ -108,8 +108,8 @@ func TestShutdownOfAnotherAgent(t *testing.T) {
 					}
 				})
 				for range 9 {
-					require.False(t, other.m.Admit(nil).Admit, "it waits for the folder")
 					n.advance(time.Second)
+					require.Equal(t, sourced, other.m.Admit(nil).Admit, "it waits for the folder, and for its host")
 				}
 				n.advance(2 * time.Second)
 				require.Equal(t, sourced, other.m.Admit(nil).Admit, "its wait for the folder is over")

@@ -68,6 +68,9 @@ func finalStatus(pod *v1.Pod, now metav1.Time) statusPatch {
 	return patch
 }
 
+// The kubelet's reasons for the readiness conditions of a pod that has ended.
+const reasonFailed, reasonCompleted = "PodFailed", "PodCompleted"
+
 // finalCondition returns the condition of a type to write for a pod that ends, or nil for
 // none. In a terminal phase the readiness conditions are those of the kubelet's
 // mergePodStatus. Otherwise the node's condition is written, unless it is True: it is
@@ -78,9 +81,9 @@ func finalCondition(status *v1.PodStatus, conditionType v1.PodConditionType) *v1
 	case conditionType == v1.DisruptionTarget:
 		return condition
 	case terminal(status.Phase) && conditionType != v1.PodReadyToStartContainers:
-		reason := "PodFailed"
+		reason := reasonFailed
 		if status.Phase == v1.PodSucceeded {
-			reason = "PodCompleted"
+			reason = reasonCompleted
 		}
 		return &v1.PodCondition{Type: conditionType, Status: v1.ConditionFalse, Reason: reason}
 	case condition != nil && condition.Status != v1.ConditionTrue:

@@ -217,3 +217,16 @@ func TestKillOfAPodOnRecord(t *testing.T) {
 		require.False(t, over.Count(), "the former agent has counted it")
 	})
 }
+
+// A pod that is on record as ended stays so, whatever another account has under way.
+func TestTakeOverOfAPodThatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		account, other := restored(), newRig(t, takes(time.Second))
+		batch, _ := other.startBatch("over", "under")
+		synctest.Wait()
+		account.TakeOver(other.account.All())
+		require.True(t, account.Find("uid-over").HasEnded())
+		require.Same(t, other.account.Find("uid-under"), account.Find("uid-under"))
+		awaitBatch(t, batch)
+	})
+}

@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"context"
 	"iter"
 	"testing"
 	"testing/synctest"
@@ -145,5 +146,25 @@ func TestOwedAgainAfterLoad(t *testing.T) {
 		require.Len(t, r.callNames(), 1)
 		require.EqualValues(t, 2, r.sent[0].Generation)
 		require.Equal(t, []string{"a"}, r.acknowledged())
+	})
+}
+
+// A status that was withdrawn while its call is under way is not owed again by a record that has it
+// still.
+func TestLoadWhatIsBeingWithdrawn(t *testing.T) {
+	closed(t, func(t *testing.T, r *rig) {
+		static, answer := staticPod("static"), make(chan struct{})
+		r.set(func() {
+			r.answer = func(context.Context, string, string, int) error { <-answer; return errRefused } // it ignores its context
+		})
+		r.Load(yields(entry{outbox.KindStatus, static}))
+		r.leave = r.Open(quiet(t))
+		synctest.Wait()
+		r.Withdraw(static)
+		r.Load(yields(entry{outbox.KindStatus, static}))
+		close(answer)
+		<-time.After(time.Minute)
+		require.Equal(t, []string{"status static"}, r.callNames())
+		require.Zero(t, r.Unacknowledged())
 	})
 }

@@ -18,6 +18,8 @@ import (
 // Contents is what the state files contain.
 type Contents struct {
 	Record *Record // nil: none, or it is not usable
+	// Unusable means that there may be a record, which could not be read or is not usable.
+	Unusable bool
 	// Debts are those of the record. Of one that is not usable they are those that can be read.
 	Debts []Debt
 	Times Times   // of the kubelet's file, which may be older than the report of the record
@@ -58,7 +60,7 @@ func (s *Store) Read(ctx context.Context, calls *call.Group, until time.Time) Co
 		}
 	}
 	if err != nil {
-		c.Errs = append(c.Errs, notUsable(recordPath, err))
+		c.Unusable, c.Errs = true, append(c.Errs, notUsable(recordPath, err))
 	} else {
 		c.Record = r
 	}

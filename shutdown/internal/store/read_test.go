@@ -97,7 +97,7 @@ func TestUnusableFiles(t *testing.T) {
 			require.Len(t, found.Errs, 2)
 			require.ErrorContains(t, found.Errs[0], "shutdown state "+filepath.Join(dir, store.TimesFile)+" is not usable: ")
 			require.ErrorContains(t, found.Errs[1], "shutdown state "+filepath.Join(dir, store.RecordFile)+" is not usable: ")
-			require.Equal(t, store.Contents{Errs: found.Errs}, found)
+			require.Equal(t, store.Contents{Unusable: true, Errs: found.Errs}, found)
 			save(t, s, example())
 			require.NoError(t, await(t, s.SaveTimes(store.Times{StartTime: at(1)})))
 			require.Empty(t, read(t, s).Errs)

@@ -28,7 +28,28 @@ type write struct {
 	complete func(struct{}, error)
 	store    func() error
 	due      time.Time
-	timer    *time.Timer // fires when the write is due
+	ready    chan struct{} // closed by fire
+	fire     func()        // makes the write due now; a second call does nothing
+	timer    *time.Timer   // calls fire; nil: fire was called
+}
+
+// dueIn makes the write due after a lag. Each lag has a timer of its own: Reset of a timer whose
+// channel another goroutine receives from may spin for ever in a synctest bubble of Go 1.25.
+func (w *write) dueIn(lag time.Duration) {
+	w.stop()
+	if w.due = time.Now().Add(lag); lag <= 0 {
+		w.fire()
+	} else {
+		w.timer = time.AfterFunc(lag, w.fire)
+	}
+}
+
+// stop stops the timer.
+func (w *write) stop() {
+	if w.timer != nil {
+		w.timer.Stop()
+		w.timer = nil
+	}
 }
 
 // save has store called after a lag and after the write that is being made. If a write waits
@@ -41,16 +62,15 @@ func (w *writer) save(lag time.Duration, store func() error) *call.Future[struct
 		complete(struct{}{}, w.refusal)
 		return future
 	}
-	due := time.Now().Add(lag)
 	if w.next == nil {
-		w.next = &write{due: due, timer: time.NewTimer(lag)}
+		ready := make(chan struct{})
+		w.next = &write{ready: ready, fire: sync.OnceFunc(func() { close(ready) })}
 		w.next.Future, w.next.complete = call.NewFuture[struct{}]()
+		w.next.dueIn(lag)
+	} else if time.Now().Add(lag).Before(w.next.due) {
+		w.next.dueIn(lag)
 	}
 	w.next.store = store
-	if due.Before(w.next.due) {
-		w.next.due = due
-		w.next.timer.Reset(lag)
-	}
 	if !w.running {
 		w.running = true
 		w.calls.Go(func() string { return w.name }, w.run)
@@ -70,7 +90,7 @@ func (w *writer) run() {
 		if next == nil {
 			return
 		}
-		<-next.timer.C
+		<-next.ready
 		if next = w.take(); next == nil { // dropped
 			continue
 		}
@@ -88,6 +108,10 @@ func (w *writer) take() *write {
 	defer w.mu.Unlock()
 	taken := w.next
 	w.next = nil
+	if taken != nil {
+		taken.stop()
+		taken.fire() // run may wait for one that was dropped
+	}
 	return taken
 }
 
@@ -97,7 +121,7 @@ func (w *writer) close() {
 	defer w.mu.Unlock()
 	w.closed, w.refusal = true, errClosed
 	if w.next != nil {
-		w.next.timer.Reset(0)
+		w.next.fire()
 	}
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
@@ -134,7 +135,11 @@ func (l *loop) skipOldReport(shuttingDown bool) {
 // shutdown has ended and all of its stops have.
 func (l *loop) endedReport() (shutdown.Report, bool) {
 	report, ok := l.manager.LastReport()
-	return report, ok && !report.Ended.Before(l.created) && !report.Ended.Equal(l.lastEnded) && l.pods.shutdownStopsUnderWay() == 0
+	if !ok || report.Ended.Before(l.created) || report.Ended.Equal(l.lastEnded) || l.pods.shutdownStopsUnderWay() > 0 {
+		return report, false
+	}
+	// The manager learns of the end of a stop a moment after the stop.
+	return report, !slices.ContainsFunc(report.Pods, func(p shutdown.PodReport) bool { return p.Ended.IsZero() && p.Error == "" })
 }
 
 // endShutdown shows the end of a shutdown. It returns done if the agent then leaves: if
