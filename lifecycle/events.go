@@ -55,12 +55,12 @@ func (q *queue) nextLocked(r *run) {
 // are usually there when the termination has ended.
 func (q *queue) awaitLocked(r *run) {
 	until := time.Now().Add(abandonAfter)
-	r.waitLocked(func() bool { return len(q.waiting) == 0 || r.settings().closed.Load() }, func() time.Time { return until }, nil)
+	r.waitLocked(func() bool { return len(q.waiting) == 0 || r.settings.isClosed() }, func() time.Time { return until }, nil)
 }
 
 // recordEventLocked records an event of the container.
 func (r *run) recordEventLocked(object runtime.Object, eventtype, reason, message string) {
-	if recorder := r.settings().Events; recorder != nil {
+	if recorder := r.settings.Events; recorder != nil {
 		r.told.addLocked(r, func() { recorder.Event(object, eventtype, reason, message) })
 	}
 }
@@ -68,7 +68,7 @@ func (r *run) recordEventLocked(object runtime.Object, eventtype, reason, messag
 // recordWarningLocked records a warning event and waits for that, at most abandonAfter, so
 // that a recorder that hangs does not hold up the caller.
 func recordWarningLocked(ctx context.Context, a *attempt, object runtime.Object, reason, message string) {
-	recorder := a.settings().Events
+	recorder := a.settings.Events
 	if recorder == nil {
 		return
 	}
@@ -77,7 +77,7 @@ func recordWarningLocked(ctx context.Context, a *attempt, object runtime.Object,
 		return nil
 	}, func(error) {})
 	until := time.Now().Add(abandonAfter)
-	a.waitLocked(func() bool { return *recorded || a.settings().closed.Load() }, func() time.Time { return until }, nil)
+	a.waitLocked(func() bool { return *recorded || a.settings.isClosed() }, func() time.Time { return until }, nil)
 }
 
 // containerReference returns a reference to a container within its pod, for events (the

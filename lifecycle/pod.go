@@ -3,12 +3,9 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync/atomic"
+	"fmt"
 
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
+	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 // ErrForgotten is the error of the methods of a [Pod] after [Pod.Forget].
@@ -25,50 +22,77 @@ var errNoPod = errors.New("the pod is nil")
 // over the kill of a single container, a second call joins the first, a deadline only moves
 // earlier, and no hook runs twice.
 type Pod struct {
-	terminator *Terminator
-	key        types.UID             // its UID, or NAMESPACE/NAME; guarded by the state
-	hasUID     bool                  // likewise
-	state      atomic.Pointer[state] // nil: it was forgotten, or is that of a nil pod
-	own        state                 // which state points at first
+	life *life // nil: the pod is nil
 }
 
-// lock locks and returns the state. The error is [ErrForgotten], or that the pod is nil.
-func (p *Pod) lock() (*state, error) {
-	for {
-		s := p.state.Load()
-		if s == nil && p.terminator == nil {
-			return nil, errNoPod
-		}
-		if s == nil {
-			return nil, ErrForgotten
-		}
-		s.mu.Lock()
-		if p.state.Load() == s {
-			return s, nil
-		}
-		s.mu.Unlock()
+// Start calls start, the agent's function that starts one container, unless the pod is being
+// terminated. An agent that starts its containers through it cannot start one after the
+// termination of its pod has started (k/k#125050). start runs in the caller's goroutine and
+// returns the ID of the container, which must not be "". Its error is wrapped; a panic
+// becomes an error.
+//
+// If the termination of the pod starts while start runs, the context of start ends with the
+// cause [ErrTerminating]. A container that is started all the same is stopped with the
+// others of its pod or, if those have been stopped already, before Start returns. After the
+// termination has started, start is not called, and the error wraps ErrTerminating. The
+// exception is a sidecar for which [Termination.ShouldRestart] returns true: it is started,
+// and its context ends when its turn to stop comes. The preStop hook of the sidecar does not
+// run again.
+//
+// A container that is started again while the one before is not known to have ended does not
+// replace it: both are stopped with the pod, the one before without its hook, unless the
+// [ExitWatcher], the request or the pod's status shows that it runs. At most eight are kept.
+//
+// If start fails with an error that wraps [ErrContainerNotFound], it has started nothing, and
+// the terminator keeps nothing of it: of a pod whose only start has failed, it knows no
+// container. Terminate such a pod with [Request.Complete], which says that none runs; without
+// it and without a status it is [RuntimeStuck] with [ErrUnknownContainers]. With any other error
+// it may have started the container, as a request that is cancelled or whose answer is lost
+// may. If it returns the ID together with the error, the container is stopped with its pod. If
+// it returns no ID, or panics, it is not known whether the container runs. The pod is then [RuntimeStuck] whenever it is terminated, until a request that
+// is Complete lacks the container, the pod's status has it running or terminated since a time
+// after the call of Start, or [Pod.Forget].
+//
+// After [Terminator.Close] start is not called, and the error wraps [AgentStopping].
+func (p *Pod) Start(ctx context.Context, name string, start func(context.Context) (id string, err error)) error {
+	if err := p.life.start(ctx, p, name, start); err != nil {
+		return fmt.Errorf("failed to start container %q of pod %q: %w", name, p.ref(), err)
 	}
+	return nil
 }
 
-// begin makes the life one that is under way, if it is not yet. What is under way from a
-// former life belongs to it.
-func (p *Pod) begin(s *state, pod *v1.Pod) {
-	if s.live != nil && s.live.inherited {
-		s.live.inherited = false
-		for a := range s.attempts() {
-			a.flags.obsolete = a.flags.left
-		}
+// PostStart runs the postStart hook of a container that was started, with the same runner
+// as preStop hooks, and waits for it. It returns nil if there is no hook.
+//
+// If the hook fails, PostStart records a FailedPostStartHook event and kills the container
+// as [Pod.KillContainer] does, which gives [ErrUnit] with a [PodStopper]. The error wraps
+// that of the hook and that of the kill. What happens next is up to the agent's restart
+// policy. A nil pod and an empty ID are errors.
+//
+// The context of the hook is derived from ctx. It also ends
+//
+//   - when the container exits during a sleep, which is no failure;
+//   - when the grace period of the pod is over, but not when its termination starts
+//     (KEP-4438);
+//   - with the cause [AgentStopping], when the terminator is closed.
+//
+// If ctx has ended, the pod is being terminated or the terminator was closed, an error of the
+// hook is returned, but there is no event and no kill. A hook that ignores its context holds
+// up only this call.
+func (p *Pod) PostStart(ctx context.Context, c Container) error {
+	failed, err := (&postStart{caller: ctx, container: c}).run(p)
+	if err == nil {
+		return nil
 	}
-	if s.live == nil {
-		s.live = &live{settings: p.terminator.settings, owner: p, namespace: pod.Namespace, name: pod.Name}
-		if !s.live.settings.closed.Load() { // no life is kept after the end
-			p.terminator.enter(p)
-		}
+	err = fmt.Errorf("postStart hook of container %q in pod %q failed: %w", c.Name, p.ref(), err)
+	if !failed {
+		return err
 	}
+	_, killErr := p.KillContainer(ctx, c, ContainerRequest{
+		Reason: graceperiod.ReasonFailedPostStartHook, Message: "FailedPostStartHook",
+	})
+	return errors.Join(err, killErr)
 }
-
-// leave takes the life, of which nothing is known, out of the terminator.
-func (p *Pod) leave() { p.terminator.leave(p) }
 
 // Terminate starts the termination of the pod and returns at once. The pod must not be
 // changed until the termination has ended.
@@ -93,37 +117,11 @@ func (p *Pod) leave() { p.terminator.leave(p) }
 // [Terminator.Close] the result is a termination that has ended, with all containers
 // [LeftRunning]. For a nil pod, and after Forget, it is one that has ended with an error.
 func (p *Pod) Terminate(ctx context.Context, req Request) *Termination {
-	t, err := p.terminate(ctx, nil, &req)
+	t, err := terminate(ctx, p.life, p, nil, &req)
 	if err != nil {
 		return failedTermination(err)
 	}
 	return t
-}
-
-// terminate is Terminate with the error. pod is nil for that of the handle.
-func (p *Pod) terminate(ctx context.Context, pod *v1.Pod, req *Request) (*Termination, error) {
-	s, err := p.lock()
-	if err != nil {
-		return nil, err
-	}
-	if pod == nil {
-		pod = s.pod
-	}
-	confirmed := p.confirm(ctx, s, pod, func() []Container { return s.asked(pod, req) })
-	if s != p.state.Load() {
-		s.mu.Unlock()
-		return nil, ErrForgotten
-	}
-	p.begin(s, pod)
-	t := s.terminate(ctx, pod, req, confirmed)
-	s.sweep()
-	isClosed := p.terminator.settings.closed.Load() && t.hasEnded() && len(t.records) == 0
-	s.mu.Unlock()
-	if isClosed { // what ran in the end is not known any more
-		return failedTermination(AgentStopping), nil
-	}
-	logV1(ctx, func(l klog.Logger) { l.Info("Terminating pod", "pod", klog.KObj(pod)) })
-	return t, nil
 }
 
 // Kill calls [Pod.Terminate] and then [Termination.Wait].
@@ -131,15 +129,33 @@ func (p *Pod) Kill(ctx context.Context, req Request) (Result, error) {
 	return p.Terminate(ctx, req).Wait(ctx)
 }
 
+// KillContainer stops one container of a pod that goes on, and waits until it has ended.
+// Call it when the liveness or startup probe or the postStart hook of the container has
+// failed, or when its definition has changed. The grace period is that of
+// [graceperiod.ForContainer]; the Killing event, the preStop hook and the stop are as in
+// [Pod.Kill], but the container does not wait for a turn. Concurrent calls for several
+// containers take as long as the longest of them, not as their sum (k/k#138146).
+//
+// When ctx ends first, the container is still stopped, and the error is a
+// [*StillRunningError]. If the container is being stopped already, alone or with its pod,
+// KillContainer waits for that, and a grace period in the request can shorten it. One that
+// has ended is asked to stop again, without a hook and with the grace period of this request,
+// unless the [ExitWatcher] says within 100 ms that it has exited. If the termination of the
+// pod starts meanwhile, it includes the container and gives it its deadline. A container that
+// is [RuntimeStuck] is stopped again, under its old deadline. No hook runs twice. A nil pod and
+// an empty ID are errors; with a [PodStopper] the error is [ErrUnit].
+func (p *Pod) KillContainer(ctx context.Context, c Container, req ContainerRequest) (ContainerResult, error) {
+	return p.life.killContainer(ctx, p, nil, c, req)
+}
+
 // Termination returns the termination of the pod that is under way or has ended; false if
 // there is none, and after Forget.
 func (p *Pod) Termination() (*Termination, bool) {
-	s, err := p.lock()
-	if err != nil {
+	if _, err := p.life.lock(p, nil); err != nil {
 		return nil, false
 	}
-	defer s.mu.Unlock()
-	return s.current, s.current != nil
+	defer p.life.mu.Unlock()
+	return p.life.current, p.life.current != nil
 }
 
 // Forget ends the life of the pod. Call it when the pod is gone: it frees the memory, and a
@@ -150,83 +166,18 @@ func (p *Pod) Termination() (*Termination, bool) {
 // being started or stopped belong to the next life of the pod until they have ended. It also
 // removes the record that a preStop hook has run: if a container is stopped again in the next
 // life, its hook runs again.
-func (p *Pod) Forget() {
-	s, err := p.lock()
-	if err != nil {
-		return
-	}
-	defer s.mu.Unlock()
-	p.state.Store(nil)
-	for a := range s.attempts() { // a termination that is under way keeps what it has ended
-		a.flags.obsolete = !s.current.isActive() || !slices.Contains(s.current.active.attempts, a)
-	}
-	s.current, s.pod = nil, nil
-	if s.sweep(); s.live == nil {
-		p.leave()
-		return
-	}
-	next := &Pod{terminator: p.terminator, key: p.key, hasUID: p.hasUID}
-	next.state.Store(s)
-	s.live.owner, s.live.inherited = next, true
-	p.terminator.enter(next)
-}
+func (p *Pod) Forget() { p.life.forget(p) }
 
 // ref returns the name of the pod in errors.
 func (p *Pod) ref() string {
-	if p.terminator == nil {
+	pod, err := p.life.lock(p, nil)
+	switch {
+	case err == nil:
+		defer p.life.mu.Unlock()
+		return podText(pod)
+	case p.life == nil:
 		return ""
-	}
-	s, err := p.lock()
-	if err != nil {
+	default:
 		return "that was forgotten"
 	}
-	defer s.mu.Unlock()
-	return podText(s.pod)
-}
-
-// failedTermination returns a termination that has ended with an error.
-func failedTermination(err error) *Termination {
-	result := ContainerResult{Outcome: RuntimeStuck, Err: err}
-	if errors.Is(err, AgentStopping) {
-		result.Outcome = LeftRunning
-	}
-	return &Termination{state: &state{}, records: []record{recordOf(&result)}}
-}
-
-// isNamed reports whether the life is under way for a pod of the same name. That of one that
-// has ended is not.
-func (p *Pod) isNamed(pod *v1.Pod) bool {
-	s, err := p.lock()
-	if err != nil {
-		return false
-	}
-	defer s.mu.Unlock()
-	return s.live != nil && s.live.namespace == pod.Namespace && s.live.name == pod.Name
-}
-
-// cancel cancels what is under way for the pod, because the terminator is closed.
-func (p *Pod) cancel() {
-	if s, err := p.lock(); err == nil {
-		defer s.mu.Unlock()
-		for a := range s.attempts() {
-			a.cancelLocked()
-		}
-	}
-}
-
-// awaitIdle waits until all goroutines of the pod have ended, or ctx has. It returns the
-// containers that then still have one.
-func (p *Pod) awaitIdle(ctx context.Context) (stuck []string) {
-	s, err := p.lock()
-	if err != nil {
-		return nil
-	}
-	defer s.mu.Unlock()
-	for _, a := range slices.Collect(s.attempts()) {
-		a.waitLocked(func() bool { return a.goroutines == 0 }, nil, ctx.Done)
-		if a.goroutines > 0 {
-			stuck = append(stuck, fullName(a.pod, a.result.Name))
-		}
-	}
-	return stuck
 }

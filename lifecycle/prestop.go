@@ -33,7 +33,7 @@ func (h *preStop) runLocked(r *run) {
 	if r.spec == nil || r.spec.Lifecycle == nil || r.spec.Lifecycle.PreStop == nil || r.isClosed() || !h.startLocked(r) {
 		return
 	}
-	hooks := r.settings().Hooks
+	hooks := r.settings.Hooks
 	if r.hooks != nil {
 		hooks = r.hooks
 	}
@@ -117,7 +117,7 @@ func (h *preStop) sleepLocked(r *run, runner *handlerRunner, seconds int64) {
 	if runner.sleepEnabled && seconds > 0 {
 		end = end.Add(graceperiod.Duration(seconds))
 	}
-	r.waitLocked(r.isClosed, func() time.Time { return earlier(end, r.deadlineTime()) }, r.exits.channel)
+	r.waitLocked(r.isClosed, func() time.Time { return earlier(end, r.deadline.at()) }, r.exits.channel)
 	err := runner.sleepEnded(time.Until(end), r.hookCauseLocked(r.exits.exited))
 	errors.As(err, &r.result.Hook.Cause)
 	h.returnedLocked(r, err)
@@ -148,8 +148,8 @@ func (h *preStop) returnedLocked(r *run, err error) {
 func (h *preStop) endLocked(r *run, outcome HookOutcome) {
 	h.running = false
 	r.result.Hook.Outcome, r.result.Hook.Took = outcome, time.Since(h.startedAt)
-	r.settings().Metrics.HookEnded(string(h.kind), string(outcome), r.result.Hook.Took)
-	if tell := r.settings().OnHook; tell != nil {
+	r.settings.Metrics.HookEnded(string(h.kind), string(outcome), r.result.Hook.Took)
+	if tell := r.settings.OnHook; tell != nil {
 		pod, c, result := r.pod, Container{Name: r.result.Name, ID: r.result.ID, PreStopDone: true}, r.result.Hook
 		r.told.addLocked(r, func() { tell(pod, c, result) })
 	}

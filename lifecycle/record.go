@@ -49,11 +49,12 @@ func (r *record) startTime() time.Time {
 	return time.Unix(int64(r.startedAt), 0)
 }
 
-// recordOf packs the result of a container. It sets neither startedAt nor hidden.
-func recordOf(r *ContainerResult) record {
+// recordOf packs the result of a container.
+func recordOf(r *ContainerResult, hidden bool, startedAt uint32) record {
 	packed := record{
 		name: r.Name, id: r.ID, granted: r.GrantedSeconds,
 		hookTook: r.Hook.Took, waited: r.Waited, stopping: r.Stopping,
+		hidden: hidden, startedAt: startedAt,
 		outcome: labelIndex(string(r.Outcome)), hookOutcome: labelIndex(string(r.Hook.Outcome)), cause: labelIndex(string(r.Hook.Cause)),
 	}
 	if r.Err != nil || r.Hook.Err != nil {

@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -15,6 +17,7 @@ import (
 type run struct {
 	*attempt
 
+	life    *life
 	ctx     context.Context // of the calls for the container; ended by Close, and when the run ends
 	cancel  context.CancelCauseFunc
 	spec    *v1.Container // nil: the pod's spec has no container of this name
@@ -36,6 +39,47 @@ type manner struct {
 	once    bool // the first StopContainer that fails ends the run
 }
 
+// startLocked starts the goroutine that runs the hook of an attempt and stops it. An attempt
+// that is stuck keeps its deadline if that is earlier. ctx gives values, and must not end.
+func (r *run) startLocked(ctx context.Context, l *life, a *attempt, pod *v1.Pod, until deadline) {
+	r.life, r.attempt = l, a
+	if a.deadline.since.IsZero() || a.flags.renew || until.at().Before(a.deadline.at()) {
+		a.deadline = until
+	}
+	a.flags.obsolete, a.flags.renew = false, false
+	r.spec, r.role = findContainer(pod, a.result.Name)
+	if a.hasEnded() {
+		a.exits = watch{} // the ID may be another container's now
+	}
+	if a.isOver() {
+		before := a.result
+		r.before = &before
+	}
+	a.pod, a.result.Phase, a.result.Outcome, a.result.Err = pod, "", "", nil
+	if !a.flags.announced {
+		a.result.GrantedSeconds = until.granted
+	}
+	if r.spec == nil {
+		// This is the kubelet's error, in which the reason is the message of the event. The
+		// container is stopped all the same, without a hook and without regard to the order.
+		a.result.Err = fmt.Errorf("failed to get containerSpec %q (id=%q) in pod %q when killing container for reason %q",
+			a.result.Name, a.result.ID, podText(pod), r.message)
+	}
+	a.run = r
+	l.live.turns.enter(r.role)
+	if r.unit != nil {
+		r.unit.join(r)
+	}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	if r.isClosed() {
+		r.setOutcomeLocked(LeftRunning, nil)
+		r.finishLocked()
+		return
+	}
+	a.goroutines++
+	go r.execute()
+}
+
 // execute is the body of the goroutine.
 func (r *run) execute() {
 	r.mu.Lock()
@@ -53,12 +97,12 @@ func (r *run) stopInTurnLocked() (Outcome, error) {
 		if outcome, err := r.awaitStartLocked(); outcome != "" {
 			return outcome, err
 		}
-		if r.exits.askLocked(r.ctx); r.hasExitedLocked() {
+		if r.exits.askLocked(r.ctx, r.attempt, false); r.hasExitedLocked() {
 			return NotFound, nil
 		}
 		r.recordKillingLocked()
 	}
-	atTurn := r.settings().HookTiming == HooksAtTurn && r.unit == nil
+	atTurn := r.settings.HookTiming == HooksAtTurn && r.unit == nil
 	if !atTurn {
 		r.hook.runLocked(r)
 	}
@@ -70,7 +114,7 @@ func (r *run) stopInTurnLocked() (Outcome, error) {
 		if outcome, err := r.awaitStartLocked(); outcome != "" {
 			return outcome, err
 		}
-		r.exits.askLocked(r.ctx)
+		r.exits.askLocked(r.ctx, r.attempt, false)
 	}
 	if r.unit != nil {
 		return r.unit.stopLocked(r)
@@ -86,12 +130,12 @@ func (r *run) stopInTurnLocked() (Outcome, error) {
 // has no hook then, unless the watcher says that it runs.
 func (r *run) hasExitedLocked() bool {
 	if r.before != nil { // it has ended before, as the runtime said
-		return isClosed(r.exits.awaitAnswerLocked(time.Now().Add(exitAnswer)))
+		return isClosed(r.exits.awaitAnswerLocked(r.attempt, time.Now().Add(exitAnswer)))
 	}
 	if !r.flags.unlisted {
 		return false
 	}
-	if r.flags.followed && r.exits.awaitAnswerLocked(time.Now().Add(exitAnswer)) == nil {
+	if r.flags.followed && r.exits.awaitAnswerLocked(r.attempt, time.Now().Add(exitAnswer)) == nil {
 		r.flags.hookDone = true
 	}
 	return isClosed(r.exits.exited)
@@ -104,7 +148,7 @@ func (r *run) awaitStartLocked() (Outcome, error) {
 		r.start.cancel(ErrTerminating)
 		r.waitLocked(func() bool { return !r.isStarting() || r.isClosed() }, r.deadlineTime, nil)
 	}
-	same := func() *attempt { return r.state.live.find(r.result.ID, r.attempt) }
+	same := func() *attempt { return r.life.live.find(r.result.ID, r.attempt) }
 	r.waitLocked(func() bool {
 		other := same()
 		return r.result.ID == "" || other == nil || other.run == nil || r.isClosed()
@@ -127,7 +171,7 @@ func (r *run) awaitStartLocked() (Outcome, error) {
 
 // recordKillingLocked records the Killing event of the container, once.
 func (r *run) recordKillingLocked() {
-	if !r.flags.announced && r.settings().Events != nil {
+	if !r.flags.announced && r.settings.Events != nil {
 		r.recordEventLocked(containerReference(r.pod, r.role, r.result.Name), v1.EventTypeNormal, "Killing",
 			killingMessage(r.message, r.reason, r.result.Name, r.result.ID))
 	}
@@ -140,15 +184,15 @@ func (r *run) isSleepEnabled() bool {
 	if builtin, _ := r.hooks.(*handlerRunner); builtin != nil {
 		return builtin.sleepEnabled
 	}
-	return r.settings().sleepEnabled
+	return r.settings.sleepEnabled
 }
 
 // isClosed reports whether the terminator was closed.
-func (r *run) isClosed() bool { return r.settings().closed.Load() }
+func (r *run) isClosed() bool { return r.settings.isClosed() }
 
 // mustWaitLocked reports whether the container has to wait for another one to end.
 func (r *run) mustWaitLocked() bool {
-	return r.manner.inOrder && r.unit == nil && !r.deadline.isOver() && r.result.Outcome == "" && r.state.live.turns.mustWait(r.role)
+	return r.manner.inOrder && r.unit == nil && !r.deadline.isOver() && r.result.Outcome == "" && r.life.live.turns.mustWait(r.role)
 }
 
 // awaitTurnLocked waits for the container's turn to stop, until the deadline.
@@ -161,7 +205,7 @@ func (r *run) awaitTurnLocked() {
 	r.waitLocked(func() bool {
 		mustWait := r.mustWaitLocked() && !r.isClosed() && !r.flags.left
 		if mustWait {
-			r.state.live.turns.wakeInTurn(r.role, &r.calls)
+			r.life.live.turns.wakeInTurn(r.role, &r.calls)
 		}
 		return !mustWait
 	}, r.deadlineTime, nil)
@@ -182,7 +226,7 @@ func (r *run) setOutcomeLocked(outcome Outcome, err error) {
 		r.result, outcome = *r.before, r.before.Outcome
 	}
 	r.result.Outcome = outcome
-	if r.state.live.turns.leave(r.role); r.unit != nil && r.unit.lead == nil {
+	if r.life.live.turns.leave(r.role); r.unit != nil && r.unit.lead == nil {
 		r.unit.hookEnded()
 	}
 	r.wakeLocked()
@@ -195,29 +239,25 @@ func (r *run) finishLocked() {
 	r.cancel(ErrTerminating)
 	r.endedAt = time.Now()
 	r.result.Phase = PhaseEnded
-	awaitedBy := r.awaitedBy
-	r.awaitedBy = nil
-	for _, t := range awaitedBy {
-		if r.flags.left {
-			t.leftBy(r.attempt)
-		}
-		r.endedFor(t)
-	}
 	if r.flags.left {
 		r.flags.obsolete = true
 	}
-}
-
-// endedFor says to a termination that the container has ended.
-func (r *run) endedFor(t *Termination) {
-	if a := t.countEnd(); a != nil {
-		r.withoutMutexLocked(func() {
-			logV1(a.ctx, func(l klog.Logger) {
-				l.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", t.Result().Outcome(), "took", time.Since(a.startedAt))
+	for _, t := range slices.Clone(r.life.live.active) {
+		if a := t.endIfDone(); a != nil {
+			r.withoutMutexLocked(func() {
+				logV1(a.ctx, func(l klog.Logger) {
+					l.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", t.Result().Outcome(), "took", time.Since(a.startedAt))
+				})
 			})
-		})
+		}
 	}
 }
+
+// isRestart reports whether the run is of a sidecar that is started again.
+func (r *run) isRestart() bool { return r.manner.restart }
+
+// endedBefore says that the container had ended before, with a result.
+func (r *run) endedBefore(result ContainerResult) { r.before = &result }
 
 // stopNow cancels what is under way.
 func (r *run) stopNow(cause error) { r.cancel(cause) }

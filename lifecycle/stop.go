@@ -60,7 +60,7 @@ func (e *stopError) Unwrap() error { return e.err }
 // untilEndedLocked stops the container and returns its outcome, with the last error if a
 // call has failed.
 func (s *stop) untilEndedLocked() (Outcome, error) {
-	retry, slack := minRetry, s.settings().StopSlack
+	retry, slack := minRetry, s.settings.StopSlack
 	s.result.Phase = PhaseStopping
 	for s.outcome == "" {
 		s.callLocked()
@@ -107,7 +107,7 @@ func (s *stop) awaitLocked(ready func() bool, until time.Time, interrupt func() 
 		s.outcome = RuntimeStuck
 	}
 	if s.outcome == GraceExceeded {
-		s.settings().Metrics.ContainerKilledAfterGrace()
+		s.settings.Metrics.ContainerKilledAfterGrace()
 	}
 }
 
@@ -144,7 +144,7 @@ func (s *stop) openExit() <-chan struct{} {
 // which is no failure.
 func (s *stop) believeLocked(retry time.Duration) {
 	deadline, now := s.deadline, time.Now()
-	until := now.Add(max(retry, s.settings().ExitSlack))
+	until := now.Add(max(retry, s.settings.ExitSlack))
 	for s.outcome == "" && time.Now().Before(until) && deadline == s.deadline {
 		s.awaitLocked(func() bool { return deadline != s.deadline || s.confirmed() }, until, s.openExit)
 	}
@@ -181,7 +181,7 @@ func (s *stop) callLocked() {
 	s.claim, s.doubtful = "", false
 	s.killAt, s.failed, s.forced = killAt, false, s.forced || seconds == 0
 	number, calledAt := s.calls, time.Now()
-	settings, ctx, id, pod := s.settings(), s.ctx, s.result.ID, s.pod
+	settings, ctx, id, pod := s.settings, s.ctx, s.result.ID, s.pod
 	s.spawnLocked(ctx, "runtime", pod, s.result.Name, func() error {
 		if settings.Pods != nil {
 			return settings.Pods.StopPod(ctx, pod, seconds)
@@ -219,7 +219,7 @@ func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err
 	}
 	s.doubtful = s.start.returnedAt.After(calledAt)
 	for _, r := range s.members() {
-		r.exits.askAgainLocked(r.ctx)
+		r.exits.askLocked(r.ctx, r.attempt, true)
 	}
 }
 
@@ -230,7 +230,7 @@ func (s *stop) giveUpAt() time.Time {
 	if from.Before(s.firstCallAt) {
 		from = s.firstCallAt
 	}
-	return from.Add(s.settings().GiveUp)
+	return from.Add(s.settings.GiveUp)
 }
 
 // reportFailureLocked logs the first failure of the container. It also records an event,
@@ -241,7 +241,7 @@ func (s *stop) reportFailureLocked() {
 	}
 	err := s.err
 	s.reported = true
-	if s.state.live.failing++; s.state.live.failing == 1 {
+	if s.life.live.failing++; s.life.live.failing == 1 {
 		s.recordEventLocked(s.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
 	}
 	s.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container", "tryAgain", !s.manner.once) })
@@ -251,7 +251,7 @@ func (s *stop) reportFailureLocked() {
 // failures to the error.
 func (s *stop) logEndLocked() {
 	if s.reported {
-		s.state.live.failing--
+		s.life.live.failing--
 	}
 	switch err := s.err; {
 	case s.outcome == RuntimeStuck:

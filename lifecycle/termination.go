@@ -2,10 +2,12 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -13,7 +15,7 @@ import (
 // Termination is the termination of one pod, under way or ended. All methods may be called
 // concurrently.
 type Termination struct {
-	state   *state   // its mutex guards the fields below
+	life    *life    // its mutex guards the fields below
 	active  *active  // what is needed while the termination is under way; nil once it has ended
 	granted int64    // the grace period at the end, in seconds
 	since   int64    // its start, in nanoseconds since 1970
@@ -30,7 +32,7 @@ type active struct {
 	startedAt time.Time
 	attempts  []*attempt
 	carried   []record // of the termination that this one replaces
-	left      int      // how many attempts have not ended
+	including bool     // attempts are being added, so that it does not end
 	unit      *unit    // how they are stopped together; nil: one by one
 	exceeded  bool     // a container of an earlier termination has exceeded its grace
 	done      chan struct{}
@@ -40,6 +42,36 @@ type active struct {
 func grantedTo(pod *v1.Pod, req *Request) deadline {
 	seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
 	return grant(seconds)
+}
+
+// terminate is [Pod.Terminate] with the error, for a handle or for whoever keeps none, who passes
+// the pod.
+func terminate(ctx context.Context, l *life, handle *Pod, pod *v1.Pod, req *Request) (*Termination, error) {
+	pod, err := l.lock(handle, pod)
+	if err != nil {
+		return nil, err
+	}
+	o := order{life: l, ctx: context.WithoutCancel(ctx), pod: pod, req: req}
+	t, err := o.terminate()
+	isClosed := err == nil && l.terminator.settings.isClosed() && t.hasEnded() && len(t.records) == 0
+	l.mu.Unlock()
+	switch {
+	case err != nil:
+		return nil, err
+	case isClosed: // what ran in the end is not known any more
+		return failedTermination(AgentStopping), nil
+	}
+	logV1(ctx, func(l klog.Logger) { l.Info("Terminating pod", "pod", klog.KObj(pod)) })
+	return t, nil
+}
+
+// failedTermination returns a termination that has ended with an error.
+func failedTermination(err error) *Termination {
+	result := ContainerResult{Outcome: RuntimeStuck, Err: err}
+	if errors.Is(err, AgentStopping) {
+		result.Outcome = LeftRunning
+	}
+	return &Termination{life: &life{}, records: []record{recordOf(&result, false, 0)}}
 }
 
 // maxCarried is how many containers that have ended in earlier terminations are known by ID.
@@ -71,7 +103,7 @@ func (t *Termination) replace(old *Termination, chosen []*attempt) {
 	}
 	a.deadline = before
 	t.shortenToRequest(a.pod, a.request)
-	for c := range t.state.attempts() { // what has ended alone since is no longer stuck
+	for _, c := range t.life.live.all() { // what has ended alone since is no longer stuck
 		if c.isOver() && old.hasStuck(c.result.Name) && !slices.Contains(chosen, c) {
 			a.attempts = append(a.attempts, c)
 		}
@@ -83,8 +115,11 @@ func (t *Termination) replace(old *Termination, chosen []*attempt) {
 // of them is being stopped then.
 func (t *Termination) include(chosen []*attempt, req *Request) {
 	a := t.active
-	if a.left++; a.unit == nil || a.unit.lead != nil {
-		a.unit = t.state.live.settings.newUnit()
+	if a.including = true; a.unit == nil || a.unit.isLed() {
+		a.unit = t.life.terminator.settings.newUnit()
+	}
+	if !slices.Contains(t.life.live.active, t) {
+		t.life.live.active = append(t.life.live.active, t)
 	}
 	for _, c := range chosen {
 		t.await(c)
@@ -94,33 +129,26 @@ func (t *Termination) include(chosen []*attempt, req *Request) {
 		case c.isUnknown() && a.unit == nil:
 			c.giveUpLocked()
 		default:
-			until, own := a.deadline, grantedTo(a.pod, req)
-			if c.hasEnded() && !c.isStuck() {
+			until := a.deadline
+			if c.isOver() {
 				c.deadline = deadline{}
-				if own.at().Before(until.at()) {
+				if own := grantedTo(a.pod, req); own.at().Before(until.at()) {
 					until = own
 				}
 			}
-			c.startRunLocked(a.ctx, a.pod, until, &run{
+			(&run{
 				message: a.request.Message, unit: a.unit, hooks: req.Hooks, manner: manner{inOrder: true, once: req.OneAttempt},
-			})
+			}).startLocked(a.ctx, t.life, c, a.pod, until)
 		}
 	}
-	a.left--
+	a.including = false
 	t.endIfDone()
 }
 
 // await makes an attempt one of the termination, which ends after it.
 func (t *Termination) await(c *attempt) {
-	if c.flags.obsolete = false; c.isAwaitedBy(t) {
-		return
-	}
-	if !slices.Contains(t.active.attempts, c) {
+	if c.flags.obsolete = false; !slices.Contains(t.active.attempts, c) {
 		t.active.attempts = append(t.active.attempts, c)
-	}
-	if c.run != nil || !c.isUnknown() || t.active.unit != nil {
-		t.active.left++
-		c.awaitedBy = append(c.awaitedBy, t)
 	}
 }
 
@@ -129,71 +157,48 @@ func (t *Termination) await(c *attempt) {
 func (t *Termination) awaitRestart(c, before *attempt) {
 	a := t.active
 	a.attempts = slices.Insert(a.attempts, slices.Index(a.attempts, before)+1, c)
-	t.await(c)
-	c.startRunLocked(a.ctx, a.pod, a.deadline, &run{
+	(&run{
 		message: a.request.Message, hooks: a.request.Hooks, manner: manner{inOrder: true, restart: true},
-	})
+	}).startLocked(a.ctx, t.life, c, a.pod, a.deadline)
 }
 
-// leftBy removes an attempt from the results.
-func (t *Termination) leftBy(c *attempt) {
-	if t.isActive() {
-		t.active.attempts = slices.DeleteFunc(t.active.attempts, func(other *attempt) bool { return other == c })
-	}
-}
-
-// countEnd says that one more attempt has ended. If that ends the termination, it returns what
-// the termination was until then, else nil.
-func (t *Termination) countEnd() *active {
-	a := t.active
-	a.left--
-	if !t.endIfDone() {
+// endIfDone ends the termination if all of its attempts have ended, and returns what it was
+// until then, nil if it goes on.
+func (t *Termination) endIfDone() *active {
+	a, l := t.active, t.life
+	if a == nil || a.including || slices.ContainsFunc(a.attempts, func(c *attempt) bool { return c.run != nil }) {
 		return nil
 	}
-	return a
-}
-
-// endIfDone ends the termination if all of its attempts have ended, and returns whether it
-// did.
-func (t *Termination) endIfDone() bool {
-	a := t.active
-	if a == nil || a.left > 0 {
-		return false
-	}
 	t.active, t.endedAt, t.granted, t.since = nil, time.Now().UnixNano(), a.deadline.granted, a.deadline.since.UnixNano()
-	t.records = make([]record, 0, len(a.carried)+len(a.attempts))
-	t.records = append(t.records, a.carried...)
-	worst, exceeded, settings := Graceful, false, t.state.live.settings
-	for i := range a.carried {
-		if !a.carried[i].hidden {
-			worst = worst.orWorse(a.carried[i].outcomeOf())
-		}
-	}
+	l.live.active = slices.DeleteFunc(l.live.active, func(other *Termination) bool { return other == t })
+	t.records = append(make([]record, 0, len(a.carried)+len(a.attempts)), a.carried...)
+	exceeded := false
+	a.attempts = slices.DeleteFunc(a.attempts, (*attempt).hasLeft)
 	for _, c := range a.attempts {
-		r := recordOf(&c.result)
-		r.hidden, r.startedAt = c.isReplaced(), c.startSecond()
-		t.records = append(t.records, r)
-		if !r.hidden {
-			worst = worst.orWorse(c.result.Outcome)
-		}
+		t.records = append(t.records, c.record(c.isReplaced()))
 		exceeded = exceeded || c.result.Outcome == GraceExceeded && !c.flags.counted
 		c.flags.counted = true
-		c.flags.obsolete = c.isOver() && (t == t.state.current || t.state.live.inherited)
+		c.flags.obsolete = c.isOver() && (t == l.current || l.live.inherited)
 	}
-	for c := range t.state.attempts() { // what had ended before is known by its ID
-		if t == t.state.current && c.isOver() && !c.flags.obsolete {
-			r := recordOf(&c.result)
-			r.hidden, r.startedAt, c.flags.obsolete = true, c.startSecond(), true
-			t.records = append(t.records, r)
+	for _, c := range l.live.all() { // what had ended before is known by its ID
+		if t == l.current && c.isOver() && !c.flags.obsolete {
+			c.flags.obsolete = true
+			t.records = append(t.records, c.record(true))
 		}
 	}
-	t.state.sweep()
-	settings.Metrics.PodTerminated(string(worst), time.Since(a.startedAt))
+	worst := Graceful
+	for i := range t.records {
+		if !t.records[i].hidden {
+			worst = worst.orWorse(t.records[i].outcomeOf())
+		}
+	}
+	l.live.clear()
+	l.terminator.settings.Metrics.PodTerminated(string(worst), time.Since(a.startedAt))
 	if exceeded && !a.exceeded {
-		settings.Metrics.PodGraceExceeded()
+		l.terminator.settings.Metrics.PodGraceExceeded()
 	}
 	close(a.done)
-	return true
+	return a
 }
 
 // isActive reports whether there is a termination that is under way.
@@ -233,6 +238,14 @@ func (t *Termination) has(name string) bool {
 	return t.hasEnded() && slices.ContainsFunc(t.records, func(r record) bool { return r.name == name && !r.is(RuntimeStuck) })
 }
 
+// isOf reports whether an attempt is one of a termination that is under way.
+func (t *Termination) isOf(c *attempt) bool {
+	return t.isActive() && slices.Contains(t.active.attempts, c)
+}
+
+// endTime returns when the termination has ended.
+func (t *Termination) endTime() time.Time { return time.Unix(0, t.endedAt) }
+
 // deadline returns the deadline, as it is or as it was at the end.
 func (t *Termination) deadline() deadline {
 	if t.active != nil {
@@ -245,7 +258,7 @@ func (t *Termination) deadline() deadline {
 func (t *Termination) shorten(seconds int64) bool {
 	d := grant(max(seconds, graceperiod.MinimumPodSeconds))
 	d.shortened = true
-	if t.active == nil || t.state.live.settings.closed.Load() || !d.at().Before(t.active.deadline.at()) {
+	if t.active == nil || t.life.terminator.settings.isClosed() || !d.at().Before(t.active.deadline.at()) {
 		return false
 	}
 	t.active.deadline = d

@@ -14,8 +14,8 @@ import (
 // container has at most [graceperiod.MinimumContainerSeconds] left to stop. The deadline
 // only moves earlier.
 func (t *Termination) Deadline() time.Time {
-	t.state.mu.Lock()
-	defer t.state.mu.Unlock()
+	t.life.mu.Lock()
+	defer t.life.mu.Unlock()
 	return t.deadline().at()
 }
 
@@ -24,9 +24,9 @@ func (t *Termination) Deadline() time.Time {
 // deadline, and for a StopContainer that is under way a second, concurrent call with a
 // shorter timeout is made.
 func (t *Termination) Shorten(seconds int64) bool {
-	t.state.mu.Lock()
+	t.life.mu.Lock()
 	shortened, a := t.shorten(seconds), t.active
-	t.state.mu.Unlock()
+	t.life.mu.Unlock()
 	if shortened {
 		logV1(a.ctx, func(l klog.Logger) {
 			l.Info("Shortened the termination of a pod", "pod", klog.KObj(a.pod), "gracePeriod", seconds)
@@ -37,8 +37,8 @@ func (t *Termination) Shorten(seconds int64) bool {
 
 // Done returns a channel that is closed when every container has ended or was given up.
 func (t *Termination) Done() <-chan struct{} {
-	t.state.mu.Lock()
-	defer t.state.mu.Unlock()
+	t.life.mu.Lock()
+	defer t.life.mu.Unlock()
 	if t.active != nil {
 		return t.active.done
 	}
@@ -57,8 +57,8 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 	case <-t.Done():
 	case <-ctx.Done():
 	}
-	t.state.mu.Lock()
-	defer t.state.mu.Unlock()
+	t.life.mu.Lock()
+	defer t.life.mu.Unlock()
 	result, a := t.result(), t.active
 	if a == nil {
 		return result, result.Err()
@@ -81,8 +81,8 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 // Result returns a copy of the containers' results so far, those of the request first. It
 // is final once [Termination.Done] is closed.
 func (t *Termination) Result() Result {
-	t.state.mu.Lock()
-	defer t.state.mu.Unlock()
+	t.life.mu.Lock()
+	defer t.life.mu.Unlock()
 	return t.result()
 }
 
@@ -110,7 +110,9 @@ func (t *Termination) result() Result {
 	}
 	if t.active != nil {
 		for _, c := range t.active.attempts {
-			add(c.result, c.isReplaced())
+			if !c.hasLeft() {
+				add(c.result, c.isReplaced())
+			}
 		}
 	}
 	return result
@@ -122,8 +124,8 @@ func (t *Termination) result() Result {
 // containers that must be stopped before the sidecar, unless the grace period is 1 s or
 // less. It is false for a name that is not that of a sidecar in the termination.
 func (t *Termination) ShouldRestart(name string) (restart bool, left time.Duration) {
-	t.state.mu.Lock()
-	defer t.state.mu.Unlock()
+	t.life.mu.Lock()
+	defer t.life.mu.Unlock()
 	if t.restartable(name) == nil {
 		return false, 0
 	}
@@ -136,15 +138,12 @@ func (t *Termination) restartable(name string) (last *attempt) {
 	if t.active == nil || t.active.deadline.granted <= graceperiod.MinimumPodSeconds || t.active.unit != nil {
 		return nil
 	}
-	slot := t.state.live.slot(name)
-	if slot == nil {
-		return nil
-	}
-	for _, a := range slot.attempts {
+	for _, a := range t.life.live.all() {
 		switch {
+		case a.result.Name != name:
 		case a.isStarting():
 			return nil
-		case a.isAwaitedBy(t) && a.run != nil && a.run.mustWaitLocked():
+		case a.run != nil && t.isOf(a) && a.run.mustWaitLocked():
 			last = a
 		}
 	}

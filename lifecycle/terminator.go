@@ -35,6 +35,9 @@ type settings struct {
 	closed       atomic.Bool
 }
 
+// isClosed reports whether the terminator was closed.
+func (s *settings) isClosed() bool { return s.closed.Load() }
+
 // NewTerminator makes a terminator. It starts no goroutine. The error has everything that
 // is wrong with the options.
 func NewTerminator(opts TerminatorOptions) (*Terminator, error) {
@@ -69,20 +72,11 @@ func (tr *Terminator) Pod(pod *v1.Pod) *Pod {
 		return &Pod{}
 	}
 	for {
-		p := tr.life(pod, true)
-		if s, err := p.lock(); err == nil {
-			s.pod = pod
-			s.mu.Unlock()
+		l := tr.lifeOf(tr, pod, true)
+		if p := l.setPod(pod); p != nil {
 			return p
 		}
 	}
-}
-
-// life returns the life of a pod. A new one is under way, or is only named.
-func (tr *Terminator) life(pod *v1.Pod, named bool) *Pod {
-	created := &Pod{terminator: tr, key: keyOf(pod), hasUID: pod.UID != ""}
-	created.state.Store(&created.own)
-	return tr.find(pod, created, named || tr.settings.closed.Load())
 }
 
 // KillPod is [Pod.Kill] for the life that the pod has.
@@ -91,7 +85,7 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 		return failedTermination(errNoPod).Wait(ctx)
 	}
 	for {
-		t, err := tr.life(pod, false).terminate(ctx, pod, &req)
+		t, err := terminate(ctx, tr.lifeOf(tr, pod, tr.settings.isClosed()), nil, pod, &req)
 		if err == nil {
 			return t.Wait(ctx)
 		}
@@ -104,17 +98,18 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 		return ContainerResult{Name: c.Name, ID: c.ID}, errNoPod
 	}
 	for {
-		result, err := tr.life(pod, false).killContainer(ctx, pod, c, req)
+		result, err := tr.lifeOf(tr, pod, tr.settings.isClosed()).killContainer(ctx, nil, pod, c, req)
 		if !errors.Is(err, ErrForgotten) {
 			return result, err
 		}
 	}
 }
 
-// ForgetPod is [Pod.Forget] for the pod with a UID, or "NAMESPACE/NAME" for a pod without.
+// ForgetPod is [Pod.Forget] for the pod with a UID, or "NAMESPACE/NAME" for a pod that began
+// without.
 func (tr *Terminator) ForgetPod(uid types.UID) {
-	if p := tr.find(podOf(uid), nil, false); p != nil {
-		p.Forget()
+	if l := tr.get(uid); l != nil {
+		l.forget(nil)
 	}
 }
 
@@ -158,12 +153,12 @@ func (e *StillRunningError) Unwrap() error { return e.Cause }
 func (tr *Terminator) Close(ctx context.Context) error {
 	tr.settings.closed.Store(true)
 	lives := tr.all()
-	for _, p := range lives {
-		p.cancel()
+	for _, l := range lives {
+		l.cancel()
 	}
 	var stuck []string //nolint:prealloc // usually stays empty
-	for _, p := range lives {
-		stuck = append(stuck, p.awaitIdle(ctx)...)
+	for _, l := range lives {
+		stuck = append(stuck, l.awaitIdle(ctx)...)
 	}
 	if len(stuck) == 0 {
 		return nil

@@ -21,6 +21,9 @@ func (s *settings) newUnit() *unit {
 	return &unit{}
 }
 
+// isLed reports whether StopPod was called for the unit.
+func (u *unit) isLed() bool { return u.lead != nil }
+
 // join adds a run.
 func (u *unit) join(r *run) {
 	u.members = append(u.members, r)
@@ -46,13 +49,13 @@ func (u *unit) stopLocked(r *run) (Outcome, error) {
 	r.result.Phase = PhaseWaiting
 	start := time.Now()
 	u.hookEnded()
-	live := r.state.live // in a former life of the pod a stop may be under way
+	live := r.life.live // in a former life of the pod a stop may be under way
 	isFree := func() bool { return u.lead == nil && live.stopping == nil }
 	r.waitLocked(func() bool { return u.done || u.hooks == 0 && isFree() || r.isClosed() }, func() time.Time {
 		if !isFree() {
 			return time.Time{}
 		}
-		return r.deadlineTime()
+		return r.deadline.at()
 	}, nil)
 	switch {
 	case r.isClosed() && !u.done:
@@ -61,7 +64,7 @@ func (u *unit) stopLocked(r *run) (Outcome, error) {
 		u.lead, live.stopping, r.result.Waited = r, u, time.Since(start)
 		u.outcome, u.err = (&stop{run: r, firstCallAt: time.Now(), failed: true}).untilEndedLocked()
 		u.done, live.stopping = true, nil
-		for a := range r.state.attempts() {
+		for _, a := range r.life.live.all() {
 			a.wakeLocked()
 		}
 	default:
