@@ -132,22 +132,24 @@ func (l *life) ending(a *attempt, id string) *attempt {
 
 // identify gives an attempt, whose Start has returned, its ID. If that ID was named while the
 // Start was under way, there is an attempt for it, which may have run its hook or have been
-// stopped. It is the same: if it is being stopped or is stuck, it stays and is returned.
+// stopped. It is the same: if it is being stopped, is stuck or has a postStart hook under way,
+// it stays and is returned.
 // Otherwise the attempt takes what is known of it; that it has ended is not, because a runtime
 // may say so of a container that is not there yet.
 func (l *life) identify(ctx context.Context, a *attempt, id string) *attempt {
 	same := l.live.find(id, a)
 	isEarly := same != nil && !same.knownAt.Before(a.knownAt) && same.start.returnedAt.IsZero()
+	isHooked := same != nil && same.goroutines > 0 && !same.hasEnded() // by PostStart
 	switch {
 	case same == nil:
-	case same.run == nil && !isEarly:
-		l.end(same) // the runtime uses the ID again
-	case same.run != nil || same.isStuck():
+	case same.run != nil, isEarly && same.isStuck(), isHooked && a.run == nil:
 		same.flags.started, same.flags.obsolete, same.flags.followed = true, false, false
 		same.start.returnedAt, same.knownAt = a.start.returnedAt, a.knownAt
 		same.wakeLocked()
 		l.leave(a)
 		return same
+	case !isEarly:
+		l.end(same) // the runtime uses the ID again
 	default:
 		a.flags.hookDone, a.flags.announced = a.flags.hookDone || same.flags.hookDone, same.flags.announced
 		if a.result.Hook = same.result.Hook; a.run != nil && same.isOver() {
