@@ -78,7 +78,7 @@ func (l *life) lock(handle *Pod, pod *v1.Pod) (*v1.Pod, error) {
 func (l *life) begin() {
 	if l.live == nil {
 		l.live = &live{}
-		l.live.attempts = l.live.first[:0]
+		l.live.attempts, l.live.active = l.live.first[:0], l.live.firstTerm[:0]
 		if !l.terminator.settings.isClosed() { // no life is kept after the end
 			l.terminator.enter(l)
 		}

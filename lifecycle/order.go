@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -17,6 +18,7 @@ type order struct {
 	*life
 
 	ctx       context.Context // for its values; it does not end
+	logger    klog.Logger     // of a request
 	pod       *v1.Pod
 	req       *Request    // nil: it is about a container
 	named     []Container // that it asks to stop
@@ -43,7 +45,7 @@ func (o *order) terminate() (*Termination, error) {
 		return old, nil
 	}
 	t := &Termination{life: o.life, active: &active{
-		ctx: o.ctx, pod: o.pod, request: o.req, deadline: grantedTo(o.pod, o.req), startedAt: time.Now(), done: make(chan struct{}),
+		ctx: o.ctx, logger: o.logger, pod: o.pod, request: o.req, deadline: grantedTo(o.pod, o.req), startedAt: time.Now(), done: make(chan struct{}),
 	}}
 	o.current = t
 	t.replace(old, chosen)

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -148,7 +149,9 @@ func Outcomes() []Outcome {
 
 // orWorse returns the worse of two outcomes.
 func (o Outcome) orWorse(other Outcome) Outcome {
-	if labelIndex(string(other)) > labelIndex(string(o)) {
+	all := Outcomes()
+	place := func(o Outcome) uint { return uint(slices.Index(all, o)) } // of any other value: the highest
+	if place(other) > place(o) {
 		return other
 	}
 	return o

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -180,14 +181,22 @@ func (s *stop) callLocked() {
 	s.calls++
 	s.claim, s.doubtful = "", false
 	s.killAt, s.failed, s.forced = killAt, false, s.forced || seconds == 0
-	number, calledAt := s.calls, time.Now()
-	settings, ctx, id, pod := s.settings, s.ctx, s.result.ID, s.pod
-	s.spawnLocked(ctx, "runtime", pod, s.result.Name, func() error {
-		if settings.Pods != nil {
-			return settings.Pods.StopPod(ctx, pod, seconds)
+	s.goroutines++
+	go s.call(s.ctx, s.pod, s.result.Name, s.result.ID, s.calls, seconds, time.Now())
+}
+
+// call is the body of the goroutine of one call.
+func (s *stop) call(ctx context.Context, pod *v1.Pod, name, id string, number int, seconds int64, calledAt time.Time) {
+	guarded(ctx, "runtime", pod, name, func() error {
+		if s.settings.Pods != nil {
+			return s.settings.Pods.StopPod(ctx, pod, seconds)
 		}
-		return settings.Runtime.StopContainer(ctx, id, seconds)
-	}, func(err error) { s.returnedLocked(number, seconds, calledAt, err) })
+		return s.settings.Runtime.StopContainer(ctx, id, seconds)
+	}, func(err error) {
+		s.mu.Lock()
+		s.returnedLocked(number, seconds, calledAt, err)
+		s.doneAndUnlock()
+	})
 }
 
 // returnedLocked handles the result of a StopContainer call. The first success is the claim

@@ -26,6 +26,7 @@ type Termination struct {
 // active has the fields of a termination that are needed only while it is under way.
 type active struct {
 	ctx       context.Context // of the request, for its values
+	logger    klog.Logger
 	pod       *v1.Pod
 	request   *Request
 	deadline  deadline
@@ -51,7 +52,7 @@ func terminate(ctx context.Context, l *life, handle *Pod, pod *v1.Pod, req *Requ
 	if err != nil {
 		return nil, err
 	}
-	o := order{life: l, ctx: context.WithoutCancel(ctx), pod: pod, req: req}
+	o := order{life: l, ctx: context.WithoutCancel(ctx), logger: klog.FromContext(ctx).V(1), pod: pod, req: req}
 	t, err := o.terminate()
 	isClosed := err == nil && l.terminator.settings.isClosed() && t.hasEnded() && len(t.records) == 0
 	l.mu.Unlock()
@@ -61,7 +62,9 @@ func terminate(ctx context.Context, l *life, handle *Pod, pod *v1.Pod, req *Requ
 	case isClosed: // what ran in the end is not known any more
 		return failedTermination(AgentStopping), nil
 	}
-	logV1(ctx, func(l klog.Logger) { l.Info("Terminating pod", "pod", klog.KObj(pod)) })
+	if o.logger.Enabled() {
+		o.logger.Info("Terminating pod", "pod", klog.KObj(pod))
+	}
 	return t, nil
 }
 
@@ -121,6 +124,9 @@ func (t *Termination) include(chosen []*attempt, req *Request) {
 	if !slices.Contains(t.life.live.active, t) {
 		t.life.live.active = append(t.life.live.active, t)
 	}
+	if len(a.attempts) == 0 {
+		a.attempts = chosen[:0] // it becomes the same
+	}
 	for _, c := range chosen {
 		t.await(c)
 		switch {
@@ -162,9 +168,9 @@ func (t *Termination) awaitRestart(c, before *attempt) {
 	}).startLocked(a.ctx, t.life, c, a.pod, a.deadline)
 }
 
-// endIfDone ends the termination if all of its attempts have ended, and returns what it was
-// until then, nil if it goes on.
-func (t *Termination) endIfDone() *active {
+// endIfDone ends the termination if all of its attempts have ended. It returns a function to
+// call without the mutex, which logs that, nil if there is nothing to log.
+func (t *Termination) endIfDone() (log func()) {
 	a, l := t.active, t.life
 	if a == nil || a.including || slices.ContainsFunc(a.attempts, func(c *attempt) bool { return c.run != nil }) {
 		return nil
@@ -186,19 +192,24 @@ func (t *Termination) endIfDone() *active {
 			t.records = append(t.records, c.record(true))
 		}
 	}
-	worst := Graceful
+	worst := labelIndex(string(Graceful))
 	for i := range t.records {
 		if !t.records[i].hidden {
-			worst = worst.orWorse(t.records[i].outcomeOf())
+			worst = max(worst, t.records[i].outcome)
 		}
 	}
 	l.live.clear()
-	l.terminator.settings.Metrics.PodTerminated(string(worst), time.Since(a.startedAt))
+	l.terminator.settings.Metrics.PodTerminated(labelAt(worst), time.Since(a.startedAt))
 	if exceeded && !a.exceeded {
 		l.terminator.settings.Metrics.PodGraceExceeded()
 	}
 	close(a.done)
-	return a
+	if !a.logger.Enabled() {
+		return nil
+	}
+	return func() {
+		a.logger.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", t.Result().Outcome(), "took", time.Since(a.startedAt))
+	}
 }
 
 // isActive reports whether there is a termination that is under way.

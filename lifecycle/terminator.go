@@ -11,7 +11,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/features"
 )
@@ -110,14 +109,6 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 func (tr *Terminator) ForgetPod(uid types.UID) {
 	if l := tr.get(uid); l != nil {
 		l.forget(nil)
-	}
-}
-
-// logV1 logs at the level of the kubelet's messages about pods. log is called only if that
-// level is enabled.
-func logV1(ctx context.Context, log func(klog.Logger)) {
-	if logger := klog.FromContext(ctx).V(1); logger.Enabled() {
-		log(logger)
 	}
 }
 
