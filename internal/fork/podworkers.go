@@ -52,14 +52,7 @@ func killPodNow(ctx context.Context, podWorkers PodWorkers, recorder record.Even
 				return shutdown.KillResult{}, context.Cause(ctx)
 			}
 		}
-		var grace int64
-		switch {
-		case gracePeriodOverride != nil:
-			grace = *gracePeriodOverride
-		case pod.Spec.TerminationGracePeriodSeconds != nil:
-			grace = *pod.Spec.TerminationGracePeriodSeconds
-		}
-		_, err := podkiller.Timed(shutdown.PodKillerFunc(kill), recorder).KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: grace})
+		_, err := podkiller.Timed(shutdown.PodKillerFunc(kill), recorder).KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: gracePeriodOverride})
 		return err
 	}
 }
