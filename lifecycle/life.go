@@ -156,7 +156,7 @@ func (l *life) named(pod *v1.Pod, named Container) *attempt {
 // end says that an attempt that is not being stopped has ended, so that nothing is to be known
 // of it any more once nothing is at work for it.
 func (l *life) end(a *attempt) {
-	if a.isStuck() {
+	if !a.isOver() {
 		a.result.Outcome, a.result.Err = NotFound, nil
 	}
 	a.flags.obsolete = true
