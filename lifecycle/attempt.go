@@ -132,6 +132,12 @@ func (a *attempt) record(hidden bool) record {
 	return recordOf(&a.result, hidden, uint32(max(a.began().Unix(), 0)))
 }
 
+// recall makes the attempt that of a record, which had ended at a time.
+func (a *attempt) recall(r *record, endedAt time.Time) {
+	a.result, a.startedAt, a.endedAt = r.unpack(), r.startTime(), endedAt
+	a.flags = flags{hookDone: true, announced: true, obsolete: true}
+}
+
 // limitLocked gives an attempt that is being stopped the deadline d if that is earlier.
 func (a *attempt) limitLocked(d deadline) {
 	if d.at().Before(a.deadline.at()) {

@@ -122,14 +122,12 @@ func (l *life) find(pod *v1.Pod, id string) *attempt {
 	if a := l.live.find(id, nil); a != nil {
 		return a
 	}
-	r := l.current.recordOf(id)
-	if r == nil {
-		return nil
+	if r := l.current.recordOf(id); r != nil {
+		a := l.add(pod, r.name, id)
+		a.recall(r, l.current.endTime())
+		return a
 	}
-	a := l.add(pod, r.name, id)
-	a.result, a.startedAt, a.endedAt = r.unpack(), r.startTime(), l.current.endTime()
-	a.flags = flags{hookDone: true, announced: true, obsolete: true}
-	return a
+	return nil
 }
 
 // named returns the attempt that has the ID that a request names, and adds it if there is
