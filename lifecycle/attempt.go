@@ -76,9 +76,6 @@ func (a *attempt) isOver() bool { return a.hasEnded() && !a.isStuck() }
 // isBusy reports whether something is under way for the attempt.
 func (a *attempt) isBusy() bool { return a.isStarting() || a.run != nil || a.goroutines > 0 }
 
-// hasLeft reports whether the attempt is no part of any result.
-func (a *attempt) hasLeft() bool { return a.flags.left }
-
 // deadlineTime returns the time of the deadline as it is now, zero if there is none.
 func (a *attempt) deadlineTime() time.Time { return a.deadline.at() }
 

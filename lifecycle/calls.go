@@ -20,8 +20,8 @@ import (
 type calls struct {
 	mu         *sync.Mutex
 	goroutines int
-	changed    chan struct{} // closed when something has changed; nil: nobody waits for that
-	idle       interface{ idleLocked() }
+	changed    chan struct{}              // closed when something has changed; nil: nobody waits for that
+	idle       interface{ sweepLocked() } // called when no goroutine is left
 }
 
 // wakeLocked makes each waitLocked check its condition again.
@@ -107,7 +107,7 @@ func (c *calls) doneAndUnlock() {
 	c.goroutines--
 	c.wakeLocked()
 	if c.goroutines == 0 {
-		c.idle.idleLocked()
+		c.idle.sweepLocked()
 	}
 	c.mu.Unlock()
 }

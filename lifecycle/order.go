@@ -33,7 +33,7 @@ func (o *order) terminate() (*Termination, error) {
 		return nil, err
 	}
 	o.begin()
-	defer o.sweep()
+	defer o.sweepLocked()
 	old := o.current
 	if old.isActive() {
 		old.shortenToRequest(o.pod, o.req)
@@ -41,7 +41,7 @@ func (o *order) terminate() (*Termination, error) {
 		return old, nil
 	}
 	chosen := o.chosen()
-	if old != nil && !old.isStuck() && len(chosen) == 0 {
+	if old != nil && !old.hasEnded("", true) && len(chosen) == 0 {
 		return old, nil
 	}
 	t := &Termination{life: o.life, active: &active{
@@ -92,7 +92,7 @@ func (o *order) asked() []Container {
 			return slices.ContainsFunc(listed, func(n Container) bool { return n.ID == c.ID && (c.ID != "" || n.Name == c.Name) })
 		})...)
 	}
-	if !o.current.hasEnded() || o.live.has(func(a *attempt) bool { return !a.isOver() }) {
+	if o.current == nil || o.current.isActive() || o.live.has(func(a *attempt) bool { return !a.isOver() }) {
 		named = append(named, o.withoutState(named)...)
 	}
 	return named
@@ -187,7 +187,7 @@ func (o *order) withoutState(running []Container) (unknown []Container) {
 		isKnown := o.live.has(func(a *attempt) bool {
 			return a.result.Name == spec.Name && (o.current != nil || a.mayRun(o.pod))
 		})
-		if !isKnown && !o.current.has(spec.Name) {
+		if !isKnown && !o.current.hasEnded(spec.Name, false) {
 			unknown = append(unknown, Container{Name: spec.Name})
 		}
 	}

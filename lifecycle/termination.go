@@ -54,7 +54,7 @@ func terminate(ctx context.Context, l *life, handle *Pod, pod *v1.Pod, req *Requ
 	}
 	o := order{life: l, ctx: context.WithoutCancel(ctx), logger: klog.FromContext(ctx).V(1), pod: pod, req: req}
 	t, err := o.terminate()
-	isClosed := err == nil && l.terminator.settings.isClosed() && t.hasEnded() && len(t.records) == 0
+	isClosed := err == nil && l.terminator.settings.isClosed() && !t.isActive() && len(t.records) == 0
 	l.mu.Unlock()
 	switch {
 	case err != nil:
@@ -107,7 +107,7 @@ func (t *Termination) replace(old *Termination, chosen []*attempt) {
 	a.deadline = before
 	t.shortenToRequest(a.pod, a.request)
 	for _, c := range t.life.live.all() { // what has ended alone since is no longer stuck
-		if c.isOver() && old.hasStuck(c.result.Name) && !slices.Contains(chosen, c) {
+		if c.isOver() && old.hasEnded(c.result.Name, true) && !slices.Contains(chosen, c) {
 			a.attempts = append(a.attempts, c)
 		}
 	}
@@ -179,7 +179,7 @@ func (t *Termination) endIfDone() (log func()) {
 	l.live.active = slices.DeleteFunc(l.live.active, func(other *Termination) bool { return other == t })
 	t.records = append(make([]record, 0, len(a.carried)+len(a.attempts)), a.carried...)
 	exceeded := false
-	a.attempts = slices.DeleteFunc(a.attempts, (*attempt).hasLeft)
+	a.attempts = slices.DeleteFunc(a.attempts, func(c *attempt) bool { return c.flags.left })
 	for _, c := range a.attempts {
 		t.records = append(t.records, c.record(c.isReplaced()))
 		exceeded = exceeded || c.result.Outcome == GraceExceeded && !c.flags.counted
@@ -215,23 +215,19 @@ func (t *Termination) endIfDone() (log func()) {
 // isActive reports whether there is a termination that is under way.
 func (t *Termination) isActive() bool { return t != nil && t.active != nil }
 
-// hasEnded reports whether there is a termination that has ended.
-func (t *Termination) hasEnded() bool { return t != nil && t.active == nil }
-
-// isStuck reports whether a container of a termination that has ended may still run.
-func (t *Termination) isStuck() bool {
-	return slices.ContainsFunc(t.records, func(r record) bool { return r.is(RuntimeStuck) })
+// hasEnded reports whether there is a termination that has ended, and had a container of a name,
+// or any if that is "", that may still have run at the end, or had not.
+func (t *Termination) hasEnded(name string, stuck bool) bool {
+	return t != nil && t.active == nil && slices.ContainsFunc(t.records, func(r record) bool {
+		return (name == "" || r.name == name) && r.is(RuntimeStuck) == stuck
+	})
 }
 
-// hasStuck reports whether a container of a name may still have run at the end.
-func (t *Termination) hasStuck(name string) bool {
-	return slices.ContainsFunc(t.records, func(r record) bool { return r.name == name && r.is(RuntimeStuck) })
-}
-
-// recordOf returns the record of a container with an ID that has ended, nil if there is none.
-func (t *Termination) recordOf(id string) *record {
+// recordOf returns the record of a container with an ID that has ended, and when, nil if there is
+// none.
+func (t *Termination) recordOf(id string) (r *record, endedAt time.Time) {
 	if t == nil {
-		return nil
+		return nil, time.Time{}
 	}
 	records := t.records
 	if t.active != nil {
@@ -239,23 +235,15 @@ func (t *Termination) recordOf(id string) *record {
 	}
 	isOf := func(r record) bool { return r.id == id && !r.is(RuntimeStuck) }
 	if i := slices.IndexFunc(records, isOf); i >= 0 {
-		return &records[i]
+		r = &records[i]
 	}
-	return nil
-}
-
-// has reports whether the termination has ended a container of a name.
-func (t *Termination) has(name string) bool {
-	return t.hasEnded() && slices.ContainsFunc(t.records, func(r record) bool { return r.name == name && !r.is(RuntimeStuck) })
+	return r, time.Unix(0, t.endedAt)
 }
 
 // isOf reports whether an attempt is one of a termination that is under way.
 func (t *Termination) isOf(c *attempt) bool {
 	return t.isActive() && slices.Contains(t.active.attempts, c)
 }
-
-// endTime returns when the termination has ended.
-func (t *Termination) endTime() time.Time { return time.Unix(0, t.endedAt) }
 
 // deadline returns the deadline, as it is or as it was at the end.
 func (t *Termination) deadline() deadline {

@@ -113,7 +113,7 @@ func (t *Termination) result() Result {
 	}
 	if t.active != nil {
 		for _, a := range t.active.attempts {
-			if !a.hasLeft() {
+			if !a.flags.left {
 				result.Containers = append(result.Containers, a.result)
 				add(a.isReplaced())
 			}
