@@ -37,7 +37,6 @@ type flags struct {
 	announced bool // its Killing event was recorded
 	unlisted  bool // neither the request nor the status has it, only Start
 	left      bool // it is another attempt, or has started nothing
-	counted   bool // it was counted as one that has exceeded its grace period
 	renew     bool // it is stuck without a stop that was delivered: its next grace period is a new one
 	obsolete  bool // nothing is to be known of it any more: it goes when nothing is at work for it
 }

@@ -182,8 +182,7 @@ func (t *Termination) endIfDone() (log func()) {
 	a.attempts = slices.DeleteFunc(a.attempts, func(c *attempt) bool { return c.flags.left })
 	for _, c := range a.attempts {
 		t.records = append(t.records, c.record(c.isReplaced()))
-		exceeded = exceeded || c.result.Outcome == GraceExceeded && !c.flags.counted
-		c.flags.counted = true
+		exceeded = exceeded || c.result.Outcome == GraceExceeded
 		c.flags.obsolete = c.isOver() && (t == l.current || l.live.inherited)
 	}
 	for _, c := range l.live.all() { // what had ended before is known by its ID
