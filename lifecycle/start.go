@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 )
 
 // ErrTerminating is wrapped by the error of [Pod.Start] for a pod whose termination has
@@ -24,13 +26,13 @@ var (
 func (l *life) start(ctx context.Context, handle *Pod, name string, start func(context.Context) (id string, err error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a, err := l.admit(handle, name, start == nil, cancel)
+	a, pod, err := l.admit(handle, name, start == nil, cancel)
 	if err != nil {
 		return err
 	}
 	var id string
 	unknown := true // it is not known whether start has started a container
-	guarded(ctx, "start", a.pod, name, func() (err error) {
+	guarded(ctx, "start", pod, name, func() (err error) {
 		if id, err = start(ctx); err == nil && id == "" {
 			return errNoID
 		}
@@ -40,11 +42,11 @@ func (l *life) start(ctx context.Context, handle *Pod, name string, start func(c
 	return err
 }
 
-// admit adds the attempt of a start, or returns the error for a start that is refused.
-func (l *life) admit(handle *Pod, name string, isNil bool, cancel context.CancelCauseFunc) (*attempt, error) {
+// admit adds the attempt of a start and returns it with its pod, or returns the error for a start that is refused.
+func (l *life) admit(handle *Pod, name string, isNil bool, cancel context.CancelCauseFunc) (*attempt, *v1.Pod, error) {
 	pod, err := l.lock(handle, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer l.mu.Unlock()
 	var before *attempt // of a sidecar that is restarted
@@ -53,11 +55,11 @@ func (l *life) admit(handle *Pod, name string, isNil bool, cancel context.Cancel
 	}
 	switch {
 	case l.terminator.settings.isClosed():
-		return nil, AgentStopping
+		return nil, nil, AgentStopping
 	case l.current != nil && before == nil:
-		return nil, errRefused
+		return nil, nil, errRefused
 	case isNil:
-		return nil, errNoFunction
+		return nil, nil, errNoFunction
 	}
 	l.begin()
 	a := l.add(pod, name, "")
@@ -66,7 +68,7 @@ func (l *life) admit(handle *Pod, name string, isNil bool, cancel context.Cancel
 		a.flags.hookDone, a.flags.announced, a.result.GrantedSeconds = true, true, before.result.GrantedSeconds
 		l.current.awaitRestart(a, before)
 	}
-	return a, nil
+	return a, pod, nil
 }
 
 // startReturned handles the result of a start, and returns the error of Start. A termination
