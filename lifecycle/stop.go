@@ -34,6 +34,7 @@ type stop struct {
 	silent      bool      // a call has not returned in time
 	forced      bool      // a call had the timeout 0
 	claim       Outcome   // the outcome by the runtime, which the watcher has not confirmed
+	claimant    int       // the call that has made the claim
 	doubtful    bool      // the claim is about the time before the container was started
 	failures    int
 	reported    bool  // the first failure was logged
@@ -154,7 +155,7 @@ func (s *stop) believeLocked(retry time.Duration) {
 	case !s.doubtful && s.openExit() == nil: // the watcher does not answer
 		s.outcome = s.claim
 	default:
-		s.claim, s.doubtful, s.failed = "", false, true
+		s.claim, s.doubtful, s.failed = "", false, s.claimant == s.calls // else a later call is under way
 		if s.err == nil {
 			s.err = errStillRuns
 		}
@@ -226,7 +227,7 @@ func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err
 	default:
 		s.claim = Graceful
 	}
-	s.doubtful = s.start.returnedAt.After(calledAt)
+	s.claimant, s.doubtful = number, s.start.returnedAt.After(calledAt)
 	for _, r := range s.members() {
 		r.exits.askLocked(r.ctx, r.attempt, true)
 	}
