@@ -26,8 +26,8 @@ const (
 	// the deadline, or its ID or state is not known ([ErrUnknownContainers]).
 	RuntimeStuck Outcome = "RuntimeStuck"
 	// NotFound means that there was nothing to stop: the runtime did not have the
-	// container any more, its start failed, or it had exited, as only
-	// [Pod.Start] and the [ExitWatcher] could tell. It is a success.
+	// container any more, its start said so with [ErrContainerNotFound], or it had exited,
+	// as only [Pod.Start] and the [ExitWatcher] could tell. It is a success.
 	NotFound Outcome = "NotFound"
 	// LeftRunning means that the terminator was closed before the container had ended.
 	// A StopContainer that was under way may still end it.

@@ -42,7 +42,8 @@ func (l *life) start(ctx context.Context, handle *Pod, name string, start func(c
 	return err
 }
 
-// admit adds the attempt of a start and returns it with its pod, or returns the error for a start that is refused.
+// admit adds the attempt of a start and returns it with its pod, or returns the error for a start
+// that is refused.
 func (l *life) admit(handle *Pod, name string, isNil bool, cancel context.CancelCauseFunc) (*attempt, *v1.Pod, error) {
 	pod, err := l.lock(handle, nil)
 	if err != nil {
