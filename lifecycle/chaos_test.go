@@ -191,7 +191,7 @@ func (c *chaos) newPod(name string) func() {
 	return func() {
 		for _, named := range c.running(pod, rt) {
 			if c.unlisted[name] {
-				require.NoError(c, c.terminator.Start(ctx, pod, named.Name, func(context.Context) (string, error) { return named.ID, nil }))
+				require.NoError(c, c.terminator.Pod(pod).Start(ctx, named.Name, func(context.Context) (string, error) { return named.ID, nil }))
 			}
 		}
 		var all sync.WaitGroup
@@ -261,7 +261,7 @@ func (c *chaos) restart(ctx context.Context, pod *v1.Pod, rt *lifecycletest.Runt
 	ended := make(chan struct{})
 	go func() { // a start that ends its goroutine ends its caller's
 		defer close(ended)
-		_ = c.terminator.Start(ctx, pod, name, func(ctx context.Context) (string, error) { // whatever it says
+		_ = c.terminator.Pod(pod).Start(ctx, name, func(ctx context.Context) (string, error) { // whatever it says
 			c.mu.Lock()
 			c.begun[id] = pod.Name
 			c.mu.Unlock()
@@ -295,7 +295,7 @@ func (c *chaos) randomCall(ctx context.Context, pod *v1.Pod, rt *lifecycletest.R
 			c.killPod(ctx, pod, rt, override)
 		case 2:
 			if !c.unlisted[pod.Name] { // or nobody would know any more what runs
-				c.terminator.Forget(pod.UID)
+				c.terminator.ForgetPod(pod.UID)
 			}
 		case 3, 4:
 			c.restart(ctx, pod, rt, name, script, takes)

@@ -56,12 +56,12 @@ func (d deadline) cause() Cause {
 type graceContext struct {
 	context.Context
 
-	container *container
+	attempt *attempt
 }
 
 // Deadline returns when the grace period of the container ends.
 func (g *graceContext) Deadline() (time.Time, bool) {
-	g.container.table.mu.Lock()
-	defer g.container.table.mu.Unlock()
-	return g.container.deadline.at(), true
+	g.attempt.mu.Lock()
+	defer g.attempt.mu.Unlock()
+	return g.attempt.deadline.at(), true
 }

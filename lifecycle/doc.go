@@ -50,22 +50,36 @@
 //		}
 //	}
 //
-// [Terminator.Terminate] starts the same termination and returns at once, with a
-// [Termination] that can be watched and shortened. [Terminator.Start] starts containers,
-// [Terminator.PostStart] runs their postStart hooks, and [Terminator.KillContainer] stops a
-// single container, for instance after a failed probe. [NewHandlerRunner] makes a runner for
+// [Terminator.Pod] gives the life of a pod, for agents that start their pods themselves:
+// [Pod.Start] starts containers, [Pod.PostStart] runs their postStart hooks,
+// [Pod.KillContainer] stops a single container, for instance after a failed probe, and
+// [Pod.Terminate] starts the same termination as KillPod and returns at once, with a
+// [Termination] that can be watched and shortened. [NewHandlerRunner] makes a runner for
 // hooks alone.
 //
-// # The table of a pod
+// # Lives, slots and attempts
 //
-// For each pod the terminator keeps a table of its containers, by container ID, until
-// [Terminator.Forget]. The table says which containers were started, whether their preStop
-// hook has run, and whether they have ended. All methods use the same table. Therefore a
-// termination takes over the kill of a single container, a second call joins the first, a
-// deadline only moves earlier, and no hook runs twice.
+// The life of a pod begins with its first Start or kill and ends with [Pod.Forget]. It has a
+// slot for each container name, and a slot has attempts: one for each run of the container,
+// with its ID, its deadline, whether its preStop hook has run, and whether it has ended. All
+// methods use the same attempts. Therefore a termination takes over the kill of a single
+// container, a second call joins the first, a deadline only moves earlier, and no hook runs
+// twice for one start.
 //
-// A container counts as ended only if that is known: if the pod's status has no state for a
-// container, its outcome is [RuntimeStuck], and the error wraps [ErrUnknownContainers].
+// An ID that is named belongs to the attempt that has it, under whatever name. Any other is a new
+// attempt. If a Start that was under way then returns that ID, the two are one: a hook that has run
+// does not run again, and the container is asked to stop after the Start has returned.
+//
+// A container counts as ended only if that is known: the runtime and the [ExitWatcher], if it
+// knows the container, both say so. If the watcher still says that it runs ExitSlack after
+// StopContainer has returned, the runtime is asked again; a container that is named again after
+// its end is asked about again too. If the pod's status has no state for a container, its
+// outcome is [RuntimeStuck], and the error wraps [ErrUnknownContainers]. A Start that does not
+// say whether it has started its container leaves one that is RuntimeStuck until something
+// proves its end.
+//
+// A pod whose containers stop only together, such as a virtual machine or a remote job, has a
+// [PodStopper].
 //
 // # How a container is stopped
 //
@@ -97,9 +111,12 @@
 //	a StopContainer with timeout 0 succeeded       Forced
 //	none had succeeded GiveUp after the deadline   RuntimeStuck (2)
 //	its Start had not returned at the deadline     RuntimeStuck (2, 3)
-//	its Start panicked, or was cancelled and gave  RuntimeStuck (4)
-//	  neither the ID nor ErrContainerNotFound
-//	its Start failed otherwise                     NotFound
+//	its Start panicked, or gave neither the ID     RuntimeStuck (4)
+//	  nor ErrContainerNotFound
+//	its Start gave ErrContainerNotFound            NotFound
+//	StopContainer has returned, and the            RuntimeStuck (2)
+//	  ExitWatcher says GiveUp after the deadline
+//	  that it runs
 //	its ID or its state is not known               RuntimeStuck
 //	the terminator was closed                      LeftRunning
 //
@@ -116,16 +133,17 @@
 //	  it is a sleep and the feature is off
 //	the container has no hook                      ""
 //
-// (1) The runtime does not say whether it killed the container, but it kills when the timeout
-// is over, so a stop that took that long counts as a kill. That is wrong for a container that
-// ended at that very moment, and for a runtime that was slow to return.
+// (1) A runtime says that it has killed with [ErrKilled]. Without that it is concluded: it kills
+// when the timeout is over, so a stop that took that long counts as a kill. That is wrong for a
+// container that ended at that very moment, and for a runtime that was slow to return.
 //
-// (2) [Terminator.KillPod] and [Terminator.KillContainer] stop it again, under the old
-// deadline.
+// (2) [Pod.Kill] and [Pod.KillContainer] stop it again, under the old deadline, unless the call
+// made one attempt that was not delivered ([Request.OneAttempt]).
 //
-// (3) If the start succeeds later, [Terminator.Start] stops the container before it returns.
+// (3) If the start succeeds later, [Pod.Start] stops the container before it returns.
 //
-// (4) The container may have been started.
+// (4) The container may have been started. Only a Complete request that lacks it, a status or
+// [Pod.Forget] ends that.
 //
 // # Concurrency properties
 //
@@ -135,10 +153,10 @@
 //
 // A container that is being stopped has one goroutine. Each call of the embedder's code has
 // another one, except a sleep of [NewHandlerRunner]. [Terminator.Close] waits for all of
-// them. The function that is passed to [Terminator.Start] runs in its caller's goroutine.
+// them. The function that is passed to [Pod.Start] runs in its caller's goroutine.
 //
-// Each pod has a mutex, and so has each shard of the list of pods. They are not held while
-// the embedder's code is called, or while anything blocks.
+// Each pod has a mutex, and so has the list of pods. They are not held while the embedder's
+// code is called, or while anything blocks.
 //
 // # Failure modes
 //
@@ -146,8 +164,10 @@
 // waiting for it. If the hook ignores its cancellation, it is abandoned and counted, and
 // named in the error of Close. An event recorder that hangs uses up no grace period: the
 // events of a container are recorded in another goroutine, one after the other, and waited
-// for at the end, for at most a second. The answer of an [ExitWatcher] is waited for at most
-// 2 s, which count as a part of the sleep.
+// for at the end, for at most a second. The answer of an [ExitWatcher] is waited for beside
+// the hook and the stop. Where something depends on it before, that waits for at most 100 ms.
+// One that has not answered ExitSlack after StopContainer has returned is not believed more than
+// the runtime.
 //
 // A runtime that fails or hangs uses up no grace period of a container. A container that
 // waits for another one which cannot be stopped is itself stopped at the deadline. The

@@ -112,7 +112,7 @@ func TestAPostStartHookDoesNotHideItsContainer(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		app := b.startWithPostStart("app")
 		require.NoError(b, b.PostStart(b.Context(), b.pod, app))
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Complete: true})
 		require.NoError(b, err)
 		b.requireStop("app", 10, 0)
 	})
@@ -142,7 +142,7 @@ func TestAKillDuringAPostStartHook(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- b.PostStart(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "app"}) }()
 		synctest.Wait()
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Complete: true})
 		require.NoError(b, err)
 		b.requireStop("app", 10, 0)
 		require.ErrorIs(b, <-ended, lifecycle.ErrTerminating)

@@ -67,7 +67,7 @@ func endWithTerminator(tb testing.TB, all []*v1.Pod) any {
 	require.NoError(tb, err)
 	ctx := klog.NewContext(tb.Context(), klog.Logger{})
 	for _, pod := range all {
-		<-terminator.Terminate(ctx, pod, lifecycle.Request{}).Done()
+		<-terminator.Pod(pod).Terminate(ctx, lifecycle.Request{}).Done()
 	}
 	require.NoError(tb, terminator.Close(ctx))
 	return terminator

@@ -10,70 +10,74 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// recordKillingLocked records the Killing event of the container, once. A container ID in
-// the message is replaced by the name, as in the kubelet.
-func (r *run) recordKillingLocked() {
-	announced := r.announced
-	r.announced = true
-	if announced || r.table.terminator.opts.Events == nil {
-		return
+// killingMessage returns the message of the Killing event of a container. An ID of the
+// container in the message of the request is replaced by the name, as in the kubelet, unless
+// it is a part of the name.
+func killingMessage(message, reason, name, id string) string {
+	if message == "" {
+		return cmp.Or(reason, "Stopping container "+name)
 	}
-	message := cmp.Or(r.message, "Stopping container "+r.result.Name)
-	r.recordEventLocked(r.reference(), v1.EventTypeNormal, "Killing", strings.ReplaceAll(message, r.result.ID, r.result.Name))
+	if strings.Contains(name, id) {
+		return message
+	}
+	return strings.ReplaceAll(message, id, name)
 }
 
-// recordEventLocked records an event in another goroutine, after the events before it. The
-// run does not wait for it, so that a recorder that is slow or hangs uses up no grace
-// period.
-func (r *run) recordEventLocked(object runtime.Object, eventtype, reason, message string) {
-	recorder := r.table.terminator.opts.Events
-	if recorder == nil {
-		return
-	}
-	r.events = append(r.events, func() error {
-		recorder.Event(object, eventtype, reason, message)
+// queue calls functions of the embedder that are told what happens to a container, one after
+// the other, in another goroutine. Nobody waits for them but at the end, so that a recorder
+// of events that is slow or hangs uses up no grace period.
+type queue struct {
+	waiting []func() error // the first one is under way
+}
+
+// addLocked adds a call about the container that a run stops.
+func (q *queue) addLocked(r *run, call func()) {
+	q.waiting = append(q.waiting, func() error {
+		call()
 		return nil
 	})
-	if len(r.events) == 1 {
-		r.recordNextEventLocked()
+	if len(q.waiting) == 1 {
+		q.nextLocked(r)
 	}
 }
 
-// recordNextEventLocked records the first of the events that are left.
-func (r *run) recordNextEventLocked() {
-	r.spawnLocked(r.ctx, "event recorder", r.events[0], func(err error) {
+// nextLocked starts the first of the calls that are left.
+func (q *queue) nextLocked(r *run) {
+	r.spawnLocked(r.ctx, "event recorder", r.pod, r.result.Name, q.waiting[0], func(err error) {
 		r.addErrorLocked(err)
-		if r.events = r.events[1:]; len(r.events) > 0 {
-			r.recordNextEventLocked()
+		if q.waiting = q.waiting[1:]; len(q.waiting) > 0 {
+			q.nextLocked(r)
 		}
 	})
 }
 
-// awaitEventsLocked waits until the events of the container are recorded, at most
-// abandonAfter, so that they are usually there when the termination has ended.
-func (r *run) awaitEventsLocked() {
+// awaitLocked waits until all calls have returned, at most abandonAfter, so that the events
+// are usually there when the termination has ended.
+func (q *queue) awaitLocked(r *run) {
 	until := time.Now().Add(abandonAfter)
-	r.table.waitLocked(func() bool { return len(r.events) == 0 || r.table.closed }, func() time.Time { return until }, nil)
+	r.waitLocked(func() bool { return len(q.waiting) == 0 || r.settings.isClosed() }, func() time.Time { return until }, nil)
+}
+
+// recordEventLocked records an event of the container.
+func (r *run) recordEventLocked(object runtime.Object, eventtype, reason, message string) {
+	if recorder := r.settings.Events; recorder != nil {
+		r.told.addLocked(r, func() { recorder.Event(object, eventtype, reason, message) })
+	}
 }
 
 // recordWarningLocked records a warning event and waits for that, at most abandonAfter, so
 // that a recorder that hangs does not hold up the caller.
-func (c *container) recordWarningLocked(ctx context.Context, object runtime.Object, reason, message string) {
-	recorder := c.table.terminator.opts.Events
+func recordWarningLocked(ctx context.Context, a *attempt, object runtime.Object, reason, message string) {
+	recorder := a.settings.Events
 	if recorder == nil {
 		return
 	}
-	recorded := c.spawnLocked(ctx, "event recorder", func() error {
+	recorded := a.spawnLocked(ctx, "event recorder", a.pod, a.result.Name, func() error {
 		recorder.Event(object, v1.EventTypeWarning, reason, message)
 		return nil
 	}, func(error) {})
 	until := time.Now().Add(abandonAfter)
-	c.table.waitLocked(func() bool { return *recorded || c.table.closed }, func() time.Time { return until }, nil)
-}
-
-// reference returns the object that the events of the container are recorded on.
-func (r *run) reference() *v1.ObjectReference {
-	return containerReference(r.pod, r.role, r.result.Name)
+	a.waitLocked(func() bool { return *recorded || a.settings.isClosed() }, func() time.Time { return until }, nil)
 }
 
 // containerReference returns a reference to a container within its pod, for events (the

@@ -113,7 +113,7 @@ func ExampleTerminator_KillPod() {
 	// container 2 was stopped with 30 s
 }
 
-func ExampleTerminator_Terminate() {
+func ExamplePod_Terminate() {
 	ctx := context.Background()
 	rt := lifecycletest.NewRuntime()
 	pod := examplePod(rt)
@@ -123,7 +123,7 @@ func ExampleTerminator_Terminate() {
 	}})
 	terminator := exampleTerminator(rt)
 
-	termination := terminator.Terminate(ctx, pod, lifecycle.Request{})
+	termination := terminator.Pod(pod).Terminate(ctx, lifecycle.Request{})
 	fmt.Println(termination.Shorten(60)) // the deadline only moves earlier
 	fmt.Println(termination.Shorten(1))
 	<-termination.Done()
@@ -135,7 +135,7 @@ func ExampleTerminator_Terminate() {
 	// Cut Shortened
 }
 
-func ExampleTerminator_KillContainer() {
+func ExamplePod_KillContainer() {
 	ctx := context.Background()
 	rt := lifecycletest.NewRuntime()
 	pod := examplePod(rt)
@@ -143,12 +143,12 @@ func ExampleTerminator_KillContainer() {
 	terminator := exampleTerminator(rt)
 
 	web := lifecycle.ContainersOf(pod)[0]
-	result, err := terminator.KillContainer(ctx, pod, web, lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
+	result, err := terminator.Pod(pod).KillContainer(ctx, web, lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
 	fmt.Println(result.GrantedSeconds, result.Outcome, err)
 	// Output: 5 Graceful <nil>
 }
 
-func ExampleTerminator_Start() {
+func ExamplePod_Start() {
 	ctx := context.Background()
 	rt := lifecycletest.NewRuntime()
 	pod := examplePod(rt)
@@ -158,9 +158,9 @@ func ExampleTerminator_Start() {
 		rt.Start("3", lifecycletest.Script{})
 		return "3", nil
 	}
-	fmt.Println(terminator.Start(ctx, pod, "web", start))
-	<-terminator.Terminate(ctx, pod, lifecycle.Request{}).Done()
-	err := terminator.Start(ctx, pod, "web", start)
+	fmt.Println(terminator.Pod(pod).Start(ctx, "web", start))
+	<-terminator.Pod(pod).Terminate(ctx, lifecycle.Request{}).Done()
+	err := terminator.Pod(pod).Start(ctx, "web", start)
 	fmt.Println(errors.Is(err, lifecycle.ErrTerminating))
 	fmt.Println(err)
 	// Output:
@@ -169,7 +169,7 @@ func ExampleTerminator_Start() {
 	// failed to start container "web" of pod "shop_default(6d1f)": pod is being terminated, or was and has not been forgotten
 }
 
-func ExampleTerminator_PostStart() {
+func ExamplePod_PostStart() {
 	ctx := context.Background()
 	rt := lifecycletest.NewRuntime()
 	pod := examplePod(rt)
@@ -177,23 +177,9 @@ func ExampleTerminator_PostStart() {
 	terminator := exampleTerminator(rt)
 
 	rt.Exit("1") // the container exits before its hook runs
-	fmt.Println(terminator.PostStart(ctx, pod, lifecycle.ContainersOf(pod)[0]))
+	fmt.Println(terminator.Pod(pod).PostStart(ctx, lifecycle.ContainersOf(pod)[0]))
 	// Output:
 	// postStart hook of container "web" in pod "shop_default(6d1f)" failed: container has exited
-}
-
-// A container has exited by itself, and the agent wants its preStop hook to run.
-func ExampleTerminator_RunOnExit() {
-	ctx := context.Background()
-	rt := lifecycletest.NewRuntime()
-	pod := examplePod(rt)
-	pod.Spec.Containers[0].Lifecycle.PreStop = &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 30}}
-	terminator := exampleTerminator(rt)
-
-	rt.Exit("1")
-	hook, err := terminator.RunOnExit(ctx, pod, lifecycle.ContainersOf(pod)[0])
-	fmt.Println(hook.Outcome, hook.Cause, err) // a sleep ends when its container has exited
-	// Output: Cut ContainerExited <nil>
 }
 
 // A sidecar that exits is started again while a main container still runs.
@@ -205,7 +191,7 @@ func ExampleTermination_ShouldRestart() {
 	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
 	terminator := exampleTerminator(rt)
 
-	termination := terminator.Terminate(ctx, pod, lifecycle.Request{})
+	termination := terminator.Pod(pod).Terminate(ctx, lifecycle.Request{})
 	rt.Exit("2")
 	restart, _ := termination.ShouldRestart("proxy")
 	fmt.Println(restart)
@@ -225,7 +211,7 @@ func ExampleTermination_Wait() {
 	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
 	terminator := exampleTerminator(rt)
 
-	termination := terminator.Terminate(context.Background(), pod, lifecycle.Request{})
+	termination := terminator.Pod(pod).Terminate(context.Background(), lifecycle.Request{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := termination.Wait(ctx)
@@ -239,17 +225,17 @@ func ExampleTermination_Wait() {
 }
 
 // An agent that keeps no Termination of its own asks for the one of a pod.
-func ExampleTerminator_Termination() {
+func ExamplePod_Termination() {
 	ctx := context.Background()
 	rt := lifecycletest.NewRuntime()
 	pod := examplePod(rt)
 	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
 	terminator := exampleTerminator(rt)
-	_, terminating := terminator.Termination(pod.UID)
+	_, terminating := terminator.Pod(pod).Termination()
 	fmt.Println(terminating)
 
-	terminator.Terminate(ctx, pod, lifecycle.Request{})
-	termination, terminating := terminator.Termination(pod.UID)
+	terminator.Pod(pod).Terminate(ctx, lifecycle.Request{})
+	termination, terminating := terminator.Pod(pod).Termination()
 	fmt.Println(terminating, time.Until(termination.Deadline()).Round(time.Second))
 	fmt.Println(terminator.Close(ctx))
 	// Output:
@@ -270,7 +256,7 @@ func ExampleResult_Err() {
 }
 
 // The pod is gone, and a pod with the same UID, such as a static pod, may be started again.
-func ExampleTerminator_Forget() {
+func ExamplePod_Forget() {
 	ctx := context.Background()
 	rt := lifecycletest.NewRuntime()
 	pod := examplePod(rt)
@@ -282,9 +268,9 @@ func ExampleTerminator_Forget() {
 		rt.Start("3", lifecycletest.Script{})
 		return "3", nil
 	}
-	fmt.Println(terminator.Start(ctx, pod, "web", start) != nil)
-	terminator.Forget(pod.UID)
-	fmt.Println(terminator.Start(ctx, pod, "web", start))
+	fmt.Println(terminator.Pod(pod).Start(ctx, "web", start) != nil)
+	terminator.Pod(pod).Forget()
+	fmt.Println(terminator.Pod(pod).Start(ctx, "web", start))
 	// Output:
 	// true
 	// <nil>
@@ -320,7 +306,7 @@ func ExampleTerminator_Close() {
 	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
 	terminator := exampleTerminator(rt)
 
-	termination := terminator.Terminate(ctx, pod, lifecycle.Request{})
+	termination := terminator.Pod(pod).Terminate(ctx, lifecycle.Request{})
 	fmt.Println(terminator.Close(ctx))
 	<-termination.Done()
 	fmt.Println(termination.Result().Outcome())

@@ -1,12 +1,8 @@
 package lifecycle
 
-// Tables returns the number of pods for which the terminator has a table.
-func (tr *Terminator) Tables() (n int) {
-	for i := range tr.shards {
-		s := &tr.shards[i]
-		s.mu.Lock()
-		n += len(s.pods)
-		s.mu.Unlock()
-	}
-	return n
+// Tables returns the number of pods for which the terminator knows a life.
+func (tr *Terminator) Tables() int {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return len(tr.lives)
 }

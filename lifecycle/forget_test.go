@@ -26,7 +26,7 @@ func TestForgetRemovesStartedContainers(t *testing.T) {
 		require.Equal(b, 1, b.Tables())
 		b.Forget(b.pod.UID)
 		require.Zero(b, b.Tables())
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Complete: true})
 		require.NoError(b, err)
 		require.Empty(b, b.rt.Stops())
 	})
@@ -39,7 +39,7 @@ func TestAStartWhileItsPodBecomesUnknown(t *testing.T) {
 	require.NoError(t, err)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"}}
 	start := func(id string, result error) error {
-		return tr.Start(t.Context(), pod, "app", func(context.Context) (string, error) { return id, result })
+		return tr.Pod(pod).Start(t.Context(), "app", func(context.Context) (string, error) { return id, result })
 	}
 	var wg sync.WaitGroup
 	var over atomic.Bool
@@ -52,12 +52,12 @@ func TestAStartWhileItsPodBecomesUnknown(t *testing.T) {
 		if !assert.NoError(t, start("app", nil)) {
 			break
 		}
-		result, err := tr.KillPod(t.Context(), pod, lifecycle.Request{Containers: []lifecycle.Container{}})
+		result, err := tr.KillPod(t.Context(), pod, lifecycle.Request{Complete: true})
 		stopped := slices.ContainsFunc(result.Containers, func(c lifecycle.ContainerResult) bool { return c.ID == "app" })
 		if !assert.NoError(t, err) || !assert.True(t, stopped, i) {
 			break
 		}
-		tr.Forget(pod.UID)
+		tr.ForgetPod(pod.UID)
 	}
 	over.Store(true)
 	wg.Wait()

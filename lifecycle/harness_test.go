@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -53,6 +54,25 @@ func inBubble(t *testing.T, grace int64, do func(*bed), change ...func(*lifecycl
 		require.NoError(t, b.Close(t.Context()))
 	})
 }
+
+// Terminate, Start, PostStart, Termination and Forget are those of the life of a pod.
+func (b *bed) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.Request) *lifecycle.Termination {
+	return b.Pod(pod).Terminate(ctx, req)
+}
+
+func (b *bed) Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) (string, error)) error {
+	return b.Pod(pod).Start(ctx, name, start)
+}
+
+func (b *bed) PostStart(ctx context.Context, pod *v1.Pod, c lifecycle.Container) error {
+	return b.Pod(pod).PostStart(ctx, c)
+}
+
+func (b *bed) Termination(uid types.UID) (*lifecycle.Termination, bool) {
+	return b.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}}).Termination()
+}
+
+func (b *bed) Forget(uid types.UID) { b.ForgetPod(uid) }
 
 // addMain adds a regular container to the pod and runs it.
 func (b *bed) addMain(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) {

@@ -13,6 +13,15 @@ import (
 // container. For a stop that is a success.
 var ErrContainerNotFound = errors.New("container not found")
 
+// ErrKilled may be wrapped by the error of a [Runtime] or [PodStopper] that had to kill: the
+// container has ended, and its outcome is [GraceExceeded], or [Forced] if a call had the
+// timeout 0.
+var ErrKilled = errors.New("the runtime has killed the container")
+
+// ErrUnit is wrapped by the error of [Pod.KillContainer] for a terminator with a
+// [PodStopper], whose containers stop only together.
+var ErrUnit = errors.New("the containers of the pod stop as a unit")
+
 // HandlerRunner runs one lifecycle hook. It is like the kubelet's HandlerRunner, but the
 // container's ID is an opaque string. ctx has the deadline of the hook. The message that
 // Run returns is for a log; it is empty if the hook succeeds.
@@ -27,7 +36,8 @@ type HandlerRunner interface {
 // StopContainer sends the stop signal, waits for timeoutSeconds, and then kills the
 // container; with a timeout of 0 it kills at once. It returns nil when the container has
 // ended, also if that was before the call, and an error that wraps ErrContainerNotFound if
-// there is no such container. It returns at the latest when ctx ends.
+// there is no such container. It may say that it had to kill, with an error that wraps
+// [ErrKilled]. It returns at the latest when ctx ends.
 //
 // A second, concurrent call for the same container may be made, with a shorter timeout: the
 // runtime must then kill the container at the end of the shorter timeout. It may send the
@@ -35,6 +45,15 @@ type HandlerRunner interface {
 // left of the grace period.
 type Runtime interface {
 	StopContainer(ctx context.Context, containerID string, timeoutSeconds int64) error
+}
+
+// PodStopper stops all containers of a pod as a unit, for pods that are one virtual machine
+// or one remote job. StopPod is like [Runtime.StopContainer]: it returns nil when all have
+// ended, an error that wraps [ErrContainerNotFound] if there is no such pod, at the latest
+// when ctx ends, and is called again if it fails. A second, concurrent call may be made, with
+// a shorter timeout.
+type PodStopper interface {
+	StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error
 }
 
 // RuntimeFunc is a function that implements [Runtime].
@@ -55,7 +74,8 @@ type CommandRunner interface {
 
 // ExitWatcher tells when a container has exited. Exited returns a channel that is closed
 // when the container has exited, or is closed already if it had exited before. A nil channel
-// means that the exit of this container cannot be watched.
+// means that the exit of this container cannot be watched, or that its ID is not known.
+// While the channel is open the container counts as running, whatever the [Runtime] says.
 type ExitWatcher interface {
 	Exited(containerID string) <-chan struct{}
 }

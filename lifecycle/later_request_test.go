@@ -96,21 +96,6 @@ func TestPostStartAfterClose(t *testing.T) {
 	})
 }
 
-func TestCloseEndsAHookOfRunOnExit(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", sleep(30), lifecycletest.Script{})
-		ended := make(chan error, 1)
-		go func() {
-			_, err := b.RunOnExit(b.Context(), b.pod, named("app"))
-			ended <- err
-		}()
-		synctest.Wait()
-		require.NoError(b, b.Close(b.Context()))
-		require.ErrorIs(b, <-ended, lifecycle.AgentStopping)
-		require.Zero(b, b.at())
-	})
-}
-
 // atEachMessage is a logger that calls a function for each message.
 type atEachMessage func()
 

@@ -17,7 +17,9 @@ import (
 // the result is final then.
 const abandonAfter = time.Second
 
-// preStop is the state of a preStop hook.
+var errHookFailed = errors.New("the hook has returned an error, which is in the result and in detailed logs")
+
+// preStop is the preStop hook of a run.
 type preStop struct {
 	kind      handlerKind
 	running   bool      // it has neither returned nor been abandoned
@@ -25,129 +27,139 @@ type preStop struct {
 	cutAt     time.Time // when it was cancelled
 }
 
-// preStopLocked runs the preStop hook of the container if it is due, and returns when the
-// hook has returned or was cut.
-func (r *run) preStopLocked() {
-	if r.spec == nil || r.spec.Lifecycle == nil || r.spec.Lifecycle.PreStop == nil || r.table.closed || !r.startHookLocked() {
+// runLocked runs the preStop hook of the container if it is due, and returns when the hook
+// has returned or was cut.
+func (h *preStop) runLocked(r *run) {
+	if r.spec == nil || r.spec.Lifecycle == nil || r.spec.Lifecycle.PreStop == nil || r.isClosed() || !h.startLocked(r) {
 		return
 	}
-	handler, builtin := r.spec.Lifecycle.PreStop, r.table.terminator.builtin
-	var exited <-chan struct{}
-	if r.hook.kind == kindSleep { // other hooks may do something outside of the container
-		exited = r.watchExitLocked(r.ctx)
+	hooks := r.settings.Hooks
+	if r.hooks != nil {
+		hooks = r.hooks
 	}
-	if r.hook.kind == kindSleep && builtin != nil {
-		r.sleepLocked(builtin, handler.Sleep.Seconds, exited)
+	handler := r.spec.Lifecycle.PreStop
+	if builtin, _ := hooks.(*handlerRunner); builtin != nil && h.kind == kindSleep {
+		h.sleepLocked(r, builtin, handler.Sleep.Seconds)
 	} else {
-		r.runHookLocked(handler, exited)
+		h.callLocked(r, hooks, handler)
 	}
 }
 
-// startHookLocked reports whether the preStop hook has to run now, and prepares its state if
-// so. A hook runs once, so the second call for a container returns false. The hook is also
+// startLocked reports whether the preStop hook has to run now, and prepares its state if so.
+// A hook runs once, so the second call for a container returns false. The hook is also
 // skipped if the deadline has passed, or if it is a sleep and the feature is off.
-func (r *run) startHookLocked() bool {
+func (h *preStop) startLocked(r *run) bool {
 	kind := kindOf(r.spec.Lifecycle.PreStop)
-	isDue := !r.hookDone && !r.deadline.isOver() && (kind != kindSleep || r.table.terminator.sleepEnabled)
-	r.hookDone = true
+	isDue := !r.flags.hookDone && !r.deadline.isOver() && (kind != kindSleep || r.isSleepEnabled())
+	r.flags.hookDone = true
 	if !isDue {
 		r.result.Hook.Outcome = cmp.Or(r.result.Hook.Outcome, HookSkipped)
 		return false
 	}
 	r.result.Phase = PhaseHook
-	r.hook = preStop{kind: kind, running: true, startedAt: time.Now()}
+	*h = preStop{kind: kind, running: true, startedAt: time.Now()}
 	return true
 }
 
-// runHookLocked runs a hook in another goroutine, and waits until it has returned or its
-// time is over. Then it cancels the hook.
-func (r *run) runHookLocked(handler *v1.LifecycleHandler, exited <-chan struct{}) {
-	ctx, cut := context.WithCancelCause(&graceContext{Context: r.ctx, container: r.container})
+// exited returns the channel of the container's exit, which ends a sleep. Other hooks may do
+// something outside of the container.
+func (h *preStop) exited(r *run) func() <-chan struct{} {
+	if h.kind != kindSleep {
+		return nil
+	}
+	return r.exits.channel
+}
+
+// callLocked runs a hook in another goroutine, and waits until it has returned or its time
+// is over. Then it cancels the hook.
+func (h *preStop) callLocked(r *run, hooks HandlerRunner, handler *v1.LifecycleHandler) {
+	ctx, cut := context.WithCancelCause(&graceContext{Context: r.ctx, attempt: r.attempt})
 	defer cut(nil)
-	hooks, id, pod, spec := r.table.terminator.opts.Hooks, r.result.ID, r.pod, r.spec
-	r.spawnLocked(ctx, "hook", func() error {
+	id, pod, spec := r.result.ID, r.pod, r.spec
+	r.spawnLocked(ctx, "hook", pod, spec.Name, func() error {
 		_, err := hooks.Run(ctx, id, pod, spec, handler)
 		return err
-	}, r.hookReturnedLocked)
-	r.table.waitLocked(func() bool { return !r.hook.running || r.table.closed }, r.deadlineTime, exited)
+	}, func(err error) { h.returnedLocked(r, err) })
+	r.waitLocked(func() bool { return !h.running || r.isClosed() }, r.deadlineTime, h.exited(r))
 	hook := &r.result.Hook
-	if r.hook.running {
-		r.hook.cutAt = time.Now()
-		cause := r.hookCauseLocked(exited)
+	if h.running {
+		h.cutAt = time.Now()
+		cause := r.hookCauseLocked(h.exit(r))
 		errors.As(cause, &hook.Cause)
 		cut(cause)
 	} else if hook.Outcome == HookFailed {
 		err := hook.Err
-		r.logLocked(func(l klog.Logger) { l.V(1).Info("PreStop hook failed", "err", err) })
-		// The error stays out of the event: it may have output of the hook in it, which is
-		// not meant for everybody who may read events.
-		r.recordEventLocked(r.reference(), v1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
+		// The error stays out of the event, and out of a log that is not detailed: it may have
+		// output of the hook in it, which is not meant for everybody.
+		r.logLocked(func(l klog.Logger) {
+			if !l.V(1).Enabled() {
+				err = errHookFailed
+			}
+			l.Error(err, "PreStop hook failed")
+		})
+		r.recordEventLocked(containerReference(r.pod, r.role, r.result.Name), v1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
 	}
+}
+
+// exit returns the channel that exited gives now.
+func (h *preStop) exit(r *run) <-chan struct{} {
+	if exited := h.exited(r); exited != nil {
+		return exited()
+	}
+	return nil
 }
 
 // sleepLocked runs a sleep hook of the built-in runner in the goroutine of the run. It saves
 // a goroutine and a context, which would be most of the memory of a pod that sleeps. It
 // keeps few variables, because the stack of the run's goroutine is the rest of that memory.
-func (r *run) sleepLocked(runner *handlerRunner, seconds int64, exited <-chan struct{}) {
-	end := r.hook.startedAt
+func (h *preStop) sleepLocked(r *run, runner *handlerRunner, seconds int64) {
+	end := h.startedAt
 	if runner.sleepEnabled && seconds > 0 {
 		end = end.Add(graceperiod.Duration(seconds))
 	}
-	r.table.waitLocked(func() bool { return r.table.closed }, func() time.Time { return earlier(end, r.deadlineTime()) }, exited)
-	err := runner.sleepEnded(time.Until(end), r.hookCauseLocked(exited))
+	r.waitLocked(r.isClosed, func() time.Time { return earlier(end, r.deadline.at()) }, r.exits.channel)
+	err := runner.sleepEnded(time.Until(end), r.hookCauseLocked(r.exits.exited))
 	errors.As(err, &r.result.Hook.Cause)
-	r.hookReturnedLocked(err)
+	h.returnedLocked(r, err)
 }
 
-// hookCauseLocked returns the cause with which a preStop or postStart hook is cancelled
-// now. exited is nil if the exit of the container does not end the hook.
-func (c *container) hookCauseLocked(exited <-chan struct{}) error {
-	switch {
-	case isClosed(exited):
-		return ContainerExited
-	case c.table.closed:
-		return AgentStopping
-	case c.deadline.isOver():
-		return c.deadline.cause()
-	default:
-		return ErrTerminating // the container was stopped during its postStart hook
-	}
-}
-
-// hookReturnedLocked sets the outcome of a hook that has returned. An error from a hook that
-// was cut, or that returns after the deadline, is no failure. A hook that returns no error
-// has completed even if it was cut, unless its container has exited.
-func (r *run) hookReturnedLocked(err error) {
+// returnedLocked sets the outcome of a hook that has returned. An error from a hook that was
+// cut, or that returns after the deadline, is no failure. A hook that returns no error has
+// completed even if it was cut, unless its container has exited.
+func (h *preStop) returnedLocked(r *run, err error) {
 	hook := &r.result.Hook
 	if err != nil && hook.Cause == "" {
 		errors.As(r.hookCauseLocked(nil), &hook.Cause)
 	}
 	switch {
-	case !r.hook.running: // the hook was abandoned, and its outcome is final
+	case !h.running: // the hook was abandoned, and its outcome is final
 	case err == nil && hook.Cause != ContainerExited:
 		hook.Cause = ""
-		r.endHookLocked(HookCompleted)
+		h.endLocked(r, HookCompleted)
 	case hook.Cause != "":
-		r.endHookLocked(HookCut)
+		h.endLocked(r, HookCut)
 	default:
 		hook.Err = err
-		r.endHookLocked(HookFailed)
+		h.endLocked(r, HookFailed)
 	}
 }
 
-// endHookLocked sets the outcome of the hook.
-func (r *run) endHookLocked(outcome HookOutcome) {
-	r.hook.running = false
-	r.result.Hook.Outcome, r.result.Hook.Took = outcome, time.Since(r.hook.startedAt)
-	r.table.terminator.opts.Metrics.HookEnded(string(r.hook.kind), string(outcome), r.result.Hook.Took)
+// endLocked sets the outcome of the hook, and tells it.
+func (h *preStop) endLocked(r *run, outcome HookOutcome) {
+	h.running = false
+	r.result.Hook.Outcome, r.result.Hook.Took = outcome, time.Since(h.startedAt)
+	r.settings.Metrics.HookEnded(string(h.kind), string(outcome), r.result.Hook.Took)
+	if tell := r.settings.OnHook; tell != nil {
+		pod, c, result := r.pod, Container{Name: r.result.Name, ID: r.result.ID, PreStopDone: true}, r.result.Hook
+		r.told.addLocked(r, func() { tell(pod, c, result) })
+	}
 }
 
-// awaitHookLocked waits for a hook that was cut, and abandons it if it does not return in
-// time.
-func (r *run) awaitHookLocked() {
-	latest := func() time.Time { return r.hook.cutAt.Add(abandonAfter) }
-	r.table.waitLocked(func() bool { return !r.hook.running }, latest, nil)
-	if r.hook.running {
-		r.endHookLocked(HookAbandoned)
+// awaitLocked waits for a hook that was cut, and abandons it if it does not return in time.
+func (h *preStop) awaitLocked(r *run) {
+	latest := func() time.Time { return h.cutAt.Add(abandonAfter) }
+	r.waitLocked(func() bool { return !h.running }, latest, nil)
+	if h.running {
+		h.endLocked(r, HookAbandoned)
 	}
 }

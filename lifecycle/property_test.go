@@ -242,7 +242,7 @@ func (c *crowd) terminateOne(m *randomPod) {
 	}
 	m.start = time.Now()
 	quiet := klog.NewContext(c.Context(), klog.Logger{}) // hooks that panic are logged with their stacks
-	termination := c.terminator.Terminate(quiet, m.pod, lifecycle.Request{GracePeriodSeconds: m.asked})
+	termination := c.terminator.Pod(m.pod).Terminate(quiet, lifecycle.Request{GracePeriodSeconds: m.asked})
 	m.terms = []term{{m.start, termination.Result().GracePeriodSeconds}}
 	for _, s := range m.plan {
 		select {

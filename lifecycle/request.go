@@ -26,10 +26,23 @@ type Request struct {
 	// that of the spec. A value below 1 means 1. It cannot lengthen the grace period of
 	// a pod that was deleted ([graceperiod.ForPod]).
 	GracePeriodSeconds *int64
-	// Containers are the containers that run; nil: those of [ContainersOf]. Those that
-	// [Terminator.Start] has started are stopped as well and need not be listed, so
-	// that an empty list that is not nil means that only those run.
+	// Containers are the containers that run. Those that run by the pod's status
+	// ([ContainersOf]) are stopped as well, unless Complete is set, and so are those that
+	// [Pod.Start] has started. If it is nil or empty, a container without a state in the status is
+	// unknown ([ErrUnknownContainers]).
 	Containers []Container
+	// Complete says that nothing of the pod runs but Containers and what [Pod.Start] has
+	// started, so that the status is not read, and no container of which the list does not
+	// know is unknown any more.
+	Complete bool
+	// OneAttempt ends the call with the error of the first StopContainer that fails, as the
+	// kubelet does, for callers that try again by themselves. The container is [RuntimeStuck].
+	// The next call goes on where this one was; the grace period starts anew if no stop was
+	// delivered. It is that of the call that starts to stop a container.
+	OneAttempt bool
+	// Hooks runs the hooks of the containers that this call starts to stop, for programs that
+	// change their runner; nil: that of the options.
+	Hooks HandlerRunner
 	// Message is the message of the Killing events; "": "Stopping container NAME". The
 	// ID of the container in it is replaced by the name, as in the kubelet.
 	Message string
@@ -44,6 +57,9 @@ type ContainerRequest struct {
 	// GracePeriodSeconds replaces that grace period, in seconds; nil: that of the
 	// reason. 0 or less leaves no time for the hook.
 	GracePeriodSeconds *int64
+	// OneAttempt and Hooks are as in [Request].
+	OneAttempt bool
+	Hooks      HandlerRunner
 	// Message is the message of the Killing event, as in [Request]; "": the kubelet's
 	// for the reason.
 	Message string

@@ -4,14 +4,11 @@ package lifecycle_test
 
 import (
 	"context"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
@@ -101,61 +98,5 @@ func TestARestartThatFailsMayBeTriedAgain(t *testing.T) {
 		fail := func(context.Context) (string, error) { return "", lifecycletest.ErrScripted }
 		require.ErrorIs(b, b.Start(b.Context(), b.pod, "proxy", fail), lifecycletest.ErrScripted)
 		require.ErrorIs(b, b.Start(b.Context(), b.pod, "proxy", fail), lifecycletest.ErrScripted)
-	})
-}
-
-func TestRunOnExitRunsTheHookOnce(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		runs := 0
-		hooks := withHooks(func(context.Context) error { runs++; return nil })
-		inner := lifecycle.TerminatorOptions{Runtime: b.rt, Events: b.events}
-		hooks(&inner)
-		terminator, err := lifecycle.NewTerminator(inner)
-		require.NoError(b, err)
-		b.addMain("app", exec(), lifecycletest.Script{})
-		b.rt.Exit("app")
-		hook, err := terminator.RunOnExit(b.Context(), b.pod, named("app"))
-		require.NoError(b, err)
-		require.Equal(b, lifecycle.HookCompleted, hook.Outcome)
-		require.Empty(b, b.rt.Stops())
-		require.Empty(b, b.events.All())
-
-		result, err := terminator.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
-		require.NoError(b, err)
-		require.Equal(b, lifecycle.HookCompleted, result.Hook.Outcome, "that of its exit")
-		containers := []lifecycle.Container{named("app")}
-		pod, err := terminator.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: containers})
-		require.NoError(b, err)
-		require.Equal(b, []lifecycle.Container{named("app")}, containers)
-		require.Equal(b, lifecycle.HookCompleted, pod.Containers[0].Hook.Outcome)
-		require.Equal(b, 1, runs)
-	})
-}
-
-func TestRunOnExitReportsAFailedHookInItsResult(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{})
-		b.rt.Exit("app")
-		hook, err := b.RunOnExit(b.Context(), b.pod, named("app"))
-		require.NoError(b, err)
-		require.Equal(b, lifecycle.HookFailed, hook.Outcome)
-		require.ErrorIs(b, hook.Err, lifecycletest.ErrContainerExited)
-		b.requireEvents("FailedPreStopHook")
-	})
-}
-
-func TestATerminationDuringRunOnExitStopsTheContainer(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(5 * time.Second)})
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, err := b.RunOnExit(b.Context(), b.pod, named("app"))
-			require.NoError(b, err)
-		})
-		synctest.Wait()
-		b.kill() // the agent was wrong: it runs
-		wg.Wait()
-		b.requireStop("app", 25, 5*time.Second)
-		require.Len(b, b.rt.Execs(), 1)
 	})
 }

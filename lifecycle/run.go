@@ -3,7 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -14,92 +14,184 @@ import (
 // kubelet's killContainer. Its code is read from top to bottom: it waits where the
 // container waits.
 type run struct {
-	*container
+	*attempt
 
-	ctx      context.Context // of the calls for the container; ended by Close, and when the run ends
-	cancel   context.CancelCauseFunc
-	spec     *v1.Container // nil: the pod's spec has no container of this name
-	role     role
-	message  string // of the Killing event, "" for the kubelet's
-	inOrder  bool   // the container waits for its turn to stop
-	hookOnly bool   // the container has exited, and only its hook is run
-	hook     preStop
-	events   []func() error // record one event each; the first one is under way
+	life    *life
+	ctx     context.Context // of the calls for the container; ended by Close, and when the run ends
+	cancel  context.CancelCauseFunc
+	spec    *v1.Container // nil: the pod's spec has no container of this name
+	role    role
+	message string           // of the Killing event, as the request has it
+	reason  string           // the message if the request has none, "" for the kubelet's
+	before  *ContainerResult // of the attempt, which had ended before this stop; nil: it had not
+	hooks   HandlerRunner    // nil: that of the options
+	unit    *unit            // with whom it is stopped; nil: alone
+	manner  manner
+	hook    preStop
+	told    queue
+}
+
+// manner is how a run stops its container.
+type manner struct {
+	inOrder bool // it waits for its turn to stop
+	restart bool // it is a sidecar that is started again, which may go on until its turn
+	once    bool // the first StopContainer that fails ends the run
+}
+
+// startLocked starts the goroutine that runs the hook of an attempt and stops it. An attempt
+// that is stuck keeps its deadline if that is earlier. ctx gives values, and must not end.
+func (r *run) startLocked(ctx context.Context, l *life, a *attempt, pod *v1.Pod, until deadline) {
+	r.life, r.attempt = l, a
+	if a.deadline.since.IsZero() || a.flags.renew || until.at().Before(a.deadline.at()) {
+		a.deadline = until
+	}
+	a.flags.obsolete, a.flags.renew = false, false
+	r.spec, r.role = findContainer(pod, a.result.Name)
+	if a.hasEnded() {
+		a.exits = watch{} // the ID may be another container's now
+	}
+	if a.isOver() {
+		before := a.result
+		r.before = &before
+	}
+	a.pod, a.result.Phase, a.result.Outcome, a.result.Err = pod, "", "", nil
+	if !a.flags.announced {
+		a.result.GrantedSeconds = until.granted
+	}
+	if r.spec == nil {
+		// This is the kubelet's error, in which the reason is the message of the event. The
+		// container is stopped all the same, without a hook and without regard to the order.
+		a.result.Err = fmt.Errorf("failed to get containerSpec %q (id=%q) in pod %q when killing container for reason %q",
+			a.result.Name, a.result.ID, podText(pod), r.message)
+	}
+	a.run = r
+	l.live.turns.enter(r.role)
+	if r.unit != nil {
+		r.unit.join(r)
+	}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	if r.isClosed() {
+		r.setOutcomeLocked(LeftRunning, nil)
+		r.finishLocked()
+		return
+	}
+	a.goroutines++
+	go r.execute()
 }
 
 // execute is the body of the goroutine.
 func (r *run) execute() {
-	r.table.mu.Lock()
-	if r.hookOnly {
-		r.preStopLocked()
-		r.awaitHookLocked()
-		r.awaitEventsLocked()
-	}
-	if r.hookOnly {
-		r.endRunLocked()
-		r.started, r.result.Phase, r.deadline = false, "", deadline{}
-	} else { // hookOnly may have become false, if the container was to be stopped after all
-		r.setOutcomeLocked(r.stopInTurnLocked())
-		r.awaitHookLocked()
-		r.awaitEventsLocked()
-		r.finishLocked()
-		r.endTerminationsLocked()
-	}
+	r.mu.Lock()
+	r.setOutcomeLocked(r.stopInTurnLocked())
+	r.hook.awaitLocked(r)
+	r.told.awaitLocked(r)
+	r.finishLocked()
 	r.doneAndUnlock()
 }
 
 // stopInTurnLocked runs the hook of a container, waits for its turn and stops it. It
 // returns the outcome.
 func (r *run) stopInTurnLocked() (Outcome, error) {
-	if outcome, err := r.awaitStartLocked(); outcome != "" {
-		return outcome, err
+	if !r.manner.restart {
+		if outcome, err := r.awaitStartLocked(); outcome != "" {
+			return outcome, err
+		}
+		if r.exits.askLocked(r.ctx, r.attempt, false); r.hasExitedLocked() {
+			return NotFound, nil
+		}
+		r.recordKillingLocked()
 	}
-	if r.unlisted && isClosed(r.watchExitLocked(r.ctx)) {
-		return NotFound, nil
-	}
-	r.recordKillingLocked()
-	atTurn := r.table.terminator.opts.HookTiming == HooksAtTurn
+	atTurn := r.settings.HookTiming == HooksAtTurn && r.unit == nil
 	if !atTurn {
-		r.preStopLocked()
+		r.hook.runLocked(r)
 	}
 	r.awaitTurnLocked()
 	if atTurn {
-		r.preStopLocked()
+		r.hook.runLocked(r)
 	}
-	if outcome, err := r.awaitStartLocked(); outcome != "" { // a sidecar may be starting again
-		return outcome, err
+	if r.manner.restart {
+		if outcome, err := r.awaitStartLocked(); outcome != "" {
+			return outcome, err
+		}
+		r.exits.askLocked(r.ctx, r.attempt, false)
 	}
-	return r.stopLocked()
+	if r.unit != nil {
+		return r.unit.stopLocked(r)
+	}
+	if r.flags.followed && isClosed(r.exits.exited) {
+		return NotFound, nil
+	}
+	return (&stop{run: r, firstCallAt: time.Now(), failed: true}).untilEndedLocked()
+}
+
+// hasExitedLocked reports whether the watcher says that a container has exited of which
+// neither the request nor the status says that it runs. One that a later start has followed
+// has no hook then, unless the watcher says that it runs.
+func (r *run) hasExitedLocked() bool {
+	if r.before != nil { // it has ended before, as the runtime said
+		return isClosed(r.exits.awaitAnswerLocked(r.attempt, time.Now().Add(exitAnswer)))
+	}
+	if !r.flags.unlisted {
+		return false
+	}
+	if r.flags.followed && r.exits.awaitAnswerLocked(r.attempt, time.Now().Add(exitAnswer)) == nil {
+		r.flags.hookDone = true
+	}
+	return isClosed(r.exits.exited)
 }
 
 // awaitStartLocked cancels the start of a container that is to be stopped, and waits for it
 // until the deadline. It returns an outcome if there is nothing to stop, else "".
 func (r *run) awaitStartLocked() (Outcome, error) {
-	if r.starting.cancel != nil {
-		r.starting.cancel(ErrTerminating)
-		r.table.waitLocked(func() bool { return r.starting.cancel == nil || r.table.closed }, r.deadlineTime, nil)
+	if r.isStarting() {
+		r.start.cancel(ErrTerminating)
+		r.waitLocked(func() bool { return !r.isStarting() || r.isClosed() }, r.deadlineTime, nil)
 	}
+	same := func() *attempt { return r.life.live.find(r.result.ID, r.attempt) }
+	r.waitLocked(func() bool {
+		other := same()
+		return r.result.ID == "" || other == nil || other.run == nil || r.isClosed()
+	}, r.deadlineTime, nil)
 	switch {
-	case r.table.closed:
+	case r.isClosed():
 		return LeftRunning, nil
-	case r.starting.cancel != nil:
+	case r.isStarting():
 		return RuntimeStuck, errNeverStarted
-	case r.starting.err != nil:
-		return RuntimeStuck, r.starting.err
-	case r.result.ID == "":
+	case r.flags.left:
+		return NotFound, nil
+	case r.start.err != nil && r.unit == nil:
+		return RuntimeStuck, r.start.err
+	case r.result.ID == "" && r.start.err == nil:
 		return NotFound, nil
 	default:
 		return "", nil
 	}
 }
 
-// mustWaitLocked reports whether the container has to wait for another one to end. Only
-// containers that are being stopped are waited for, so that one that does not run holds up
-// no other (k/k#125880).
+// recordKillingLocked records the Killing event of the container, once.
+func (r *run) recordKillingLocked() {
+	if !r.flags.announced && r.settings.Events != nil {
+		r.recordEventLocked(containerReference(r.pod, r.role, r.result.Name), v1.EventTypeNormal, "Killing",
+			killingMessage(r.message, r.reason, r.result.Name, r.result.ID))
+	}
+	r.flags.announced = true
+}
+
+// isSleepEnabled reports whether sleep hooks run: by the runner of the request, or else by the
+// options.
+func (r *run) isSleepEnabled() bool {
+	if builtin, _ := r.hooks.(*handlerRunner); builtin != nil {
+		return builtin.sleepEnabled
+	}
+	return r.settings.sleepEnabled
+}
+
+// isClosed reports whether the terminator was closed.
+func (r *run) isClosed() bool { return r.settings.isClosed() }
+
+// mustWaitLocked reports whether the container has to wait for another one to end.
 func (r *run) mustWaitLocked() bool {
-	return r.inOrder && !r.deadline.isOver() && slices.ContainsFunc(r.table.containers, func(other *container) bool {
-		return other.run != nil && !other.run.hookOnly && other.result.Outcome == "" && r.role.mustWaitFor(other.run.role)
-	})
+	return r.manner.inOrder && r.unit == nil && !r.deadline.isOver() && r.result.Outcome == "" && r.life.live.turns.mustWait(r.role)
 }
 
 // awaitTurnLocked waits for the container's turn to stop, until the deadline.
@@ -109,12 +201,19 @@ func (r *run) awaitTurnLocked() {
 	}
 	start := time.Now()
 	r.result.Phase = PhaseWaiting
-	r.table.waitLocked(func() bool { return r.table.closed || !r.mustWaitLocked() }, r.deadlineTime, nil)
+	r.waitLocked(func() bool {
+		mustWait := r.mustWaitLocked() && !r.isClosed() && !r.flags.left
+		if mustWait {
+			r.life.live.turns.wakeInTurn(r.role, &r.calls)
+		}
+		return !mustWait
+	}, r.deadlineTime, nil)
 	r.result.Waited = time.Since(start)
 }
 
 // setOutcomeLocked sets the outcome of the container, and wakes the containers that wait
-// for their turn.
+// for their turn. If the container had ended before and the runtime does not have it any more,
+// the result is that of before.
 func (r *run) setOutcomeLocked(outcome Outcome, err error) {
 	if outcome == LeftRunning {
 		err = errors.Join(AgentStopping, err)
@@ -122,43 +221,51 @@ func (r *run) setOutcomeLocked(outcome Outcome, err error) {
 	if err != nil {
 		r.result.Err = errors.Join(r.result.Err, &stopError{name: r.result.Name, id: r.result.ID, err: err})
 	}
+	if outcome == NotFound && r.before != nil {
+		r.result, outcome = *r.before, r.before.Outcome
+	}
 	r.result.Outcome = outcome
-	r.table.wakeLocked()
+	if r.life.live.turns.leave(r.role); r.unit != nil && r.unit.lead == nil {
+		r.unit.hookEnded()
+	}
+	r.wakeLocked()
 }
 
-// finishLocked ends the run and makes the result of the container final.
+// finishLocked ends the run, makes the result of the container final, and ends the
+// terminations that only waited for it.
 func (r *run) finishLocked() {
-	r.endRunLocked()
+	r.run = nil
+	r.cancel(ErrTerminating)
 	r.endedAt = time.Now()
 	r.result.Phase = PhaseEnded
-}
-
-// endTerminationsLocked ends the terminations that only waited for this container.
-func (c *container) endTerminationsLocked() {
-	for t := c.termination; t != nil && t.active != nil; {
-		a := t.active
-		if outcome := t.endIfDoneLocked(); outcome != "" {
-			c.table.withoutMutexLocked(func() {
-				logV1(a.ctx, func(l klog.Logger) {
-					l.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", outcome, "took", time.Since(a.startedAt))
-				})
-			})
+	if r.flags.left {
+		r.flags.obsolete = true
+	}
+	var logs []func()
+	for i := len(r.life.live.active) - 1; i >= 0; i-- {
+		if log := r.life.live.active[i].endIfDone(); log != nil {
+			logs = append(logs, log)
 		}
-		t = a.older
+	}
+	for _, log := range logs {
+		r.withoutMutexLocked(log)
 	}
 }
 
-// endRunLocked ends the run, and cancels the calls that have not returned.
-func (r *run) endRunLocked() {
-	r.run = nil
-	r.cancel(ErrTerminating)
-}
+// isRestart reports whether the run is of a sidecar that is started again.
+func (r *run) isRestart() bool { return r.manner.restart }
+
+// endedBefore says that the container had ended before, with a result.
+func (r *run) endedBefore(result ContainerResult) { r.before = &result }
+
+// stopNow cancels what is under way.
+func (r *run) stopNow(cause error) { r.cancel(cause) }
 
 // logLocked logs about the container. The mutex is unlocked meanwhile, because a logger may
 // block.
 func (r *run) logLocked(log func(klog.Logger)) {
 	id := r.result.ID
-	r.table.withoutMutexLocked(func() {
+	r.withoutMutexLocked(func() {
 		log(klog.FromContext(r.ctx).WithValues("pod", klog.KObj(r.pod), "containerName", r.result.Name, "containerID", id))
 	})
 }

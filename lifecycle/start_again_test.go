@@ -26,7 +26,7 @@ func TestStartThatReturnsAfterForget(t *testing.T) {
 		<-time.After(time.Second)
 		b.Forget("uid")
 		require.NoError(b, done())
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Complete: true})
 		require.NoError(b, err)
 		require.Len(b, b.rt.Stops(), 1)
 	})
@@ -54,7 +54,7 @@ func TestOverlappingStartsOfOneName(t *testing.T) {
 					synctest.Wait()
 				}
 				wg.Wait()
-				_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
+				_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Complete: true})
 				require.NoError(b, err)
 				require.Len(b, b.rt.Stops(), 2)
 			})
@@ -62,7 +62,7 @@ func TestOverlappingStartsOfOneName(t *testing.T) {
 	}
 }
 
-// The error of a start that panicked counts until a later start has succeeded.
+// A later start says nothing about what one that panicked has started.
 func TestRestartAfterOneThatPanicked(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
@@ -78,6 +78,9 @@ func TestRestartAfterOneThatPanicked(t *testing.T) {
 		})
 		require.NoError(b, err)
 		r, err := term.Wait(b.Context())
+		require.ErrorContains(b, err, "the start panicked: boom")
+		require.Equal(b, lifecycle.RuntimeStuck, r.Outcome())
+		r, err = b.KillPod(b.Context(), b.pod, lifecycle.Request{Complete: true})
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.Graceful, r.Outcome())
 	})
@@ -110,7 +113,7 @@ func TestAnExitFromBeforeTheStart(t *testing.T) {
 			State:                v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.Now()}},
 			LastTerminationState: v1.ContainerState{Terminated: exit},
 		}}
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{}})
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Complete: true})
 		require.NoError(b, err)
 		require.Len(b, b.rt.Stops(), 1)
 	})
@@ -159,7 +162,10 @@ func TestTheHookOfASidecarThatIsStuckEarly(t *testing.T) {
 		result, err := termination.Wait(b.Context())
 		require.Error(b, err)
 		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
-		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		_, exited := b.rt.ExitCode("side")
+		require.True(b, exited)
+		_, err = b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorContains(b, err, "the start panicked: boom")
 		require.Len(b, b.rt.Execs(), 1)
 	})
 }
@@ -215,8 +221,8 @@ func TestTheStartTimeOfAnotherContainer(t *testing.T) {
 	})
 }
 
-// A container that was started right after the end of a termination has a grace period of its
-// own.
+// A container that was started after the end of a termination has its deadline while that is
+// ahead.
 func TestAStartRightAfterTheEnd(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
@@ -225,7 +231,7 @@ func TestAStartRightAfterTheEnd(t *testing.T) {
 		b.rt.Start("app-2", lifecycletest.Script{IgnoreTerm: true})
 		b.setRestarted("app-2", time.Now())
 		b.kill()
-		b.requireStop("app-2", 30, 2500*time.Millisecond)
+		b.requireStop("app-2", 28, 2500*time.Millisecond)
 	})
 }
 

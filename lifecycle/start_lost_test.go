@@ -41,11 +41,16 @@ func TestStartThatPanickedIsRemembered(t *testing.T) {
 		require.Empty(b, b.rt.Stops())
 
 		b.rt.Exit("app")
-		require.Equal(b, lifecycle.Graceful, b.kill().Outcome(), "by the status it waits to be started")
+		result, err = b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorContains(b, err, "the start panicked: boom", "that the status has it waiting proves nothing")
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		result, err = b.KillPod(b.Context(), b.pod, lifecycle.Request{Complete: true})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
 	})
 }
 
-// A later start, the request or the status can tell what a start that panicked has started.
+// A later status can tell what a start that panicked has started.
 func TestContainerOfAStartThatPanicked(t *testing.T) {
 	for name, test := range map[string]struct {
 		later func(*bed)
@@ -53,7 +58,8 @@ func TestContainerOfAStartThatPanicked(t *testing.T) {
 	}{
 		"it runs by the status": {func(b *bed) {
 			b.pod.Status.ContainerStatuses[0] = v1.ContainerStatus{
-				Name: "app", ContainerID: "fake://app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
+				Name: "app", ContainerID: "fake://app",
+				State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Now().Add(time.Second))}},
 			}
 		}, 1},
 		"it has exited by the status": {func(b *bed) {
@@ -62,10 +68,6 @@ func TestContainerOfAStartThatPanicked(t *testing.T) {
 				Terminated: &v1.ContainerStateTerminated{FinishedAt: metav1.NewTime(time.Now().Add(time.Second))},
 			}
 		}, 0},
-		"another was started": {func(b *bed) {
-			b.rt.Exit("app")
-			require.NoError(b, b.startAfter("app", 0, lifecycletest.Script{})())
-		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 30, func(b *bed) {

@@ -171,7 +171,7 @@ func TestStartedContainerThatTheRequestLacksIsStopped(t *testing.T) {
 
 func TestAFailedStartIsWrapped(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		broken := errors.New("no such image")
+		broken := fmt.Errorf("%w: no such image", lifecycle.ErrContainerNotFound)
 		err := b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) { return "", broken })
 		require.ErrorIs(b, err, broken)
 		require.NotErrorIs(b, err, lifecycle.ErrTerminating)
@@ -269,7 +269,9 @@ func TestNoContainerRunsAfterItsTermination(t *testing.T) {
 			})
 			b.kill()
 			wg.Wait()
-			<-b.rt.Exited("app")
+			if exited := b.rt.Exited("app"); exited != nil { // nil: it was not started
+				<-exited
+			}
 		})
 	}
 }

@@ -1,9 +1,11 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,23 +20,29 @@ const (
 	maxRetry = time.Second
 )
 
-// stop calls StopContainer for one container until a call succeeds or the container is
-// given up. A new call is made if the last one has failed or has not returned in time, or if
-// the runtime kills the container earlier by it. Calls that have not returned stay under way.
+// stop calls StopContainer for one container, or StopPod for those of a unit, until it has
+// ended or is given up. A new call is made if the last one has failed or has not returned in
+// time, if the runtime kills the container earlier by it, or if the [ExitWatcher] goes on
+// saying that the container runs. Calls that have not returned stay under way.
 type stop struct {
 	*run
 
 	firstCallAt time.Time
-	stopCalls   int       // number of StopContainer calls so far
+	calls       int       // number of StopContainer calls so far
 	failed      bool      // the last call has failed, or has not returned in time
 	killAt      time.Time // when the timeout of the last call ends, and the runtime kills
 	silent      bool      // a call has not returned in time
 	forced      bool      // a call had the timeout 0
+	claim       Outcome   // the outcome by the runtime, which the watcher has not confirmed
+	claimant    int       // the call that has made the claim
+	doubtful    bool      // the claim is about the time before the container was started
 	failures    int
 	reported    bool  // the first failure was logged
 	err         error // of the last failure
 	outcome     Outcome
 }
+
+var errStillRuns = errors.New("StopContainer has returned, but the container has not exited")
 
 // stopError is the error of a container that could not be stopped in time. It formats its
 // text only when that is needed, because an agent that stops makes one for each container.
@@ -51,50 +59,106 @@ func (e *stopError) Error() string {
 // Unwrap returns the error of the stop.
 func (e *stopError) Unwrap() error { return e.err }
 
-// stopLocked stops the container and returns its outcome, with the last error if a call has
-// failed. It calls StopContainer again when a call has failed, when a call has not returned
-// in time, and when the deadline has moved.
-func (r *run) stopLocked() (Outcome, error) {
-	s := &stop{run: r, firstCallAt: time.Now(), failed: true}
-	retry, slack := minRetry, r.table.terminator.opts.StopSlack
-	r.result.Phase = PhaseStopping
+// untilEndedLocked stops the container and returns its outcome, with the last error if a
+// call has failed.
+func (s *stop) untilEndedLocked() (Outcome, error) {
+	retry, slack := minRetry, s.settings.StopSlack
+	s.result.Phase = PhaseStopping
 	for s.outcome == "" {
 		s.callLocked()
-		deadline := r.deadline
-		s.awaitLocked(func() bool { return s.failed || deadline != r.deadline }, s.killAt.Add(slack))
+		deadline := s.deadline
+		s.awaitLocked(func() bool { return s.failed || s.claim != "" || deadline != s.deadline }, s.killAt.Add(slack), nil)
 		switch {
 		case s.outcome != "":
+		case s.claim != "":
+			s.believeLocked(retry)
+			retry = min(2*retry, maxRetry)
+		case s.failed && s.manner.once:
+			s.reportFailureLocked()
+			s.outcome, s.flags.renew = RuntimeStuck, s.failures == s.calls && !s.silent // and none is under way
 		case s.failed:
 			s.reportFailureLocked()
-			s.awaitLocked(func() bool { return false }, time.Now().Add(retry))
+			s.awaitLocked(func() bool { return s.claim != "" }, time.Now().Add(retry), nil)
 			retry = min(2*retry, maxRetry)
-		case deadline == r.deadline: // the call has not returned in time
+		case deadline == s.deadline: // the call has not returned in time
 			s.failed, s.silent = true, true
 			s.addSilenceLocked()
 			s.reportFailureLocked()
 			slack = 2 * min(slack, math.MaxInt64/2) // so that a runtime that hangs gets few calls
 		}
 	}
-	r.result.Stopping = time.Since(s.firstCallAt)
+	s.result.Stopping = time.Since(s.firstCallAt)
 	s.logEndLocked()
 	return s.outcome, s.err
 }
 
-// awaitLocked waits until ready returns true or the time until is reached. It returns
-// earlier, with an outcome set, if the container ends, the terminator is closed, or the
-// container is given up.
-func (s *stop) awaitLocked(ready func() bool, until time.Time) {
-	s.table.waitLocked(func() bool { return s.outcome != "" || s.table.closed || ready() },
-		func() time.Time { return earlier(until, s.giveUpAt()) }, nil)
+// awaitLocked waits until ready returns true, the time until is reached, or the channel of
+// interrupt is closed. It returns earlier, with an outcome set, if the terminator is closed or
+// the container is given up.
+func (s *stop) awaitLocked(ready func() bool, until time.Time, interrupt func() <-chan struct{}) {
+	s.waitLocked(func() bool { return s.isClosed() || ready() }, func() time.Time { return earlier(until, s.giveUpAt()) }, interrupt)
 	switch {
-	case s.outcome != "":
-	case s.table.closed:
+	case s.claim != "" && s.confirmed():
+		s.outcome = s.claim
+	case s.isClosed():
 		s.outcome = LeftRunning
 	case !time.Now().Before(s.giveUpAt()):
-		if s.err == nil {
+		if s.err == nil && s.claim == "" {
 			s.addSilenceLocked()
 		}
 		s.outcome = RuntimeStuck
+	}
+	if s.outcome == GraceExceeded {
+		s.settings.Metrics.ContainerKilledAfterGrace()
+	}
+}
+
+// confirmed reports whether nothing contradicts the claim of the runtime: no watcher says
+// that the container runs, or has still to answer.
+func (s *stop) confirmed() bool { return !s.doubtful && s.openExit() == nil && !s.isAsked() }
+
+// members returns the runs that are stopped by the calls.
+func (s *stop) members() []*run {
+	if s.unit != nil {
+		return s.unit.members
+	}
+	return []*run{s.run}
+}
+
+// isAsked reports whether a watcher was asked and has not answered.
+func (s *stop) isAsked() bool {
+	return slices.ContainsFunc(s.members(), func(r *run) bool { return r.exits.isAsked() })
+}
+
+// openExit returns the channel of a container that runs, as far as its watcher says, nil if
+// there is none.
+func (s *stop) openExit() <-chan struct{} {
+	for _, r := range s.members() {
+		if open := r.exits.open(); open != nil {
+			return open
+		}
+	}
+	return nil
+}
+
+// believeLocked waits for the watcher to confirm what the runtime says, [ExitSlack] at most,
+// and at least retry. If it goes on saying that the container runs, the runtime is asked again,
+// which is no failure.
+func (s *stop) believeLocked(retry time.Duration) {
+	deadline, now := s.deadline, time.Now()
+	until := now.Add(max(retry, s.settings.ExitSlack))
+	for s.outcome == "" && time.Now().Before(until) && deadline == s.deadline {
+		s.awaitLocked(func() bool { return deadline != s.deadline || s.confirmed() }, until, s.openExit)
+	}
+	switch {
+	case s.outcome != "" || deadline != s.deadline && time.Now().Before(until):
+	case !s.doubtful && s.openExit() == nil: // the watcher does not answer
+		s.outcome = s.claim
+	default:
+		s.claim, s.doubtful, s.failed = "", false, s.claimant == s.calls // else a later call is under way
+		if s.err == nil {
+			s.err = errStillRuns
+		}
 	}
 }
 
@@ -112,40 +176,60 @@ func (s *stop) callLocked() {
 		seconds = 0
 	}
 	killAt := time.Now().Add(graceperiod.Duration(seconds))
-	if s.table.closed || !s.failed && !killAt.Before(s.killAt) {
+	if s.isClosed() || !s.failed && !killAt.Before(s.killAt) {
 		return
 	}
-	s.stopCalls++
+	s.calls++
+	s.claim, s.doubtful = "", false
 	s.killAt, s.failed, s.forced = killAt, false, s.forced || seconds == 0
-	number, ctx, id, runtime := s.stopCalls, s.ctx, s.result.ID, s.table.terminator.opts.Runtime
-	s.spawnLocked(ctx, "runtime", func() error {
-		return runtime.StopContainer(ctx, id, seconds)
-	}, func(err error) { s.returnedLocked(number, seconds, killAt, err) })
+	s.goroutines++
+	go s.call(s.ctx, s.pod, s.result.Name, s.result.ID, s.calls, seconds, time.Now())
 }
 
-// returnedLocked handles the result of a StopContainer call. The first success sets the
-// outcome. If the last call fails, stopLocked makes another one. The runtime does not say
-// whether it killed the container, but it kills when its timeout is over: a successful call
-// that took as long as its timeout counts as a kill.
-func (s *stop) returnedLocked(number int, seconds int64, killAt time.Time, err error) {
+// call is the body of the goroutine of one call.
+func (s *stop) call(ctx context.Context, pod *v1.Pod, name, id string, number int, seconds int64, calledAt time.Time) {
+	guarded(ctx, "runtime", pod, name, func() error {
+		if s.settings.Pods != nil {
+			return s.settings.Pods.StopPod(ctx, pod, seconds)
+		}
+		return s.settings.Runtime.StopContainer(ctx, id, seconds)
+	}, func(err error) {
+		s.mu.Lock()
+		s.returnedLocked(number, seconds, calledAt, err)
+		s.doneAndUnlock()
+	})
+}
+
+// returnedLocked handles the result of a StopContainer call. The first success is the claim
+// that the container has ended. If the last call fails, another one is made. A runtime kills
+// when its timeout is over: a successful call that took as long as its timeout counts as a
+// kill, unless the runtime says so itself.
+func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err error) {
+	killAt := calledAt.Add(graceperiod.Duration(seconds))
 	if !s.failed {
 		killAt = earlier(killAt, s.killAt)
 	}
+	wasKilled, isGone := errors.Is(err, ErrKilled), errors.Is(err, ErrContainerNotFound)
 	switch {
-	case s.outcome != "" || s.table.closed:
-	case err == nil && s.forced:
-		s.outcome = Forced
-	case err == nil && time.Now().Before(killAt):
-		s.outcome = Graceful
-	case err == nil:
-		s.outcome = GraceExceeded
-		s.table.terminator.opts.Metrics.ContainerKilledAfterGrace()
-	case errors.Is(err, ErrContainerNotFound):
-		s.outcome = NotFound
-	default:
+	case s.outcome != "" || s.claim != "" || s.isClosed():
+		return
+	case err != nil && !wasKilled && !isGone:
 		s.failures++
 		s.err = fmt.Errorf("StopContainer with timeout %d failed: %w", seconds, err)
-		s.failed = s.failed || number == s.stopCalls
+		s.failed = s.failed || number == s.calls
+		return
+	case isGone:
+		s.claim = NotFound
+	case s.forced:
+		s.claim = Forced
+	case wasKilled || !time.Now().Before(killAt):
+		s.claim = GraceExceeded
+	default:
+		s.claim = Graceful
+	}
+	s.claimant, s.doubtful = number, s.start.returnedAt.After(calledAt)
+	for _, r := range s.members() {
+		r.exits.askLocked(r.ctx, r.attempt, true)
 	}
 }
 
@@ -156,7 +240,7 @@ func (s *stop) giveUpAt() time.Time {
 	if from.Before(s.firstCallAt) {
 		from = s.firstCallAt
 	}
-	return from.Add(s.table.terminator.opts.GiveUp)
+	return from.Add(s.settings.GiveUp)
 }
 
 // reportFailureLocked logs the first failure of the container. It also records an event,
@@ -167,17 +251,17 @@ func (s *stop) reportFailureLocked() {
 	}
 	err := s.err
 	s.reported = true
-	if s.table.failing++; s.table.failing == 1 {
+	if s.life.live.failing++; s.life.live.failing == 1 {
 		s.recordEventLocked(s.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
 	}
-	s.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container, trying again") })
+	s.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container", "tryAgain", !s.manner.once) })
 }
 
 // logEndLocked logs how the stop ended if there was a failure, and adds the number of
 // failures to the error.
 func (s *stop) logEndLocked() {
 	if s.reported {
-		s.table.failing--
+		s.life.live.failing--
 	}
 	switch err := s.err; {
 	case s.outcome == RuntimeStuck:
@@ -186,6 +270,9 @@ func (s *stop) logEndLocked() {
 		s.logLocked(func(l klog.Logger) {
 			l.Info("A container is stopped after all", "outcome", s.outcome, "failures", s.failures)
 		})
+	}
+	if s.outcome != RuntimeStuck && s.outcome != LeftRunning && s.failures == 0 {
+		s.err = nil
 	}
 	if s.failures > 1 {
 		s.err = fmt.Errorf("%w (the last of %d failures)", s.err, s.failures)

@@ -63,7 +63,7 @@ func TestOverlappingStops(t *testing.T) {
 				require.Equal(b, test.ended, b.at())
 				require.Equal(b, test.want, termination.Result().Outcome())
 				require.EqualValues(b, 2, runtime.calls.Load())
-			}, func(o *lifecycle.TerminatorOptions) { o.Runtime = &runtime })
+			}, func(o *lifecycle.TerminatorOptions) { o.Runtime, o.Exits = &runtime, nil })
 		})
 	}
 }

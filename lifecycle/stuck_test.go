@@ -42,7 +42,7 @@ func TestStuckContainerIsKeptAfterAnotherWasStarted(t *testing.T) {
 	})
 }
 
-// The other container may be known only from a RunOnExit or a KillContainer.
+// The other container may be known only from a PostStart or a KillContainer.
 func TestStuckContainerIsKeptAfterTheHookOfAnother(t *testing.T) {
 	for name, touch := range map[string]func(*bed, lifecycle.Container) error{
 		"a postStart hook": func(b *bed, c lifecycle.Container) error {

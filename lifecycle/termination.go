@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -14,247 +15,263 @@ import (
 // Termination is the termination of one pod, under way or ended. All methods may be called
 // concurrently.
 type Termination struct {
-	table *podTable // its mutex guards the fields below
-
-	deadline deadline
-	active   *active  // what is needed while the termination is under way; nil once it has ended
-	endedAt  int64    // in nanoseconds since 1970, for comparisons with times in a status
-	records  []record // results of the containers, once all have ended
+	life    *life    // its mutex guards the fields below
+	active  *active  // what is needed while the termination is under way; nil once it has ended
+	granted int64    // the grace period at the end, in seconds
+	since   int64    // its start, in nanoseconds since 1970
+	endedAt int64    // likewise
+	records []record // results of the containers, once all have ended
 }
 
 // active has the fields of a termination that are needed only while it is under way.
 type active struct {
-	ctx        context.Context // of the request, for its values
-	pod        *v1.Pod
-	message    string // of the Killing events, "" for the kubelet's
-	startedAt  time.Time
-	containers []*container
-	older      *Termination // under way for some of the containers since before Forget; nil: none
-	done       chan struct{}
+	ctx       context.Context // of the request, for its values
+	logger    klog.Logger
+	pod       *v1.Pod
+	request   *Request
+	deadline  deadline
+	startedAt time.Time
+	attempts  []*attempt
+	carried   []record // of the termination that this one replaces
+	including bool     // attempts are being added, so that it does not end
+	unit      *unit    // how they are stopped together; nil: one by one
+	exceeded  bool     // a container of an earlier termination has exceeded its grace
+	done      chan struct{}
 }
 
-// terminateLocked starts the termination of a pod, or continues the one that exists.
-func (p *podTable) terminateLocked(ctx context.Context, pod *v1.Pod, req *Request, named []Container) *Termination {
-	defer p.removeObsoleteLocked()
-	switch t := p.current; {
-	case t == nil:
-		chosen := p.chooseLocked(pod, named, req.Containers == nil)
-		p.newTerminationLocked(ctx, pod, req, podDeadline(pod, req), chosen).includeLocked(chosen)
-	case t.active != nil:
-		t.shortenToRequestLocked(pod, req)
-		t.includeLocked(p.chooseLocked(pod, named, req.Containers == nil))
-	default:
-		p.terminateAgainLocked(ctx, pod, req, named)
-	}
-	return p.current
-}
-
-// newTerminationLocked makes a termination of some containers the current one of the pod.
-func (p *podTable) newTerminationLocked(ctx context.Context, pod *v1.Pod, req *Request, until deadline, containers []*container) *Termination {
-	p.current = &Termination{table: p, deadline: until, active: &active{
-		ctx: context.WithoutCancel(ctx), pod: pod, message: req.Message,
-		startedAt: time.Now(), containers: containers, done: make(chan struct{}),
-	}}
-	return p.current
-}
-
-// podDeadline returns the deadline of a termination that starts now.
-func podDeadline(pod *v1.Pod, req *Request) deadline {
+// grantedTo returns the deadline of a termination that starts now.
+func grantedTo(pod *v1.Pod, req *Request) deadline {
 	seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
 	return grant(seconds)
 }
 
-// terminateAgainLocked replaces a termination that has ended by a new one, if there is
-// something to stop. The new one has a new grace period if a container was started since,
-// else the old deadline and the results of the containers that have ended.
-func (p *podTable) terminateAgainLocked(ctx context.Context, pod *v1.Pod, req *Request, named []Container) {
-	p.restoreRecordsLocked()
-	old := p.current
-	chosen := p.chooseLocked(pod, named, req.Containers == nil && old.isStuck())
-	isPending := func(c *container) bool {
-		return c.run != nil || c.isToStop() || c.result.Outcome == RuntimeStuck
+// terminate is [Pod.Terminate] with the error, for a handle or for whoever keeps none, who passes
+// the pod.
+func terminate(ctx context.Context, l *life, handle *Pod, pod *v1.Pod, req *Request) (*Termination, error) {
+	pod, err := l.lock(handle, pod)
+	if err != nil {
+		return nil, err
 	}
-	startedSince := func(c *container) bool {
-		return c.run == nil && c.result.Outcome == "" && (c.startedAt.IsZero() || !isBefore(c.startedAt, time.Unix(0, old.endedAt)))
-	}
+	o := order{life: l, ctx: context.WithoutCancel(ctx), logger: klog.FromContext(ctx).V(1), pod: pod, req: req}
+	t, err := o.terminate()
+	isClosed := err == nil && l.terminator.settings.isClosed() && !t.isActive() && len(t.records) == 0
+	l.mu.Unlock()
 	switch {
-	case !old.isStuck() && !slices.ContainsFunc(chosen, isPending):
-	case slices.ContainsFunc(chosen, startedSince):
-		chosen = slices.DeleteFunc(chosen, func(c *container) bool { return c.obsolete && !isPending(c) })
-		p.newTerminationLocked(ctx, pod, req, podDeadline(pod, req), chosen).includeLocked(chosen)
-	default:
-		ended := slices.DeleteFunc(slices.Clone(p.containers), func(c *container) bool { return !c.hasEnded() })
-		t := p.newTerminationLocked(ctx, pod, req, old.deadline, ended)
-		t.shortenToRequestLocked(pod, req)
-		t.includeLocked(chosen)
+	case err != nil:
+		return nil, err
+	case isClosed: // what ran in the end is not known any more
+		return failedTermination(AgentStopping), nil
+	}
+	if o.logger.Enabled() {
+		o.logger.Info("Terminating pod", "pod", klog.KObj(pod))
+	}
+	return t, nil
+}
+
+// failedTermination returns a termination that has ended with an error.
+func failedTermination(err error) *Termination {
+	result := ContainerResult{Outcome: RuntimeStuck, Err: err}
+	if errors.Is(err, AgentStopping) {
+		result.Outcome = LeftRunning
+	}
+	return &Termination{life: &life{}, records: []record{recordOf(&result, false, 0)}}
+}
+
+// maxCarried is how many containers that have ended in earlier terminations are known by ID.
+const maxCarried = 64
+
+// replace gives a termination what it has from the one that it replaces: its deadline while
+// that is ahead, or if there is only something that was stuck under it, and then its results
+// too. It has a grace period of its own if that deadline has passed, and if a container is to
+// be stopped that had ended.
+func (t *Termination) replace(old *Termination, chosen []*attempt) {
+	if old == nil {
+		return
+	}
+	a, before := t.active, old.deadline()
+	t.endedAt = old.endedAt // of what is carried
+	isNew := func(c *attempt) bool { return c.result.Outcome == "" && c.run == nil }
+	isAgain := func(c *attempt) bool { return c.hasEnded() && !c.isStuck() || c.flags.renew }
+	a.exceeded = slices.ContainsFunc(old.records, func(r record) bool { return r.is(GraceExceeded) })
+	isOpen := func(r record) bool { // what may run still is chosen again, unless it was proven to have ended
+		return r.is(RuntimeStuck) || slices.ContainsFunc(chosen, func(c *attempt) bool { return c.result.Name == r.name && c.result.ID == r.id })
+	}
+	a.carried = slices.DeleteFunc(slices.Clone(old.records), isOpen)
+	if slices.ContainsFunc(chosen, isAgain) || before.isOver() && slices.ContainsFunc(chosen, isNew) {
+		for i := range a.carried { // they are known by their IDs, and no results of this one
+			a.carried[i].hidden, a.carried[i].hookOutcome = true, labelIndex("")
+		}
+		a.carried = a.carried[max(len(a.carried)-maxCarried, 0):]
+		return
+	}
+	a.deadline = before
+	t.shortenToRequest(a.pod, a.request)
+	for _, c := range t.life.live.all() { // what has ended alone since is no longer stuck
+		if c.isOver() && old.hasEnded(c.result.Name, true) && !slices.Contains(chosen, c) {
+			a.attempts = append(a.attempts, c)
+		}
 	}
 }
 
-// includeLocked adds containers to the termination. It starts to stop those that are not
-// being stopped, and gives the others the deadline of the termination. The termination
-// ends if none of its containers is being stopped then.
-func (t *Termination) includeLocked(chosen []*container) {
+// include adds attempts to the termination. It starts to stop those that are not being
+// stopped, and gives the others the deadline of the termination. The termination ends if none
+// of them is being stopped then.
+func (t *Termination) include(chosen []*attempt, req *Request) {
 	a := t.active
+	if a.including = true; a.unit == nil || a.unit.isLed() {
+		a.unit = t.life.terminator.settings.newUnit()
+	}
+	if !slices.Contains(t.life.live.active, t) {
+		t.life.live.active = append(t.life.live.active, t)
+	}
+	if len(a.attempts) == 0 {
+		a.attempts = chosen[:0] // it becomes the same
+	}
 	for _, c := range chosen {
-		sameUnknown := func(other *container) bool { return other.isUnknown() && other.result.Name == c.result.Name }
+		t.await(c)
 		switch {
-		case slices.Contains(a.containers, c):
-		case c.isUnknown() && slices.ContainsFunc(a.containers, sameUnknown):
-			continue
+		case c.run != nil:
+			c.limitLocked(a.deadline)
+		case c.isUnknown() && a.unit == nil:
+			c.giveUpLocked()
 		default:
-			a.containers = append(a.containers, c)
-		}
-		if c.termination != nil && c.termination != t && c.termination.active != nil {
-			a.older = c.termination
-		}
-		c.obsolete, c.termination = false, t
-		if c.run == nil && c.isToStop() {
-			c.startRunLocked(a.ctx, a.pod, t.deadline, &run{inOrder: true, message: a.message})
-		} else if c.run != nil {
-			c.run.hookOnly = false
-			c.limitLocked(t.deadline)
+			until := a.deadline
+			if c.isOver() {
+				c.deadline = deadline{}
+				if own := grantedTo(a.pod, req); own.at().Before(until.at()) {
+					until = own
+				}
+			}
+			(&run{
+				message: a.request.Message, unit: a.unit, hooks: req.Hooks, manner: manner{inOrder: true, once: req.OneAttempt},
+			}).startLocked(a.ctx, t.life, c, a.pod, until)
 		}
 	}
-	t.endIfDoneLocked()
+	a.including = false
+	t.endIfDone()
 }
 
-// endIfDoneLocked ends the termination if all of its containers have ended, and returns
-// its outcome then, else "".
-func (t *Termination) endIfDoneLocked() (outcome Outcome) {
+// await makes an attempt one of the termination, which ends after it.
+func (t *Termination) await(c *attempt) {
+	if c.flags.obsolete = false; !slices.Contains(t.active.attempts, c) {
+		t.active.attempts = append(t.active.attempts, c)
+	}
+}
+
+// awaitRestart makes the attempt to start a container again one of the termination, in the
+// place of the attempt before it.
+func (t *Termination) awaitRestart(c, before *attempt) {
 	a := t.active
-	if a == nil || slices.ContainsFunc(a.containers, func(c *container) bool { return c.run != nil }) {
-		return ""
+	a.attempts = slices.Insert(a.attempts, slices.Index(a.attempts, before)+1, c)
+	(&run{
+		message: a.request.Message, hooks: a.request.Hooks, manner: manner{inOrder: true, restart: true},
+	}).startLocked(a.ctx, t.life, c, a.pod, a.deadline)
+}
+
+// endIfDone ends the termination if all of its attempts have ended. It returns a function to
+// call without the mutex, which logs that, nil if there is nothing to log.
+func (t *Termination) endIfDone() (log func()) {
+	a, l := t.active, t.life
+	if a == nil || a.including || slices.ContainsFunc(a.attempts, func(c *attempt) bool { return c.run != nil }) {
+		return nil
 	}
-	t.active, t.endedAt, t.records = nil, time.Now().UnixNano(), make([]record, len(a.containers))
-	outcome, exceeded := Graceful, false
-	for i, c := range a.containers {
-		t.records[i] = recordOf(&c.result)
-		t.records[i].startedAt = uint32(max(c.startedAt.Unix(), 0))
-		outcome, exceeded = outcome.orWorse(c.result.Outcome), exceeded || c.result.Outcome == GraceExceeded
-		c.obsolete = !c.isPartOf(t.table.current) // which may be a later termination
+	t.active, t.endedAt, t.granted, t.since = nil, time.Now().UnixNano(), a.deadline.granted, a.deadline.since.UnixNano()
+	l.live.active = slices.DeleteFunc(l.live.active, func(other *Termination) bool { return other == t })
+	t.records = append(make([]record, 0, len(a.carried)+len(a.attempts)), a.carried...)
+	exceeded := false
+	a.attempts = slices.DeleteFunc(a.attempts, func(c *attempt) bool { return c.flags.left })
+	for _, c := range a.attempts {
+		t.records = append(t.records, c.record(c.isReplaced()))
+		exceeded = exceeded || c.result.Outcome == GraceExceeded
+		c.flags.obsolete = c.isOver() && (t == l.current || l.live.inherited)
 	}
-	metrics := t.table.terminator.opts.Metrics
-	metrics.PodTerminated(string(outcome), time.Since(a.startedAt))
-	if exceeded {
-		metrics.PodGraceExceeded()
+	for _, c := range l.live.all() { // what had ended before is known by its ID
+		if t == l.current && c.isOver() && !c.flags.obsolete {
+			c.flags.obsolete = true
+			t.records = append(t.records, c.record(true))
+		}
+	}
+	worst := labelIndex(string(Graceful))
+	for i := range t.records {
+		if !t.records[i].hidden {
+			worst = max(worst, t.records[i].outcome)
+		}
+	}
+	l.live.clear()
+	l.terminator.settings.Metrics.PodTerminated(labelAt(worst), time.Since(a.startedAt))
+	if exceeded && !a.exceeded {
+		l.terminator.settings.Metrics.PodGraceExceeded()
 	}
 	close(a.done)
-	return outcome
-}
-
-// isStuck reports whether a container of a termination that has ended may still run.
-func (t *Termination) isStuck() bool {
-	return slices.ContainsFunc(t.records, func(r record) bool { return r.unpack().Outcome == RuntimeStuck })
-}
-
-// Deadline returns when the grace period ends. Hooks and waits end then, and every
-// container has at most [graceperiod.MinimumContainerSeconds] left to stop. The deadline
-// only moves earlier.
-func (t *Termination) Deadline() time.Time {
-	t.table.mu.Lock()
-	defer t.table.mu.Unlock()
-	return t.deadline.at()
-}
-
-// Shorten moves the deadline to seconds from now, at least 1, if that is earlier, and
-// returns whether it did. It takes effect at once: a hook or a wait ends at the new
-// deadline, and for a StopContainer that is under way a second, concurrent call with a
-// shorter timeout is made.
-func (t *Termination) Shorten(seconds int64) bool {
-	t.table.mu.Lock()
-	shortened, a := t.shortenLocked(seconds), t.active
-	t.table.unlock()
-	if shortened {
-		logV1(a.ctx, func(l klog.Logger) {
-			l.Info("Shortened the termination of a pod", "pod", klog.KObj(a.pod), "gracePeriod", seconds)
-		})
+	if !a.logger.Enabled() {
+		return nil
 	}
-	return shortened
+	return func() {
+		a.logger.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", t.Result().Outcome(), "took", time.Since(a.startedAt))
+	}
 }
 
-// shortenLocked is [Termination.Shorten] without the log message.
-func (t *Termination) shortenLocked(seconds int64) bool {
+// isActive reports whether there is a termination that is under way.
+func (t *Termination) isActive() bool { return t != nil && t.active != nil }
+
+// hasEnded reports whether there is a termination that has ended, and had a container of a name,
+// or any if that is "", that may still have run at the end, or had not.
+func (t *Termination) hasEnded(name string, stuck bool) bool {
+	return t != nil && t.active == nil && slices.ContainsFunc(t.records, func(r record) bool {
+		return (name == "" || r.name == name) && r.is(RuntimeStuck) == stuck
+	})
+}
+
+// recordOf returns the record of a container with an ID that has ended, and when, nil if there is
+// none.
+func (t *Termination) recordOf(id string) (r *record, endedAt time.Time) {
+	if t == nil {
+		return nil, time.Time{}
+	}
+	records := t.records
+	if t.active != nil {
+		records = t.active.carried
+	}
+	isOf := func(r record) bool { return r.id == id && !r.is(RuntimeStuck) }
+	if i := slices.IndexFunc(records, isOf); i >= 0 {
+		r = &records[i]
+	}
+	return r, time.Unix(0, t.endedAt)
+}
+
+// isOf reports whether an attempt is one of a termination that is under way.
+func (t *Termination) isOf(c *attempt) bool {
+	return t.isActive() && slices.Contains(t.active.attempts, c)
+}
+
+// deadline returns the deadline, as it is or as it was at the end.
+func (t *Termination) deadline() deadline {
+	if t.active != nil {
+		return t.active.deadline
+	}
+	return deadline{granted: t.granted, since: time.Unix(0, t.since)}
+}
+
+// shorten is [Termination.Shorten] without the log message.
+func (t *Termination) shorten(seconds int64) bool {
 	d := grant(max(seconds, graceperiod.MinimumPodSeconds))
 	d.shortened = true
-	if t.active == nil || t.table.closed || !d.at().Before(t.deadline.at()) {
+	if t.active == nil || t.life.terminator.settings.isClosed() || !d.at().Before(t.active.deadline.at()) {
 		return false
 	}
-	t.deadline = d
-	for _, c := range t.active.containers {
-		c.limitLocked(d)
+	t.active.deadline = d
+	for _, c := range t.active.attempts {
+		if c.run != nil {
+			c.limitLocked(d)
+		}
 	}
 	return true
 }
 
-// shortenToRequestLocked shortens a termination that is under way if a further request has
-// a shorter grace period.
-func (t *Termination) shortenToRequestLocked(pod *v1.Pod, req *Request) {
-	if seconds, shortened := graceperiod.ForPod(pod, t.deadline.granted, req.GracePeriodSeconds); shortened {
-		t.shortenLocked(seconds)
+// shortenToRequest shortens a termination that is under way if a further request has a
+// shorter grace period.
+func (t *Termination) shortenToRequest(pod *v1.Pod, req *Request) {
+	if seconds, shortened := graceperiod.ForPod(pod, t.active.deadline.granted, req.GracePeriodSeconds); shortened {
+		t.shorten(seconds)
 	}
-}
-
-// Done returns a channel that is closed when every container has ended or was given up.
-func (t *Termination) Done() <-chan struct{} {
-	t.table.mu.Lock()
-	defer t.table.mu.Unlock()
-	if t.active != nil {
-		return t.active.done
-	}
-	ended := make(chan struct{})
-	close(ended)
-	return ended
-}
-
-// Wait waits until every container has ended or was given up, and returns the result with
-// the error of [Result.Err]. When ctx ends first, the termination goes on: the result is
-// that of now, and the error is a [*StillRunningError] with the containers that have not
-// ended. If the deadline passed [graceperiod.MinimumContainerSeconds] ago or more, an
-// ExceededGracePeriod event is recorded, as by the kubelet after its own timeout.
-func (t *Termination) Wait(ctx context.Context) (Result, error) {
-	select {
-	case <-t.Done():
-	case <-ctx.Done():
-	}
-	t.table.mu.Lock()
-	defer t.table.mu.Unlock()
-	result, a := t.resultLocked(), t.active
-	if a == nil {
-		return result, result.Err()
-	}
-	if time.Since(t.deadline.at()) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds) {
-		if i := slices.IndexFunc(a.containers, func(c *container) bool { return c.goroutines > 0 }); i >= 0 {
-			a.containers[i].recordWarningLocked(ctx, a.pod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
-		}
-	}
-	running := &StillRunningError{Cause: context.Cause(ctx)}
-	for _, c := range result.Containers {
-		if c.Outcome == "" {
-			running.Containers = append(running.Containers, fullName(a.pod, c.Name))
-		}
-	}
-	slices.Sort(running.Containers)
-	return result, running
-}
-
-// Result returns a copy of the containers' results so far, those of the request first. It
-// is final once [Termination.Done] is closed.
-func (t *Termination) Result() Result {
-	t.table.mu.Lock()
-	defer t.table.mu.Unlock()
-	return t.resultLocked()
-}
-
-// resultLocked returns the records of a termination that has ended, or the results so far.
-func (t *Termination) resultLocked() Result {
-	result := Result{GracePeriodSeconds: t.deadline.granted}
-	for i := range t.records {
-		result.Containers = append(result.Containers, t.records[i].unpack())
-	}
-	if t.active != nil {
-		for _, c := range t.active.containers {
-			result.Containers = append(result.Containers, c.result)
-		}
-	}
-	return result
 }

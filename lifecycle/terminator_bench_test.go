@@ -68,7 +68,7 @@ func terminateAll(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits life
 	require.NoError(b, err)
 	ctx := klog.NewContext(b.Context(), klog.Logger{})
 	for _, pod := range pods {
-		terminator.Terminate(ctx, pod, lifecycle.Request{Containers: []lifecycle.Container{{Name: "app", ID: "app"}}})
+		terminator.Pod(pod).Terminate(ctx, lifecycle.Request{Containers: []lifecycle.Container{{Name: "app", ID: "app"}}})
 	}
 	awaitGoroutines(len(pods))
 	return func() { require.NoError(b, terminator.Close(ctx)) }
@@ -263,7 +263,7 @@ func BenchmarkTerminateBesideStarts(b *testing.B) {
 	starting.Add(10_000)
 	for _, pod := range runningPods(10_000) {
 		started.Go(func() {
-			_ = terminator.Start(ctx, pod, "app", func(context.Context) (string, error) { // it does not fail
+			_ = terminator.Pod(pod).Start(ctx, "app", func(context.Context) (string, error) { // it does not fail
 				starting.Done()
 				<-release
 				return "app", nil
@@ -283,7 +283,7 @@ func BenchmarkTerminateBesideStarts(b *testing.B) {
 			if _, err := terminator.KillPod(ctx, pod, lifecycle.Request{}); err != nil {
 				b.Fatal(err)
 			}
-			terminator.Forget(pod.UID)
+			terminator.ForgetPod(pod.UID)
 		}
 	})
 	close(release)

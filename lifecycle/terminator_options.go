@@ -18,6 +18,8 @@ const (
 	// DefaultGiveUp is the default of [TerminatorOptions.GiveUp]. The kubelet's CRI
 	// client waits as long after the timeout of its StopContainer call.
 	DefaultGiveUp = 2 * time.Minute
+	// DefaultExitSlack is the default of [TerminatorOptions.ExitSlack].
+	DefaultExitSlack = time.Second
 )
 
 // HookTiming says when preStop hooks run.
@@ -33,10 +35,15 @@ const (
 	HooksAtTurn HookTiming = "AtTurn"
 )
 
-// TerminatorOptions configures a [Terminator]. Only Runtime is required.
+// TerminatorOptions configures a [Terminator]. Only Runtime, or Pods, is required.
 type TerminatorOptions struct {
-	// Runtime stops the containers; nil is an error.
+	// Runtime stops the containers; nil is an error unless Pods is set.
 	Runtime Runtime
+	// Pods stops all containers of a pod as a unit, in place of Runtime: their preStop hooks
+	// run side by side, and one StopPod follows them, or the deadline, with what is left, at
+	// least 2 s. There is no order of containers, sidecars are not started again, and
+	// HookTiming has no effect. nil: the containers are stopped one by one.
+	Pods PodStopper
 	// Commands, HTTP and PodIP are those of [HandlerRunnerOptions]. They have no effect
 	// if Hooks is set.
 	Commands CommandRunner
@@ -45,9 +52,20 @@ type TerminatorOptions struct {
 	// Hooks runs the hooks; nil: the runner of [NewHandlerRunner] with the Commands,
 	// HTTP, PodIP, Events, Metrics and Gates of these options.
 	Hooks HandlerRunner
-	// Exits tells when a container has exited, which ends its sleep hook; nil: the hook
-	// sleeps on, as in the kubelet (k/k#134338).
+	// Exits tells when a container has exited, which ends its sleep hook, and without which
+	// no container counts as ended; nil: the hook sleeps on, as in the kubelet (k/k#134338),
+	// and the runtime is believed.
 	Exits ExitWatcher
+	// ExitSlack is how long Exits may be behind the runtime. If it still says that a
+	// container runs that long after StopContainer has returned nil or NotFound, the runtime
+	// is asked again. A watcher that polls needs its interval. 0: [DefaultExitSlack]; negative
+	// is an error.
+	ExitSlack time.Duration
+	// OnHook is told the result of each preStop hook that has run, once it has returned or
+	// was abandoned. It is called in a goroutine of its own, after the events of the container
+	// that are due before it; the termination waits for it for at most a second. nil: nobody
+	// is told.
+	OnHook func(pod *v1.Pod, c Container, r HookResult)
 	// HookTiming says when preStop hooks run; "": [HooksAtTermination].
 	HookTiming HookTiming
 	// StopSlack is how long after its timeout a StopContainer call may take before a
@@ -69,13 +87,13 @@ type TerminatorOptions struct {
 // validate returns everything that is wrong with the options, joined.
 func (o TerminatorOptions) validate() error {
 	var errs []error
-	if o.Runtime == nil {
+	if f, isFunc := o.Runtime.(RuntimeFunc); o.Pods == nil && o.Runtime == nil || isFunc && f == nil {
 		errs = append(errs, errors.New("Runtime: must be set"))
 	}
 	if o.HookTiming != HooksAtTermination && o.HookTiming != HooksAtTurn {
 		errs = append(errs, fmt.Errorf("HookTiming: unknown value %q", o.HookTiming))
 	}
-	for name, span := range map[string]time.Duration{"StopSlack": o.StopSlack, "GiveUp": o.GiveUp} {
+	for name, span := range map[string]time.Duration{"StopSlack": o.StopSlack, "GiveUp": o.GiveUp, "ExitSlack": o.ExitSlack} {
 		if span < 0 {
 			errs = append(errs, fmt.Errorf("%s: must not be negative, is %v", name, span))
 		}

@@ -55,7 +55,9 @@ func TestSlowRecorderDelaysNeitherHookNorStop(t *testing.T) {
 		b.kill()
 		require.Equal(b, []string{"event", "hook", "stop"}, order.ended)
 		require.Equal(b, 3*time.Second, b.at())
-	}, func(o *lifecycle.TerminatorOptions) { o.Events, o.Hooks, o.Runtime = &order, &order, &order })
+	}, func(o *lifecycle.TerminatorOptions) {
+		o.Events, o.Hooks, o.Runtime, o.Exits = &order, &order, &order, nil
+	})
 }
 
 // callSequence is a recorder, a runner and a runtime that record their calls in order.

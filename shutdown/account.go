@@ -142,7 +142,8 @@ func (a *account) wait(ctx context.Context) (Report, error) {
 	a.mu.Lock()
 	finished := a.finished
 	a.mu.Unlock()
-	return finished.Wait(ctx)
+	report, err := finished.Wait(ctx)
+	return report, errors.Join(err, report.Err())
 }
 
 // head returns the report without its pods.

@@ -169,8 +169,9 @@ func (m *Manager) LastReport() (Report, bool) {
 
 // TerminateAll drains the node without a shutdown, for an agent that stops its pods when it is
 // stopped itself. It uses the same buckets, the same times and the pod policy of [KindUnknown].
-// It returns the report, after Options.OnReport has returned; the error joins the failures that
-// are not those of single kills. From its call on no pod is admitted any more.
+// It returns the report, after Options.OnReport has returned; the error has that of
+// [Report.Err], with the pods that are not known to have ended. From its call on no pod is admitted
+// any more.
 //
 // It may be called before, during and after Run. It neither holds nor releases the host, stores
 // no shutdown, and does not publish the node state. If a shutdown is draining, TerminateAll waits

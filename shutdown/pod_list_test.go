@@ -169,7 +169,7 @@ func TestPodWhoseUIDIsUsedAgain(t *testing.T) {
 					synctest.Wait()
 					require.True(t, n.m.Admit(static).Admit)
 					if forgets {
-						terminator.Forget(static.UID)
+						terminator.ForgetPod(static.UID)
 					}
 					n.advance(time.Minute)
 					start(next)

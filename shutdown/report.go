@@ -51,12 +51,17 @@ func (r Report) Err() error {
 	for _, text := range r.Errors {
 		errs = append(errs, errors.New(text))
 	}
+	return errors.Join(append(errs, r.podErrs()...)...)
+}
+
+// podErrs returns the errors of the pods that are not known to have ended.
+func (r Report) podErrs() (errs []error) {
 	for _, p := range r.Pods {
 		if p.Ended.IsZero() && p.Error != "" {
 			errs = append(errs, fmt.Errorf("pod %s/%s: %s", p.Namespace, p.Name, p.Error))
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // inOrder sorts the reports of pods by the times of their kills.

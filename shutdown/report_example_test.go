@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -34,6 +35,7 @@ func ExampleManager_LastReport() {
 		fmt.Printf("%s: %d s, %q, %q\n", pod.Name, pod.GrantedSeconds, pod.Outcome, pod.Error)
 	}
 	// Output:
+	// pod default/web: the kill is not tried again: the runtime does not know it
 	// true TerminateAll
 	// web: 15 s, "", "the kill is not tried again: the runtime does not know it"
 	// etcd: 5 s, "Graceful", ""
@@ -44,7 +46,7 @@ func ExamplePodKillerFunc() {
 	killer := shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
 		return shutdown.KillResult{}, fmt.Errorf("%w: pod %s is of another node", shutdown.ErrNoRetry, pod.Name)
 	})
-	_, err := killer.KillPod(context.Background(), shutdowntest.Pod("etcd", 0, 30), shutdown.KillRequest{GracePeriodSeconds: 30})
+	_, err := killer.KillPod(context.Background(), shutdowntest.Pod("etcd", 0, 30), shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(30))})
 	fmt.Println(errors.Is(err, shutdown.ErrNoRetry), err)
 	// Output:
 	// true the kill is not tried again: pod etcd is of another node

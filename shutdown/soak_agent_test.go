@@ -51,7 +51,7 @@ func (s *soak) startAgent() {
 	var err error
 	s.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: s, Commands: s, Exits: s})
 	require.NoError(t, err)
-	s.killer = s.recordKills(podkiller.New(s.terminator, podkiller.Options{Containers: s.containers, Status: s.status}))
+	s.killer = s.recordKills(podkiller.New(s.terminator, podkiller.Options{Containers: s.containers, Complete: true, Status: s.status}))
 	s.m, err = shutdown.NewManagerOn(shutdown.Options{
 		Config:   config(30*time.Second, 10*time.Second),
 		Pods:     shutdown.PodsFunc(s.listPods),

@@ -127,7 +127,7 @@ func (s *soak) deletePod() string {
 	pod := s.markDeleted(uid, seconds)
 	killer, ctx := s.killer, klog.NewContext(s.t.Context(), klog.Logger{})
 	s.deletions.Go(func() {
-		_, _ = killer(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: seconds}) // fails if the agent ends meanwhile
+		_, _ = killer(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: &seconds}) // fails if the agent ends meanwhile
 	})
 	return fmt.Sprint("deleted ", uid, " with ", seconds)
 }
@@ -154,7 +154,7 @@ func (s *soak) restartStaticPods() string {
 	for _, p := range s.endedPods() {
 		if staticpod.Is(p.pod) && s.admitsAgain(p) {
 			s.removeFromList(p.pod.UID)
-			s.terminator.Forget(p.pod.UID)
+			s.terminator.ForgetPod(p.pod.UID)
 			s.newPod(p.pod.Name, p.pod.UID)
 			n++
 		}

@@ -283,7 +283,7 @@ func (s *soak) forgetPods() {
 		for _, id := range p.containerIDs {
 			s.rt.Remove(id)
 		}
-		s.terminator.Forget(uid)
+		s.terminator.ForgetPod(uid)
 	}
 	clear(s.pods)
 	s.listed, s.reports = nil, nil

@@ -74,8 +74,8 @@ func inputRows() []stateRow {
 		{"TerminateAll", bare, func(c *stateCell) {
 			c.ending = true
 			go func() {
-				_, err := c.m.TerminateAll(context.WithoutCancel(c.t.Context()))
-				require.NoError(c.t, err)
+				report, err := c.m.TerminateAll(context.WithoutCancel(c.t.Context()))
+				require.Equal(c.t, fmt.Sprint(report.Err()), fmt.Sprint(err))
 			}()
 			c.advance(5 * time.Second)
 		}, "ending; web 20 [TerminateAll] | ending, no lock; web 20 after 5s [TerminateAll] | ending [reboot] | ending, no lock; late 20; web 0 [reboot, TerminateAll] | ending [reboot cancelled, TerminateAll]"},

@@ -83,7 +83,7 @@ func (t *terminations) terminate(ctx context.Context) (Report, error) {
 	report := p.run()
 	queueCalls := leave()
 	t.inbox.post(func(s *states) { current = s.current })
-	err := errors.Join(p.err(), context.Cause(ctx))
+	err := errors.Join(p.err(), errors.Join(report.podErrs()...), context.Cause(ctx))
 	if current != nil && errors.Is(p.drain.Stopped(), errTakenOver) {
 		report, err = current.account.wait(ctx)
 	}

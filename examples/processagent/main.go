@@ -48,12 +48,12 @@ func main() {
 	host := must(logind.New(logind.Options{}))
 	manager := must(shutdown.NewManager(shutdown.Options{
 		Config: config, Pods: shutdown.PodsFunc(n.pods), Source: host, OnReport: printReport,
-		Killer: podkiller.New(terminator, podkiller.Options{Containers: onlyStarted}),
+		Killer: podkiller.New(terminator, podkiller.Options{Complete: true}),
 	}))
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx) }() // holds the machine, and drains the pods when it shuts down
 	for _, c := range n {
-		if err := terminator.Start(ctx, c.pod, c.name, c.start); err != nil {
+		if err := terminator.Pod(c.pod).Start(ctx, c.name, c.start); err != nil {
 			log.Print(err)
 		}
 	}
@@ -72,7 +72,7 @@ func must[T any](value T, err error) T {
 
 func (c container) start(context.Context) (string, error) {
 	if err := c.Start(); err != nil {
-		return "", err
+		return "", errors.Join(lifecycle.ErrContainerNotFound, err)
 	}
 	go func() {
 		_ = c.Wait()                                      // ProcessState has the exit code
@@ -116,9 +116,6 @@ func (n node) pods() (pods []*v1.Pod) {
 	}
 	return slices.Compact(pods)
 }
-
-// onlyStarted reports no containers beside those that Terminator.Start has started.
-func onlyStarted(context.Context, *v1.Pod) []lifecycle.Container { return []lifecycle.Container{} }
 
 func printReport(_ context.Context, report shutdown.Report) {
 	for _, p := range report.Pods {

@@ -13,11 +13,12 @@ import (
 )
 
 // largestBinary is the largest size in bytes that the agent of testdata/agent may have,
-// without symbols and debug information, which take 6.5 MB more. With Go 1.26 it has 15.4 MB.
-// A program without kubegrace that reads a Pod as JSON and has an HTTP client, a Prometheus
+// without symbols and debug information, which take 6.5 MB more. With Go 1.26 it has 20.2 MB with
+// Kubernetes v0.33 and 15.7 MB with v0.34, whose types the linker can remove more of. With v0.34 a
+// program without kubegrace that reads a Pod as JSON and has an HTTP client, a Prometheus
 // registry and a feature gate has 14.0 MB, because the protobuf library of Prometheus keeps
 // the linker from removing the protobuf methods of the Kubernetes types.
-const largestBinary = 16 << 20
+const largestBinary = 20 << 20
 
 // TestBinaryOfAnAgent builds an agent of lifecycle, shutdown, logind and metrics, always for
 // the same platform, with the Kubernetes of the README.

@@ -37,7 +37,7 @@ func (m *managerImpl) evictPod(ctx context.Context, pod *v1.Pod, req shutdown.Ki
 		return false
 	}
 	m.recorder.AnnotatedEventf(pod, annotations, v1.EventTypeWarning, podkiller.EvictedReason, "%s", message)
-	if err := m.killPodFunc(pod, req.Evict, &req.GracePeriodSeconds, req.SetStatus); err != nil {
+	if err := m.killPodFunc(pod, req.Evict, req.GracePeriodSeconds, req.SetStatus); err != nil {
 		logger.Error(err, "Eviction manager: pod failed to evict", "pod", klog.KObj(pod))
 	}
 	return true

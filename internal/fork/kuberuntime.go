@@ -26,15 +26,17 @@ type runtimeService interface {
 type kubeGenericRuntimeManager struct {
 	runtimeService runtimeService
 	terminator     *lifecycle.Terminator
+	runner         HandlerRunner
+	runtimeName    string
 	// restoreSpecs is the kubelet's restoreSpecsFromContainerLabels: it restores a pod
 	// and a container from the container's labels if the kubelet no longer knows the pod.
 	restoreSpecs func(ctx context.Context, id ContainerID) (*v1.Pod, *v1.Container, error)
 }
 
-// newTerminator is for NewKubeGenericRuntimeManager, which calls it after it has made its
-// runner. It sets no ExitWatcher, so a sleep hook goes on when its container has exited,
+// newTerminator is for NewKubeGenericRuntimeManager. Each kill gives it the runner of that
+// moment, which the kubelet's tests replace. It sets no ExitWatcher, so a sleep hook goes on when its container has exited,
 // as in the kubelet. An ExitWatcher over PLEG would end such hooks.
-func newTerminator(service runtimeService, runtimeName string, runner HandlerRunner, recorder record.EventRecorder) (*lifecycle.Terminator, error) {
+func newTerminator(service runtimeService, recorder record.EventRecorder) (*lifecycle.Terminator, error) {
 	return lifecycle.NewTerminator(lifecycle.TerminatorOptions{
 		Runtime: lifecycle.RuntimeFunc(func(ctx context.Context, id string, timeout int64) error {
 			err := service.StopContainer(ctx, id, timeout)
@@ -43,7 +45,6 @@ func newTerminator(service runtimeService, runtimeName string, runner HandlerRun
 			}
 			return err
 		}),
-		Hooks:   hooks{runner, runtimeName},
 		Events:  recorder,
 		Metrics: lifecycleMetrics(),
 		Gates:   utilfeature.DefaultFeatureGate,
@@ -80,7 +81,10 @@ func (m *kubeGenericRuntimeManager) killContainer(ctx context.Context, pod *v1.P
 		}
 	}
 	_, err := m.terminator.KillContainer(ctx, pod, lifecycle.Container{Name: containerName, ID: containerID.ID},
-		lifecycle.ContainerRequest{Reason: reason, GracePeriodSeconds: gracePeriodOverride, Message: message})
+		lifecycle.ContainerRequest{
+			Reason: reason, GracePeriodSeconds: gracePeriodOverride, Message: message,
+			OneAttempt: true, Hooks: hooks{m.runner, m.runtimeName},
+		})
 	return err
 }
 
@@ -121,7 +125,10 @@ func (m *kubeGenericRuntimeManager) killContainersWithSyncResult(ctx context.Con
 	if pod == nil {
 		pod = restored
 	}
-	result, err := m.terminator.KillPod(ctx, pod, lifecycle.Request{GracePeriodSeconds: gracePeriodOverride, Containers: running})
+	result, err := m.terminator.KillPod(ctx, pod, lifecycle.Request{
+		GracePeriodSeconds: gracePeriodOverride, Containers: running,
+		OneAttempt: true, Hooks: hooks{m.runner, m.runtimeName},
+	})
 	for _, c := range result.Containers {
 		killed := NewSyncResult(KillContainer, c.Name)
 		switch c.Outcome {
@@ -149,7 +156,7 @@ func (m *kubeGenericRuntimeManager) killPodWithSyncResult(ctx context.Context, p
 		}
 	}
 	if result.Error() == nil {
-		m.terminator.Forget(runningPod.ID)
+		m.terminator.ForgetPod(runningPod.ID)
 	}
 	return result
 }

@@ -137,7 +137,7 @@ func TestKillPod(t *testing.T) {
 		require.Equal(t, map[string]int64{"app": 30, "proxy": 30}, n.stopTimeouts())
 		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
 		require.Equal(t, []*SyncResult{NewSyncResult(KillContainer, "app"), NewSyncResult(KillContainer, "proxy"), NewSyncResult(KillPodSandbox, n.pod.UID)}, result.SyncResults)
-		_, kept := n.terminator.Termination(n.pod.UID)
+		_, kept := n.terminator.Pod(n.pod).Termination()
 		require.False(t, kept, "a pod that is gone is forgotten")
 	})
 }

@@ -62,7 +62,7 @@ func (c *Config) plan() plan.Config {
 }
 
 func (c *Config) killPod(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-	return shutdown.KillResult{}, c.KillPodFunc(pod, req.Evict, &req.GracePeriodSeconds, req.SetStatus)
+	return shutdown.KillResult{}, c.KillPodFunc(pod, req.Evict, req.GracePeriodSeconds, req.SetStatus)
 }
 
 func (c *Config) publish(context.Context, shutdown.NodeState) error {

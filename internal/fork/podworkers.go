@@ -4,7 +4,6 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -26,8 +25,8 @@ func calculateEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *
 // shortenGracePeriod is for UpdatePod, when calculateEffectiveGracePeriod returns that
 // the grace period was shortened. It shortens the hook, the wait and the stop that are
 // under way at once. Without it they are shortened by the next sync, as in the kubelet.
-func shortenGracePeriod(terminator *lifecycle.Terminator, uid types.UID, gracePeriod int64) {
-	if termination, found := terminator.Termination(uid); found {
+func shortenGracePeriod(terminator *lifecycle.Terminator, pod *v1.Pod, gracePeriod int64) {
+	if termination, found := terminator.Pod(pod).Termination(); found {
 		termination.Shorten(gracePeriod)
 	}
 }
@@ -53,14 +52,7 @@ func killPodNow(ctx context.Context, podWorkers PodWorkers, recorder record.Even
 				return shutdown.KillResult{}, context.Cause(ctx)
 			}
 		}
-		var grace int64
-		switch {
-		case gracePeriodOverride != nil:
-			grace = *gracePeriodOverride
-		case pod.Spec.TerminationGracePeriodSeconds != nil:
-			grace = *pod.Spec.TerminationGracePeriodSeconds
-		}
-		_, err := podkiller.Timed(shutdown.PodKillerFunc(kill), recorder).KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: grace})
+		_, err := podkiller.Timed(shutdown.PodKillerFunc(kill), recorder).KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: gracePeriodOverride})
 		return err
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
@@ -115,9 +116,9 @@ func TestShortenGracePeriod(t *testing.T) {
 	onNode(t, 600, func(t *testing.T, n *node) {
 		n.addMain("app", script{takes: time.Hour})
 		began := time.Now()
-		time.AfterFunc(5*time.Second, func() { shortenGracePeriod(n.terminator, n.pod.UID, 1) })
+		time.AfterFunc(5*time.Second, func() { shortenGracePeriod(n.terminator, n.pod, 1) })
 		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
 		require.Less(t, time.Since(began), 10*time.Second)
-		shortenGracePeriod(n.terminator, "another", 1)
+		shortenGracePeriod(n.terminator, &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "another"}}, 1)
 	})
 }

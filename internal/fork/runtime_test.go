@@ -102,9 +102,12 @@ func onNode(t *testing.T, gracePeriod int64, test func(t *testing.T, n *node)) {
 			running: Pod{ID: "u-1", Name: "web", Namespace: "shop", Sandboxes: []*Container{{ID: ContainerID{"containerd", "sandbox"}}}},
 		}
 		n.pod.Name, n.pod.Namespace, n.pod.UID = "web", "shop", "u-1"
-		terminator, err := newTerminator(n.runtime, "containerd", NewHandlerRunner(n.hooks, n.hooks, n.hooks, n.events), n.events)
+		terminator, err := newTerminator(n.runtime, n.events)
 		require.NoError(t, err)
-		n.kubeGenericRuntimeManager = &kubeGenericRuntimeManager{runtimeService: n.runtime, terminator: terminator}
+		n.kubeGenericRuntimeManager = &kubeGenericRuntimeManager{
+			runtimeService: n.runtime, terminator: terminator, runtimeName: "containerd",
+			runner: NewHandlerRunner(n.hooks, n.hooks, n.hooks, n.events),
+		}
 		test(t, n)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,9 +78,9 @@ func (r *Runtime) Start(id string, s Script) {
 }
 
 // StartContainer runs a container after [Script.StartTakes], unless [Script.StartErr] is
-// set, and returns the ID, as a function for [lifecycle.Terminator.Start] does. A start that
-// fails, or whose context ends, leaves no container. If the context ends, the error wraps
-// [lifecycle.ErrContainerNotFound] and the cause.
+// set, and returns the ID, as a function for [lifecycle.Pod.Start] does. A start that
+// fails, or whose context ends, leaves no container, and its error wraps
+// [lifecycle.ErrContainerNotFound], and StartErr or the cause of the context's end.
 func (r *Runtime) StartContainer(ctx context.Context, id string, s Script) (string, error) {
 	ended := ctx.Done()
 	if s.StartDeaf {
@@ -93,7 +94,7 @@ func (r *Runtime) StartContainer(ctx context.Context, id string, s Script) (stri
 		return "", fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, context.Cause(ctx))
 	}
 	if s.StartErr != nil {
-		return "", s.StartErr
+		return "", fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, s.StartErr)
 	}
 	r.Start(id, s)
 	return id, nil
@@ -124,11 +125,16 @@ func (r *Runtime) Remove(id string) {
 	delete(r.containers, id)
 }
 
-// Exited returns a channel that is closed when the container has exited. For an unknown
-// container it is closed already.
+// Exited returns a channel that is closed when the container has exited, also if it was
+// removed since. It is nil for an ID that no container has had.
 func (r *Runtime) Exited(id string) <-chan struct{} {
-	if c := r.find(id); c != nil {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.containers[id]; c != nil {
 		return c.exited
+	}
+	if !slices.ContainsFunc(r.exits, func(e Exit) bool { return e.ID == id }) {
+		return nil
 	}
 	closed := make(chan struct{})
 	close(closed)

@@ -75,6 +75,7 @@ func TestStopOfAnExitedAndOfAnUnknownContainer(t *testing.T) {
 		<-rt.Exited("app")
 		rt.Exit("app")
 		require.Len(t, rt.Exits(), 1)
+		require.Nil(t, rt.Exited("other"))
 	})
 }
 

@@ -89,8 +89,7 @@ func (r *Runtime) hang(ctx context.Context, c *container) error {
 // stop handles a call that neither hangs nor fails.
 func (r *Runtime) stop(ctx context.Context, c *container, timeoutSeconds int64) error {
 	if timeoutSeconds <= 0 {
-		r.end(c, ByKill)
-		return nil
+		return r.kill(c)
 	}
 	r.term(c)
 	timeout := time.NewTimer(graceperiod.Duration(timeoutSeconds))
@@ -101,9 +100,17 @@ func (r *Runtime) stop(ctx context.Context, c *container, timeoutSeconds int64) 
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timeout.C:
-		r.end(c, ByKill)
-		return nil
+		return r.kill(c)
 	}
+}
+
+// kill ends a container, and says so if its script does.
+func (r *Runtime) kill(c *container) error {
+	r.end(c, ByKill)
+	if c.script.SaysKilled {
+		return lifecycle.ErrKilled
+	}
+	return nil
 }
 
 // term sends the stop signal. Only the first one has an effect.

@@ -65,6 +65,11 @@ func (cs *containers) mayRun() bool {
 	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.running() || c.maybeStarted })
 }
 
+// maybeStarted reports whether a container may run although its start did not tell so.
+func (cs *containers) maybeStarted() bool {
+	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.maybeStarted })
+}
+
 // regularRuns reports whether a regular container runs.
 func (cs *containers) regularRuns() bool {
 	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.init && c.running() })

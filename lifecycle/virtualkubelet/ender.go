@@ -23,45 +23,45 @@ type ender struct {
 // containers that could not be stopped, they are stopped again. The pod must not change
 // afterwards. override is the grace period in seconds that replaces the pod's own; nil
 // means none.
-func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) error {
+func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*lifecycle.Termination, error) {
 	select {
 	case e.turn <- struct{}{}:
 		defer func() { <-e.turn }()
 	case <-ctx.Done():
-		return fmt.Errorf("failed to terminate pod %s: %w", e.name, context.Cause(ctx))
+		return nil, fmt.Errorf("failed to terminate pod %s: %w", e.name, context.Cause(ctx))
 	}
-	running, err := e.setTerminating()
+	running, complete, err := e.setTerminating()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t := e.agent.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: override, Containers: running})
+	t := e.lifeOf(pod).Terminate(ctx, lifecycle.Request{GracePeriodSeconds: override, Containers: running, Complete: complete})
 	if t != e.termination {
 		e.termination = t
 		e.agent.workers.spawn(e.name, func() { e.conclude(t) })
 	}
-	return nil
+	return t, nil
 }
 
 // setTerminating marks the pod as terminating, before the termination can end any
-// container, and returns the running containers.
-func (e *ender) setTerminating() ([]lifecycle.Container, error) {
+// container, and returns the running containers, and whether those are all.
+func (e *ender) setTerminating() (running []lifecycle.Container, complete bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.ending.forgotten:
-		return nil, newNotFoundError(e.name.Namespace, e.name.Name)
+		return nil, false, newNotFoundError(e.name.Namespace, e.name.Name)
 	case e.agent.workers.isClosed():
-		return nil, fmt.Errorf("failed to terminate pod %s: %w", e.name, lifecycle.AgentStopping)
+		return nil, false, fmt.Errorf("failed to terminate pod %s: %w", e.name, lifecycle.AgentStopping)
 	case !e.ending.terminating:
 		e.ending.terminating = true
 		close(e.terminating)
 	}
-	return e.containers.running(), nil
+	return e.containers.running(), !e.containers.maybeStarted(), nil
 }
 
 // end terminates the pod. It is no error if the pod has been forgotten.
 func (e *ender) end(ctx context.Context, override *int64) error {
-	if err := e.terminate(ctx, e.view(), override); !errdefs.IsNotFound(err) {
+	if _, err := e.terminate(ctx, e.view(), override); !errdefs.IsNotFound(err) {
 		return err
 	}
 	return nil
@@ -133,7 +133,7 @@ func (e *ender) forget() (done bool) {
 	e.mu.Unlock()
 	if done {
 		e.agent.pods.remove(e.record)
-		e.agent.terminator.Forget(e.key)
+		e.life.Forget()
 	}
 	return done
 }

@@ -4,11 +4,17 @@ import (
 	"time"
 )
 
-// watchExit waits for the exit of a container. When the last regular container has
-// exited, the pod has completed and its sidecars are terminated.
+// watchExit waits for the exit of a container, unless that cannot be watched. When the last
+// regular container has exited, the pod has completed and its sidecars are terminated.
 func (r *record) watchExit(c *container, id string) {
+	exited := r.agent.opts.Runtime.Exited(id)
+	if exited == nil {
+		return
+	}
 	select {
-	case <-r.agent.opts.Runtime.Exited(id):
+	case <-exited:
+	case <-c.exited: // it was stopped, and nobody reported its exit
+		return
 	case <-r.agent.workers.closing:
 		return
 	}

@@ -2,12 +2,13 @@ package virtualkubelet
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
 // KillPod implements [shutdown.PodKiller]. It begins or shortens the same termination as
@@ -18,31 +19,32 @@ import (
 // ctx bounds only the waiting: when it ends, the error is a
 // [*lifecycle.StillRunningError] and the termination goes on. An unknown pod is an
 // errdefs.ErrNotFound. If containers cannot be stopped, the error is that of
-// [lifecycle.Result.Err].
+// [lifecycle.Result.Err]. After [Provider.Close] it wraps [shutdown.ErrNoRetry].
 func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	r := p.agent.pods.find(pod)
 	if r == nil || !r.addKill(req.SetStatus) {
 		return shutdown.KillResult{}, newNotFoundError(pod.Namespace, pod.Name)
 	}
 	defer r.removeKill()
-	pod = r.view()
-	if err := r.ender.terminate(ctx, pod, &req.GracePeriodSeconds); err != nil {
-		return shutdown.KillResult{}, err
+	t, err := r.ender.terminate(ctx, r.view(), req.GracePeriodSeconds)
+	if err != nil {
+		return shutdown.KillResult{}, noRetry(err)
 	}
-	return p.killer.KillPod(ctx, pod, req)
+	result, err := t.Wait(ctx)
+	kill := shutdown.KillResult{Outcome: string(result.Outcome())}
+	if err != nil {
+		return kill, noRetry(err)
+	}
+	kill.Status = r.awaitFinal(ctx).DeepCopy()
+	return kill, nil
 }
 
-// killer returns the killer that KillPod waits with. Its pods must be known, which
-// addKill ensures.
-func (a *agent) killer() shutdown.PodKiller {
-	return podkiller.New(a.terminator, podkiller.Options{
-		Containers: func(_ context.Context, pod *v1.Pod) []lifecycle.Container {
-			return a.pods.find(pod).running()
-		},
-		Status: func(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
-			return a.pods.find(pod).awaitFinal(ctx)
-		},
-	})
+// noRetry says of an error that the kill is not tried again once the provider was closed.
+func noRetry(err error) error {
+	if errors.Is(err, lifecycle.AgentStopping) {
+		return fmt.Errorf("%w: %w", shutdown.ErrNoRetry, err)
+	}
+	return err
 }
 
 // addKill counts a KillPod, which keeps the pod known until removeKill, and sets the

@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
-	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // defaultExitSlack is the default of [Options.ExitSlack].
@@ -39,8 +38,7 @@ type Options struct {
 // [New] and end it with [Provider.Close]. All methods may be called concurrently. The
 // zero value is not usable.
 type Provider struct {
-	agent  *agent
-	killer shutdown.PodKiller // waits for the terminations of KillPod
+	agent *agent
 }
 
 // New returns a provider without pods and starts no goroutine. The error joins all faults
@@ -58,7 +56,7 @@ func New(opts Options) (*Provider, error) {
 		opts: opts, terminator: terminator,
 		workers: newWorkers(), listener: newListener(), pods: newPodTable(),
 	}
-	return &Provider{agent: shared, killer: shared.killer()}, nil
+	return &Provider{agent: shared}, nil
 }
 
 // validate joins an error for every invalid field, except those of the terminator's
@@ -83,7 +81,7 @@ func (o Options) validate() error {
 // terminator returns the terminator's options with the runtime.
 func (o Options) terminator() lifecycle.TerminatorOptions {
 	opts := o.Terminator
-	opts.Runtime, opts.Exits = o.Runtime, o.Runtime
+	opts.Runtime, opts.Exits, opts.ExitSlack = o.Runtime, o.Runtime, cmp.Or(opts.ExitSlack, o.ExitSlack, defaultExitSlack)
 	if opts.Commands == nil {
 		opts.Commands, _ = o.Runtime.(lifecycle.CommandRunner) // nil: exec hooks fail with an error
 	}

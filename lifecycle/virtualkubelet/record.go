@@ -20,6 +20,7 @@ type record struct {
 	created     metav1.Time
 	terminating chan struct{} // closed when the termination begins
 	ended       chan struct{} // closed when the status is final
+	life        *lifecycle.Pod
 	ender       *ender
 	notifier    *notifier
 
@@ -35,7 +36,7 @@ func newRecord(ctx context.Context, a *agent, pod *v1.Pod) *record {
 	pod = pod.DeepCopy()
 	r := &record{
 		agent: a, key: keyOf(pod), name: nameOf(pod), ctx: context.WithoutCancel(ctx),
-		created:     metav1.Now(),
+		created: metav1.Now(), life: a.terminator.Pod(pod),
 		terminating: make(chan struct{}), ended: make(chan struct{}),
 		desired: desired{pod: pod}, containers: newContainers(&pod.Spec),
 	}
@@ -86,11 +87,10 @@ func (r *record) containerOf(id string) *container {
 	return r.containers.withID(id)
 }
 
-// running returns the running containers; never nil.
-func (r *record) running() []lifecycle.Container {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.containers.running()
+// lifeOf returns the life of the pod, for which pod counts from now on.
+func (r *record) lifeOf(pod *v1.Pod) *lifecycle.Pod {
+	r.agent.terminator.Pod(pod)
+	return r.life
 }
 
 // completed reports whether no regular container runs any more, without a termination.

@@ -78,7 +78,7 @@ func (s *starter) start(c *container) error {
 	pod := s.r.view()
 	var started string
 	called, known := false, false // known: it is known whether the container runs
-	err := s.terminator.Start(s.r.ctx, pod, c.spec.Name, func(ctx context.Context) (string, error) {
+	err := s.r.lifeOf(pod).Start(s.r.ctx, c.spec.Name, func(ctx context.Context) (string, error) {
 		called = true
 		id, err := s.opts.Runtime.StartContainer(ctx, pod, c.spec)
 		if id != "" && (err == nil || ctx.Err() != nil && !errors.Is(err, lifecycle.ErrContainerNotFound)) {
@@ -87,19 +87,22 @@ func (s *starter) start(c *container) error {
 			s.workers.spawn(s.r.name, func() { s.r.watchExit(c, id) })
 		}
 		known = id != "" || ctx.Err() == nil || errors.Is(err, lifecycle.ErrContainerNotFound)
+		if err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, err)
+		}
 		return id, err
 	})
 	switch {
-	case errors.Is(err, lifecycle.ErrTerminating), errors.Is(err, lifecycle.AgentStopping):
-		if called && !known {
-			s.r.markMaybeStarted(c)
-		}
+	case err != nil && called && !known:
+		s.r.markMaybeStarted(c)
+		return err
+	case errors.Is(err, lifecycle.ErrTerminating), errors.Is(err, lifecycle.AgentStopping), errors.Is(err, lifecycle.ErrForgotten):
 		return err
 	case err != nil:
 		s.r.markTerminated(c, notStarted(err))
 		return err
 	}
-	err = s.terminator.PostStart(s.r.ctx, pod, lifecycle.Container{Name: c.spec.Name, ID: started})
+	err = s.r.lifeOf(s.r.view()).PostStart(s.r.ctx, lifecycle.Container{Name: c.spec.Name, ID: started})
 	if errors.Is(err, lifecycle.AgentStopping) {
 		return err
 	}

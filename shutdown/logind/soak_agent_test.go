@@ -87,7 +87,7 @@ func (a *soakAgent) replacePods(n int) {
 	rt, rts := lifecycletest.NewRuntime(), map[string]*lifecycletest.Runtime{}
 	for _, pod := range a.pods { // a signal that is late may have them killed only now
 		rts[string(pod.UID)] = a.rts[string(pod.UID)]
-		a.terminator.Forget(pod.UID)
+		a.terminator.ForgetPod(pod.UID)
 	}
 	a.rts, a.pods = rts, nil
 	for i := range n {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -57,6 +58,7 @@ func TestWhichContainersAreStopped(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		containers lists
+		complete   bool
 		status     statuses // of the options
 		own        statuses // of the pod
 		started    string   // by the terminator's Start
@@ -69,10 +71,12 @@ func TestWhichContainersAreStopped(t *testing.T) {
 		"the pod's status":             {own: of("web"), stops: []string{"web"}},
 		"the status of the options":    {own: of("web"), status: of("log"), stops: []string{"log"}, codes: []int32{-1, 4}, asked: 2},
 		"a status that nobody has":     {own: of("web"), status: nothing, stops: []string{"web"}, asked: 2},
-		"a list":                       {own: of("web"), containers: list("log"), stops: []string{"log"}},
+		"a list":                       {own: of("web"), containers: list("log"), stops: []string{"log", "web"}},
+		"a list that is all":           {own: of("web"), containers: list("log"), complete: true, stops: []string{"log"}},
 		"a list, then the status":      {containers: list("web"), status: of("web", "log"), stops: []string{"web"}, codes: []int32{3, -1}, asked: 1},
-		"an empty list":                {own: of("web"), containers: list()},
-		"an empty list and a start":    {own: of("web"), containers: list(), started: "log", stops: []string{"log"}},
+		"an empty list":                {own: of("web"), containers: list(), stops: []string{"web"}},
+		"an empty list that is all":    {own: of("web"), containers: list(), complete: true},
+		"an empty list and a start":    {own: of("web"), containers: list(), complete: true, started: "log", stops: []string{"log"}},
 		"a list that is not known":     {own: of("web", "log"), containers: silent, stops: []string{"log", "web"}},
 		"neither is known":             {containers: silent, err: lifecycle.ErrUnknownContainers},
 		"the options' status says all": {containers: silent, status: of("web", "log"), stops: []string{"log", "web"}, codes: []int32{3, 4}, asked: 2},
@@ -90,10 +94,10 @@ func TestWhichContainersAreStopped(t *testing.T) {
 					pod.Status = *test.own(rt)
 				}
 				if test.started != "" {
-					require.NoError(t, terminator.Start(t.Context(), pod, test.started, func(context.Context) (string, error) { return test.started, nil }))
+					require.NoError(t, terminator.Pod(pod).Start(t.Context(), test.started, func(context.Context) (string, error) { return test.started, nil }))
 				}
 				asked := 0
-				opts := podkiller.Options{Containers: test.containers}
+				opts := podkiller.Options{Containers: test.containers, Complete: test.complete}
 				if test.status != nil {
 					opts.Status = func(context.Context, *v1.Pod) *v1.PodStatus {
 						asked++
@@ -173,7 +177,7 @@ func TestTheFunctionsHaveTheContextOfTheKill(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = killer.KillPod(ctx, shutdowntest.Pod("pod2", 0, 30), shutdown.KillRequest{GracePeriodSeconds: 30})
+		_, err = killer.KillPod(ctx, shutdowntest.Pod("pod2", 0, 30), shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(30))})
 		var running *lifecycle.StillRunningError
 		require.ErrorAs(t, err, &running)
 		rt.Release()

@@ -57,9 +57,9 @@
 //
 // Packages lifecycle and shutdown do not import each other; this package imports both.
 //
-// An agent that starts all containers with [lifecycle.Terminator.Start] returns an empty
-// list in [Options.Containers], because the terminator knows them. An agent that has no
-// list of its own gives the statuses of its pods, as [Options.Status].
+// An agent that starts all containers with [lifecycle.Pod.Start] sets [Options.Complete],
+// because the terminator knows them. An agent that has no list of its own gives the statuses
+// of its pods, as [Options.Status].
 //
 // # Evictions
 //

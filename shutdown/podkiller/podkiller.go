@@ -2,6 +2,8 @@ package podkiller
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -15,20 +17,21 @@ import (
 // Both functions may be called concurrently, also for the same pod. Their ctx is that of
 // the kill. Their results are not modified.
 type Options struct {
-	// Containers returns the containers of a pod that run and that the terminator's Start
+	// Containers returns the containers of a pod that run and that [lifecycle.Pod.Start]
 	// has not started, such as those of the agent before a restart. Those that Start has
 	// started may be listed too, with the same IDs. It is called once for each kill,
-	// before any container is stopped.
-	//
-	// An agent that starts every container with [lifecycle.Terminator.Start] returns an
-	// empty list here, []lifecycle.Container{}, and needs no statuses to stop its pods. A
-	// nil list means that the agent does not know what runs: the running containers are
-	// then those of the status and those of Start. A nil function is the same as one that
-	// returns nil.
+	// before any container is stopped. The containers that run by the pod's status and those of
+	// Start are stopped as well, those of the status unless Complete is set. A nil function is
+	// the same as one that returns nil.
 	Containers func(ctx context.Context, pod *v1.Pod) []lifecycle.Container
+	// Complete says that nothing runs but what Containers returns and what
+	// [lifecycle.Pod.Start] has started ([lifecycle.Request.Complete]). An agent that starts
+	// every container with Start, and leaves none running when it ends, sets it, and needs
+	// neither lists nor statuses to stop its pods.
+	Complete bool
 	// Status returns the current status of a pod: which containers run, and the exit
 	// codes of the others. It is called before the stop, unless Containers has returned a
-	// list, and again when all containers have ended.
+	// list or Complete is set, and again when all containers have ended.
 	//
 	// If it returns nil before the stop, the status of the pod that was passed to KillPod
 	// counts. If it returns nil after the stop, KillPod returns no final status. A nil
@@ -46,8 +49,13 @@ type Options struct {
 //
 // The outcome is that of [lifecycle.Result.Outcome]. The final status is that of
 // [Options.Status] after all containers have ended, modified by the SetStatus of the
-// request. When the pod is gone, the agent must call [lifecycle.Terminator.Forget].
+// request. When the pod is gone, the agent must call [lifecycle.Pod.Forget].
+//
+// For a nil terminator New returns nil, which [shutdown.NewManager] and [Timed] refuse.
 func New(t *lifecycle.Terminator, opts Options) shutdown.PodKiller {
+	if t == nil {
+		return nil
+	}
 	return &killer{terminator: t, opts: opts}
 }
 
@@ -57,10 +65,10 @@ type killer struct {
 }
 
 // KillPod implements [shutdown.PodKiller]. The end of ctx ends the waiting, not the
-// termination.
+// termination. After the terminator was closed, the error wraps [shutdown.ErrNoRetry].
 func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-	stop := lifecycle.Request{GracePeriodSeconds: &req.GracePeriodSeconds, Containers: k.containers(ctx, pod)}
-	if stop.Containers == nil {
+	stop := lifecycle.Request{GracePeriodSeconds: req.GracePeriodSeconds, Containers: k.containers(ctx, pod), Complete: k.opts.Complete}
+	if len(stop.Containers) == 0 && !stop.Complete {
 		if status := k.status(ctx, pod); status != nil {
 			now := *pod
 			now.Status = *status
@@ -69,6 +77,9 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	}
 	result, err := k.terminator.KillPod(ctx, pod, stop)
 	kill := shutdown.KillResult{Outcome: string(result.Outcome())}
+	if errors.Is(err, lifecycle.AgentStopping) {
+		err = fmt.Errorf("%w: %w", shutdown.ErrNoRetry, err)
+	}
 	if err != nil {
 		return kill, err
 	}

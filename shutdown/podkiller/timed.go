@@ -1,6 +1,7 @@
 package podkiller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -61,9 +62,13 @@ type TimedKiller struct {
 }
 
 // Timed returns a killer that limits the waiting for another killer. A kill that exceeds
-// its timeout is recorded as an event on the pod; a nil recorder records nothing. If
-// killer is nil, every KillPod returns an error.
+// its timeout is recorded as an event on the pod; a nil recorder records nothing. For a
+// nil killer, or a nil [shutdown.PodKillerFunc], Timed returns nil, whose KillPod returns an
+// error.
 func Timed(killer shutdown.PodKiller, events EventRecorder) *TimedKiller {
+	if f, isFunc := killer.(shutdown.PodKillerFunc); killer == nil || isFunc && f == nil {
+		return nil
+	}
 	return &TimedKiller{killer: killer, events: events}
 }
 
@@ -75,13 +80,13 @@ var _ shutdown.PodKiller = (*TimedKiller)(nil)
 // as that of [New] does. The end of ctx ends both the waiting and the kill's own context.
 // A nil pod is an error.
 func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-	if t.killer == nil {
+	if t == nil {
 		return shutdown.KillResult{}, errNoKiller
 	}
 	if pod == nil {
 		return shutdown.KillResult{}, errNoPod
 	}
-	timeout := graceperiod.KillTimeout(req.GracePeriodSeconds)
+	timeout := graceperiod.KillTimeout(*cmp.Or(req.GracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds, new(int64)))
 	kill := call.Start(ctx, &t.calls, "the killer of pod "+pod.Namespace+"/"+pod.Name, func(ctx context.Context) (shutdown.KillResult, error) {
 		return t.killer.KillPod(ctx, pod, req)
 	})
@@ -98,4 +103,8 @@ func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 // Wait waits for all kills, including those that have exceeded their timeout. Call it
 // when the agent ends, after the end of the kills' contexts. KillPod must not be called
 // at the same time.
-func (t *TimedKiller) Wait() { t.calls.Wait(nil) }
+func (t *TimedKiller) Wait() {
+	if t != nil {
+		t.calls.Wait(nil)
+	}
+}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,9 @@ const statusTimeout = 2 * time.Second
 type killer struct {
 	pods    *pods
 	runtime podruntime.Runtime
-	// containerKiller stops the containers of a pod.
-	containerKiller shutdown.PodKiller
+	// containerKiller stops the containers of a pod, idleKiller those of a pod that has
+	// started none, but for one whose start is under way.
+	containerKiller, idleKiller shutdown.PodKiller
 }
 
 // newKiller returns a killer that stops containers with the terminator. Its results have a
@@ -37,6 +39,8 @@ func newKiller(pods *pods, runtime podruntime.Runtime, terminator *lifecycle.Ter
 		opts.Status = k.status
 	}
 	k.containerKiller = podkiller.New(terminator, opts)
+	opts.Complete = true
+	k.idleKiller = podkiller.New(terminator, opts)
 	return k
 }
 
@@ -47,7 +51,7 @@ func (k killer) KillPod(ctx context.Context, spec *v1.Pod, req shutdown.KillRequ
 	if p == nil {
 		return shutdown.KillResult{}, fmt.Errorf("pod %s/%s is not one of this node", spec.Namespace, spec.Name)
 	}
-	p.beginStop(req.GracePeriodSeconds)
+	p.beginStop(*cmp.Or(req.GracePeriodSeconds, p.spec.Spec.TerminationGracePeriodSeconds, new(int64)))
 	result, err := k.kill(ctx, p, req)
 	p.endStop(err)
 	return result, err
@@ -68,7 +72,11 @@ func (k killer) kill(ctx context.Context, p *pod, req shutdown.KillRequest) (shu
 	case <-ctx.Done():
 		return shutdown.KillResult{}, fmt.Errorf("its start did not end: %w", context.Cause(ctx))
 	}
-	result, err := k.containerKiller.KillPod(ctx, p.spec, req)
+	killer := k.containerKiller
+	if len(p.startedContainers()) == 0 {
+		killer = k.idleKiller
+	}
+	result, err := killer.KillPod(ctx, p.spec, req)
 	if ctx.Err() != nil {
 		return result, err // podkiller may still be stopping the containers
 	}

@@ -97,7 +97,7 @@ func (a *Agent) removePod(ctx context.Context, p *pod, manifestGone bool) {
 		klog.FromContext(ctx).Error(err, "Failed to stop a pod whose manifest has changed", "pod", klog.KObj(p.spec))
 		return
 	}
-	a.terminator.Forget(p.spec.UID)
+	a.terminator.Pod(p.spec).Forget()
 	a.restarter.forget(p)
 	a.pods.remove(p)
 	if a.opts.APIServer == nil {

@@ -60,7 +60,7 @@ func (q queries) podList() api.PodList {
 
 // pod returns the current state of a pod.
 func (q queries) pod(p *pod, now time.Time) api.Pod {
-	termination, _ := q.terminator.Termination(p.spec.UID)
+	termination, _ := q.terminator.Pod(p.spec).Termination()
 	shown := p.view(now, termination)
 	answer := api.Pod{
 		Namespace: p.spec.Namespace, Name: p.spec.Name, UID: string(p.spec.UID),
@@ -96,7 +96,7 @@ func (q queries) report() (api.Report, bool) {
 // podReport returns the progress of a pod that a shutdown is stopping or has stopped. It
 // returns false for any other pod.
 func (q queries) podReport(p *pod) (api.PodReport, bool) {
-	termination, _ := q.terminator.Termination(p.spec.UID)
+	termination, _ := q.terminator.Pod(p.spec).Termination()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopBegan.IsZero() || p.outsideShutdown {

@@ -38,9 +38,10 @@ func newRestarter(runtime podruntime.Runtime, terminator *lifecycle.Terminator) 
 // watch restarts the exited containers of a pod until the pod is told to stop or ctx
 // ends. It does not wait for that.
 func (r *restarter) watch(ctx context.Context, p *pod) {
+	life := r.terminator.Pod(p.spec)
 	for i, c := range p.startedContainers() {
 		r.goroutines.Go(func() {
-			if r.watchContainer(ctx, p, i, c) {
+			if r.watchContainer(ctx, p, life, i, c) {
 				p.containerFinished()
 			}
 		})
@@ -61,7 +62,7 @@ func backOffKey(p *pod, c lifecycle.Container) string { return string(p.spec.UID
 
 // watchContainer restarts the i-th container of a pod whenever it exits. It returns true
 // when the container has exited and is not to be restarted.
-func (r *restarter) watchContainer(ctx context.Context, p *pod, i int, c lifecycle.Container) (finished bool) {
+func (r *restarter) watchContainer(ctx context.Context, p *pod, life *lifecycle.Pod, i int, c lifecycle.Container) (finished bool) {
 	key := backOffKey(p, c)
 	for {
 		if !waitUnlessStopped(ctx, p, r.runtime.Exited(c.ID)) {
@@ -80,9 +81,9 @@ func (r *restarter) watchContainer(ctx context.Context, p *pod, i int, c lifecyc
 			}
 		}
 		r.backOff.Next(key, exitedAt)
-		next, err := r.restart(ctx, p, c)
+		next, err := r.restart(ctx, p, life, c)
 		switch {
-		case errors.Is(err, lifecycle.ErrTerminating) || ctx.Err() != nil:
+		case errors.Is(err, lifecycle.ErrTerminating), errors.Is(err, lifecycle.ErrForgotten), ctx.Err() != nil:
 			return false
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "Failed to start a container again", "pod", klog.KObj(p.spec), "container", c.Name)
@@ -94,10 +95,12 @@ func (r *restarter) watchContainer(ctx context.Context, p *pod, i int, c lifecyc
 }
 
 // restart restarts a container, unless its pod is being terminated.
-func (r *restarter) restart(ctx context.Context, p *pod, c lifecycle.Container) (lifecycle.Container, error) {
-	err := r.terminator.Start(ctx, p.spec, c.Name, func(ctx context.Context) (string, error) {
+func (r *restarter) restart(ctx context.Context, p *pod, life *lifecycle.Pod, c lifecycle.Container) (lifecycle.Container, error) {
+	err := life.Start(ctx, c.Name, func(ctx context.Context) (string, error) {
 		id, err := r.runtime.RestartContainer(ctx, p.spec, c)
-		c.ID = id
+		if c.ID = id; err != nil && ctx.Err() == nil {
+			err = errors.Join(lifecycle.ErrContainerNotFound, err)
+		}
 		return id, err
 	})
 	return c, err

@@ -11,7 +11,7 @@ import (
 func (l *loop) snapshot(now time.Time) view.Snapshot {
 	s := view.Snapshot{Now: now, Began: l.began, Allowed: l.allowedTime()}
 	for _, p := range l.pods.list() {
-		termination, _ := l.terminator.Termination(p.spec.UID)
+		termination, _ := l.terminator.Pod(p.spec).Termination()
 		s.Pods = append(s.Pods, p.view(now, termination))
 	}
 	return s

@@ -63,7 +63,7 @@ func testContainerdIsKilledInTheMiddleOfAStop(t *testing.T, build containerdtest
 			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: c.runtime, Commands: hooks, Exits: c.runtime, Events: events})
 			require.NoError(t, err)
 			began := time.Now()
-			termination := terminator.Terminate(t.Context(), pod, lifecycle.Request{Containers: containers})
+			termination := terminator.Pod(pod).Terminate(t.Context(), lifecycle.Request{Containers: containers})
 			require.Eventually(t, func() bool {
 				return termination.Result().Containers[0].Phase == lifecycle.PhaseStopping && time.Since(began) > time.Second
 			}, waitAtMost, pollEvery)

@@ -1,0 +1,123 @@
+//go:build go1.25
+
+package virtualkubelet_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+)
+
+// racedPods is the environment variable with the number of pods of TestDeletionsThatRaceWithCreations.
+const racedPods = "KUBEGRACE_RACED_PODS"
+
+// manyPods returns the number of pods of a test: that of an environment variable, or less.
+func manyPods(t *testing.T, variable string, least int) int {
+	text := os.Getenv(variable)
+	if text == "" {
+		return least
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return n
+}
+
+// numbered is one of many pods.
+func numbered(i int) *v1.Pod {
+	pod := podOf(running("app"), running("web"))
+	pod.Name, pod.UID = fmt.Sprint("pod-", i), types.UID(fmt.Sprint("uid-", i))
+	return pod
+}
+
+// racedRuntime counts the stops that begin while another one of the same container is under way.
+type racedRuntime struct {
+	*scriptedRuntime
+
+	stopping sync.Map // by container ID
+	twice    atomic.Int64
+}
+
+func (r *racedRuntime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+	if _, other := r.stopping.LoadOrStore(id, true); other {
+		r.twice.Add(1)
+	}
+	defer r.stopping.Delete(id)
+	runtime.Gosched()
+	return r.scriptedRuntime.StopContainer(ctx, id, timeoutSeconds)
+}
+
+// Each of two DeletePods races with the CreatePod of its pod. No hook runs twice, no container
+// has two stops at the same time or runs on, and each pod has ended.
+func TestDeletionsThatRaceWithCreations(t *testing.T) {
+	for left := manyPods(t, racedPods, 5_000); left > 0; left -= 500 {
+		rt := &racedRuntime{}
+		inBubble(t, func(b *bed) {
+			b.rt.start = func(context.Context, string) error { runtime.Gosched(); return nil }
+			var callers sync.WaitGroup
+			for i := range min(left, 500) {
+				pod := numbered(i)
+				callers.Go(func() { require.NoError(b, b.CreatePod(b.Context(), pod)) })
+				for spins := range 2 {
+					callers.Go(func() {
+						for range spins * (i % 7) {
+							runtime.Gosched()
+						}
+						_ = b.DeletePod(b.Context(), deleted(pod, 30, time.Now())) // it may not know the pod yet
+					})
+				}
+			}
+			callers.Wait()
+			synctest.Wait()
+			for i := range min(left, 500) {
+				pod := numbered(i)
+				_ = b.DeletePod(b.Context(), deleted(pod, 30, time.Now())) // most are gone
+			}
+			wait(time.Minute)
+			hooks := map[string]int{}
+			for _, e := range b.rt.Execs() {
+				hooks[e.ID]++
+				require.Equal(b, 1, hooks[e.ID], "hooks of %s", e.ID)
+			}
+			for _, s := range b.rt.Stops() {
+				_, exited := b.rt.Runtime.ExitCode(s.ID)
+				require.True(b, exited)
+			}
+			require.Zero(b, rt.twice.Load(), "two stops of one container at the same time")
+			pods, err := b.GetPods(b.Context())
+			require.NoError(b, err)
+			require.Empty(b, pods)
+		}, func(o *virtualkubelet.Options) { rt.scriptedRuntime = o.Runtime.(*scriptedRuntime); o.Runtime = rt })
+	}
+}
+
+// Pods whose runtime tells of no exit leave no goroutine behind when they have ended.
+func TestPodsWithoutExitsLeaveNoGoroutine(t *testing.T) {
+	pods := manyPods(t, "KUBEGRACE_DEAF_PODS", 500)
+	inBubble(t, func(b *bed) {
+		b.rt.deaf = true
+		before := runtime.NumGoroutine()
+		for i := range pods {
+			pod := numbered(i)
+			b.create(pod)
+			b.deletePod(pod, 30)
+			wait(time.Minute)
+		}
+		require.LessOrEqual(b, runtime.NumGoroutine(), before+5)
+		list, err := b.GetPods(b.Context())
+		require.NoError(b, err)
+		require.Empty(b, list)
+	})
+}
