@@ -93,7 +93,8 @@ func (r *Runtime) startNewPod(ctx context.Context, pod *v1.Pod, steps []startSte
 	}
 	var started []lifecycle.Container
 	for _, step := range steps {
-		id, err := r.startContainer(ctx, sandboxID, sandboxConfig, step.config)
+		request := &runtimeapi.CreateContainerRequest{PodSandboxId: sandboxID, Config: step.config, SandboxConfig: sandboxConfig}
+		id, err := r.StartContainer(ctx, request)
 		if err == nil && step.initContainer {
 			err = r.waitForInitContainer(ctx, id)
 		}
@@ -109,21 +110,6 @@ func (r *Runtime) startNewPod(ctx context.Context, pod *v1.Pod, steps []startSte
 	return started, nil
 }
 
-// startContainer creates and starts a container and returns its ID. A container that
-// was created and could not be started is removed with its sandbox.
-func (r *Runtime) startContainer(ctx context.Context, sandboxID string, sandboxConfig *runtimeapi.PodSandboxConfig, config *runtimeapi.ContainerConfig) (string, error) {
-	request := &runtimeapi.CreateContainerRequest{PodSandboxId: sandboxID, Config: config, SandboxConfig: sandboxConfig}
-	created, err := r.runtime.CreateContainer(ctx, request)
-	if err != nil {
-		return "", fmt.Errorf("failed to create: %w", err)
-	}
-	id := created.GetContainerId()
-	if _, err := r.runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
-		return "", fmt.Errorf("failed to start: %w", err)
-	}
-	return id, nil
-}
-
 // waitForInitContainer returns when a plain init container has exited. An exit code
 // other than 0 is an error.
 func (r *Runtime) waitForInitContainer(ctx context.Context, id string) error {
@@ -132,12 +118,12 @@ func (r *Runtime) waitForInitContainer(ctx context.Context, id string) error {
 	case <-ctx.Done():
 		return fmt.Errorf("failed to await its exit: %w", ctx.Err())
 	}
-	response, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	status, err := r.ContainerStatus(ctx, id)
 	if err != nil {
-		return fmt.Errorf("failed to read its exit status: %w", err)
+		return err
 	}
-	if code := response.GetStatus().GetExitCode(); code != 0 {
-		return fmt.Errorf("init container exited with %d", code)
+	if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
+		return fmt.Errorf("init container exited with %d", ended.ExitCode)
 	}
 	return nil
 }

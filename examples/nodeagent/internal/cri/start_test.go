@@ -189,9 +189,9 @@ func TestStartPodThatFailsRemovesWhatItMade(t *testing.T) {
 		exitCode int32
 		want     string
 	}{
-		"create": {method: "CreateContainer", want: `pod shop/web, container "migrate": failed to create: rpc error: code = Internal desc = broken`},
+		"create": {method: "CreateContainer", want: `pod shop/web, container "migrate": failed to create: container not found: rpc error: code = Internal desc = broken`},
 		"start":  {method: "StartContainer", want: `pod shop/web, container "migrate": failed to start: rpc error: code = Internal desc = broken`},
-		"status": {method: "ContainerStatus", want: `pod shop/web, container "migrate": failed to read its exit status: rpc error: code = Internal desc = broken`},
+		"status": {method: "ContainerStatus", want: `pod shop/web, container "migrate": failed to read the status of container "migrate-0": rpc error: code = Internal desc = broken`},
 		"init":   {exitCode: 3, want: `pod shop/web, container "migrate": init container exited with 3`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package cri
+package criruntime
 
 import (
 	"context"
@@ -31,7 +31,7 @@ type exitWatcher struct {
 	wake      chan struct{}                                          // holds one token: poll now
 
 	mu      sync.Mutex
-	watched map[string]chan struct{} // by container ID; closed and deleted on exit
+	watched map[string]chan struct{} // by container ID; closed and deleted on exit; nil: run has ended
 }
 
 func newExitWatcher(list func(context.Context) ([]*runtimeapi.Container, error)) *exitWatcher {
@@ -41,19 +41,22 @@ func newExitWatcher(list func(context.Context) ([]*runtimeapi.Container, error))
 // Exited returns a channel that is closed once the container has exited or the runtime
 // does not know it: within milliseconds if the runtime sends events, within 200 ms
 // otherwise. For a container that had exited before the call it is closed after one
-// answer of the runtime. While the runtime does not answer, and after [Runtime.Close],
-// it stays open.
+// answer of the runtime. While the runtime does not answer, and after [Runtime.Close], it
+// stays open. A call after Close returns nil: exits are not watched any more.
 func (r *Runtime) Exited(containerID string) <-chan struct{} {
 	exited := r.exits.watch(containerID)
 	r.exits.pollNow()
 	return exited
 }
 
-// watch returns the channel that is closed when a container exits. All callers get the
-// same channel for one container.
+// watch returns the channel that is closed when a container exits, or nil if run has ended.
+// All callers get the same channel for one container.
 func (w *exitWatcher) watch(containerID string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.watched == nil {
+		return nil
+	}
 	exited, ok := w.watched[containerID]
 	if !ok {
 		exited = make(chan struct{})
@@ -93,8 +96,9 @@ func (w *exitWatcher) watchedIDs() []string {
 }
 
 // run polls while any container is watched, and is idle otherwise. It returns when ctx
-// ends.
+// ends; nothing is watched then.
 func (w *exitWatcher) run(ctx context.Context) {
+	defer w.watchNothing()
 	for {
 		select {
 		case <-ctx.Done():
@@ -103,6 +107,13 @@ func (w *exitWatcher) run(ctx context.Context) {
 			w.pollWhileWatched(ctx)
 		}
 	}
+}
+
+// watchNothing forgets the containers that are watched, whose channels stay open.
+func (w *exitWatcher) watchNothing() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watched = nil
 }
 
 // pollWhileWatched polls until no container is watched or ctx ends. It logs the first

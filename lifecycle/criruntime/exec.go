@@ -1,4 +1,4 @@
-package cri
+package criruntime
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func (r *Runtime) RunInContainer(ctx context.Context, containerID string, cmd []
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	response, err := r.runtime.ExecSync(ctx, request)
+	response, err := r.client.ExecSync(ctx, request)
 	if err != nil {
 		return nil, containerError("run a command in", containerID, err)
 	}
