@@ -1,0 +1,80 @@
+package criruntime_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// countingRunner counts the commands that it runs.
+type countingRunner struct {
+	lifecycle.CommandRunner
+
+	runs atomic.Int32
+}
+
+func (c *countingRunner) RunInContainer(ctx context.Context, id string, command []string, timeout time.Duration) ([]byte, error) {
+	c.runs.Add(1)
+	return c.CommandRunner.RunInContainer(ctx, id, command, timeout)
+}
+
+// containerd is killed in the middle of a stop and is back 2 s later. The container keeps
+// the rest of its grace, its hook runs once, and result, events and status are right.
+func TestContainerdIsKilledInTheMiddleOfAStop(t *testing.T) {
+	containerdtest.Each(t, testContainerdIsKilledInTheMiddleOfAStop)
+}
+
+func testContainerdIsKilledInTheMiddleOfAStop(t *testing.T, build containerdtest.Build) {
+	c := newContainerd(t, build)
+	for name, test := range map[string]struct {
+		grace   int64
+		outcome lifecycle.Outcome
+		code    int32
+		atLeast time.Duration
+	}{
+		"slow":     {grace: 30, outcome: lifecycle.Graceful, code: 7, atLeast: 6 * time.Second},
+		"stubborn": {grace: 8, outcome: lifecycle.GraceExceeded, code: 137, atLeast: 8 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/true"}}}
+			pod, id := c.startReady(t, name, name+":1", withHook(hook), func(pod *v1.Pod) { *pod.Spec.TerminationGracePeriodSeconds = test.grace })
+			survivor, survives := c.startReady(t, "survivor-of-"+name, "slow:1")
+
+			hooks, events := &countingRunner{CommandRunner: c.runtime}, &lifecycletest.Events{}
+			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: c.runtime, Commands: hooks, Exits: c.runtime, Events: events})
+			require.NoError(t, err)
+			began := time.Now()
+			termination := terminator.Pod(pod).Terminate(t.Context(), lifecycle.Request{Containers: []lifecycle.Container{{Name: name, ID: id}}})
+			require.Eventually(t, func() bool {
+				return termination.Result().Containers[0].Phase == lifecycle.PhaseStopping && time.Since(began) > time.Second
+			}, waitAtMost, pollEvery)
+			c.server.Kill(t)
+
+			result, err := termination.Wait(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, test.outcome, result.Outcome(), "%v", result.Containers[0].Err)
+			require.GreaterOrEqual(t, time.Since(began), test.atLeast)
+			require.EqualValues(t, 1, hooks.runs.Load())
+			var reasons []string
+			for _, event := range events.All() {
+				reasons = append(reasons, event.Reason)
+			}
+			require.Equal(t, []string{"Killing", "FailedKillPod"}, reasons)
+			status, err := c.runtime.ContainerStatus(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, test.code, status.State.Terminated.ExitCode)
+
+			require.Equal(t, []lifecycle.Container{{Name: survivor.Name, ID: survives}}, lifecycle.ContainersOf(c.listed(t, survivor)), "the pod that survived is listed")
+			require.NoError(t, c.runtime.StopContainer(t.Context(), survives, 0))
+			require.NoError(t, terminator.Close(t.Context()))
+		})
+	}
+}
