@@ -255,7 +255,10 @@ func (c *containerd) testStartFailsAfterItsCreate(t *testing.T) {
 
 	result, err := life.Kill(t.Context(), lifecycle.Request{Complete: true})
 	require.NoError(t, err)
-	require.Equal(t, lifecycle.Graceful, result.Outcome())
+	for _, c := range result.Containers {
+		require.NoError(t, c.Err)
+		require.Equal(t, map[string]lifecycle.Outcome{"good": lifecycle.Graceful, "bad": lifecycle.NotFound}[c.Name], c.Outcome, c.Name)
+	}
 	require.EqualValues(t, 7, c.status(t, ids[0]).GetExitCode(), "the trap of TERM")
 	require.EqualValues(t, 128, c.status(t, ids[1]).GetExitCode(), "containerd's code of a start that failed")
 	require.NoError(t, terminator.Close(t.Context()))
