@@ -58,7 +58,7 @@ test_minor() {
 		test_module "$version"
 		return
 	fi
-	for name in . internal/apiservertest internal/fork lifecycle/virtualkubelet; do
+	for name in . internal/apiservertest internal/fork lifecycle/criruntime lifecycle/virtualkubelet; do
 		((minor >= virtualkubelet)) || [[ $name != lifecycle/virtualkubelet ]] || continue
 		say "$version: testing module $name ..."
 		cd "$copy/$name"
