@@ -32,7 +32,10 @@ func TestContainerdIsDrained(t *testing.T) {
 			"the runtime is away":                {beforeIt: true},
 			"the runtime is restarted meanwhile": {inTheMiddle: true},
 		} {
-			t.Run(name, func(t *testing.T) { testContainerdIsDrained(t, build, c.beforeIt, c.inTheMiddle) })
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				testContainerdIsDrained(t, build, c.beforeIt, c.inTheMiddle)
+			})
 		}
 	})
 }
@@ -75,8 +78,9 @@ func newDrained(t *testing.T, build containerdtest.Build) *drained {
 		containerdtest.Image{Name: "stubborn:1", Command: []string{"/bin/sh", "-c", stubborn}})
 	runtime := dial(t, server.Endpoint(), criruntime.Options{Complete: complete})
 	d := &drained{
-		&containerd{kubelet{server.Runtime()}, server, runtime}, map[string]string{}, &shutdowntest.Host{},
-		make(chan shutdown.Report, 1), make(chan string, 8), make(chan error, 64),
+		containerd: &containerd{kubelet{server.Runtime()}, server, runtime},
+		ids:        map[string]string{}, host: &shutdowntest.Host{},
+		reports: make(chan shutdown.Report, 1), hooks: make(chan string, 8), failed: make(chan error, 64),
 	}
 	hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/touch", "/tmp/hooked"}}}
 	for _, pod := range []*v1.Pod{

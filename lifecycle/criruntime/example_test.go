@@ -24,7 +24,7 @@ func ExampleDial() {
 // An agent ends the pods that a kubelet has left, each with its own hook.
 func Example() {
 	ctx := context.Background()
-	endpoint, end := exampleNode()
+	endpoint, end := exampleNode(ctx)
 	defer end()
 	runtime, err := criruntime.Dial(ctx, endpoint, criruntime.Options{})
 	if err != nil {
@@ -56,7 +56,7 @@ func Example() {
 // A rule adds what no kubelet tells its runtime.
 func ExampleOptions() {
 	ctx := context.Background()
-	endpoint, end := exampleNode()
+	endpoint, end := exampleNode(ctx)
 	defer end()
 	runtime, err := criruntime.Dial(ctx, endpoint, criruntime.Options{
 		Complete: func(pod *v1.Pod) *v1.Pod {
@@ -81,14 +81,14 @@ func ExampleOptions() {
 }
 
 // exampleNode serves a scripted runtime with one pod that a kubelet has left. It needs no containerd.
-func exampleNode() (endpoint string, end func()) {
+func exampleNode(ctx context.Context) (endpoint string, end func()) {
 	s := newFake()
 	s.exec = func(_ context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 		fmt.Println("hook", request.GetCmd()[0])
 		return &runtimeapi.ExecSyncResponse{}, nil
 	}
 	hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/drain"}}}
-	pod, t, ctx := onePod("web", 45, withHook(hook)), &testing.T{}, context.Background()
+	pod, t := onePod("web", 45, withHook(hook)), &testing.T{}
 	sandbox, _ := s.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: sandboxConfig(pod)})
 	created, _ := s.CreateContainer(ctx, createRequest(t, pod, &pod.Spec.Containers[0], sandbox.GetPodSandboxId(), 0))
 	_, _ = s.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.GetContainerId()})

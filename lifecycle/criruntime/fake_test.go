@@ -249,6 +249,7 @@ func (s *fake) StopContainer(_ context.Context, request *runtimeapi.StopContaine
 		return nil, status.Error(codes.NotFound, "no such container")
 	case runtimeapi.ContainerState_CONTAINER_RUNNING:
 		s.exit(request.GetContainerId(), 0)
+	default:
 	}
 	return &runtimeapi.StopContainerResponse{}, nil
 }
