@@ -79,7 +79,7 @@ func TestPodsOfContainers(t *testing.T) {
 			func(t *testing.T, s *fake, k kubelet) {
 				_, ids := k.runPod(t, onePod("web", 30))
 				for _, name := range []string{"pod.terminationGracePeriod", "container.preStopHandler", "container.ports", "container.restartCount"} {
-					s.containers[ids[0]].config.Annotations["io.kubernetes."+name] = "?"
+					s.containers[ids[0]].config.Annotations["io.kubernetes."+name] = `{"exec":{"command":["/bin/true"]},"sleep":1}`
 				}
 			},
 			func(t *testing.T, pod *v1.Pod) {
@@ -129,7 +129,8 @@ func TestPodsOfContainers(t *testing.T) {
 		},
 		"state unknown to the runtime": {
 			func(t *testing.T, s *fake, k kubelet) {
-				_, ids := k.runPod(t, onePod("web", 30))
+				sandbox, ids := k.runPod(t, onePod("web", 30))
+				s.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 				s.change(ids[0], func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN })
 			},
 			func(t *testing.T, pod *v1.Pod) { require.Len(t, lifecycle.ContainersOf(pod), 1, "it may run") },
@@ -148,11 +149,13 @@ func TestPodsOfContainers(t *testing.T) {
 			},
 			func(t *testing.T, pod *v1.Pod) { require.Len(t, lifecycle.ContainersOf(pod), 1) },
 		},
-		"sandbox of an earlier boot": {
+		"sandboxes of earlier boots": {
 			func(t *testing.T, s *fake, k kubelet) {
-				old := k.runSandbox(t, onePod("web", 30))
-				s.sandboxes[old].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
-				delete(s.configs, old)
+				for range 8 {
+					old := k.runSandbox(t, onePod("web", 30))
+					s.sandboxes[old].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+					delete(s.configs, old)
+				}
 				k.runPod(t, onePod("web", 30))
 			},
 			func(t *testing.T, pod *v1.Pod) { require.True(t, pod.Spec.HostNetwork, "read from the ready one") },

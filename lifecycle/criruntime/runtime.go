@@ -128,8 +128,8 @@ func (r *Runtime) Close() error {
 }
 
 // Conn returns the connection to the runtime, for calls of CRI that this package does not
-// make. It is closed by [Runtime.Close].
-func (r *Runtime) Conn() grpc.ClientConnInterface { return r.conn }
+// make. [Runtime.Close] closes it.
+func (r *Runtime) Conn() *grpc.ClientConn { return r.conn }
 
 // Version asks the runtime for its name and version, such as containerd and 2.2.0. An agent
 // that wants to know at its start whether the endpoint is right calls it.

@@ -44,6 +44,9 @@ func TestStartContainer(t *testing.T) {
 			})
 			require.Equal(t, name == "success", err == nil, "%v", err)
 			require.Equal(t, c.created, id != "")
+			if !c.created {
+				require.ErrorIs(t, err, lifecycle.ErrContainerNotFound, "nothing was started")
+			}
 
 			result, err := life.Kill(t.Context(), lifecycle.Request{Complete: true})
 			require.NoError(t, err)
