@@ -208,6 +208,21 @@ func TestStartPodThatFailsRemovesWhatItMade(t *testing.T) {
 	}
 }
 
+// A container that runs, and one whose start has failed although it may run, have the pod's grace.
+func TestStartPodThatFailsGivesGraceToWhatRuns(t *testing.T) {
+	s := newStub()
+	s.loseAnswerOf = "StartContainer"
+	pod := onePod(nil)
+	pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](17)
+	_, err := s.connect(t, cri.Options{}).StartPod(t.Context(), pod)
+	require.ErrorContains(t, err, "failed to start")
+	stops := requests[*runtimeapi.StopContainerRequest](s)
+	require.Len(t, stops, 1)
+	require.EqualValues(t, 17, stops[0].GetTimeout())
+	_, containers := s.count()
+	require.Zero(t, containers)
+}
+
 // ctx ends while StartPod starts the init container or waits for its exit.
 func TestStartPodThatIsCancelledRemovesWhatItMade(t *testing.T) {
 	s := newStub()

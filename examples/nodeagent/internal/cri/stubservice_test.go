@@ -95,6 +95,13 @@ func (s *stub) StopContainer(_ context.Context, request *runtimeapi.StopContaine
 	return &runtimeapi.StopContainerResponse{}, nil
 }
 
+func (s *stub) RemoveContainer(_ context.Context, request *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.containers, request.GetContainerId())
+	return &runtimeapi.RemoveContainerResponse{}, nil
+}
+
 func (s *stub) ListContainers(_ context.Context, request *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
