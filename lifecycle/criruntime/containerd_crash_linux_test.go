@@ -33,6 +33,7 @@ func TestContainerdIsKilledInTheMiddleOfAStop(t *testing.T) {
 }
 
 func testContainerdIsKilledInTheMiddleOfAStop(t *testing.T, build containerdtest.Build) {
+	t.Parallel()
 	c := newContainerd(t, build)
 	for name, test := range map[string]struct {
 		grace   int64

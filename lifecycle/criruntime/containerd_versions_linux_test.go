@@ -1,7 +1,9 @@
 package criruntime_test
 
 import (
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -39,6 +41,39 @@ func TestContainerdExitsAreNoticedByEventsOrByPolling(t *testing.T) {
 			require.NoError(t, runtime.StopContainer(t.Context(), ids[0], 60))
 			awaitExit(t, exited)
 			requireRunning(t, other)
+		})
+	}
+}
+
+// The stream of events is opened again when containerd is back. Lists are refused, so that only events tell of exits.
+func TestContainerdSendsEventsAfterARestart(t *testing.T) {
+	for name, build := range map[string]func(testing.TB) containerdtest.Build{"containerd 2.2": containerdtest.V22, "containerd 2.4": containerdtest.V24} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := build(t).Start(t, containerdtest.Image{Name: "obedient:1", Command: []string{"/bin/sh", "-c", obedient}})
+			runtime, kubelet := dial(t, server.Proxy(t, listMethod), criruntime.Options{}), kubelet{server.Runtime()}
+			exitIsNoticed := func(pod string) bool {
+				_, ids := kubelet.runPod(t, onePod(pod, 30, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "obedient:1" }))
+				exited := runtime.Exited(ids[0])
+				require.NoError(t, runtime.StopContainer(t.Context(), ids[0], 60))
+				select {
+				case <-exited:
+					return true
+				case <-time.After(time.Second): // the stream may not be open yet, and the event is lost
+					return false
+				}
+			}
+			noticed := func(when string) (found bool) {
+				for i := 0; i < 20 && !found; i++ {
+					found = exitIsNoticed(when + "-" + strconv.Itoa(i))
+				}
+				return found
+			}
+			require.True(t, noticed("before"))
+			server.Kill(t)
+			require.Eventually(t, func() bool { _, _, err := runtime.Version(t.Context()); return err != nil }, waitAtMost, pollEvery)
+			require.Eventually(t, func() bool { _, _, err := runtime.Version(t.Context()); return err == nil }, waitAtMost, 100*time.Millisecond)
+			require.True(t, noticed("after"))
 		})
 	}
 }
