@@ -7,12 +7,12 @@ import (
 )
 
 // complete returns a pod with what Options.Complete adds to it, nil if that leaves it out.
-func (r *Runtime) complete(pod *v1.Pod) *v1.Pod {
-	if r.options.Complete == nil {
+func (o Options) complete(pod *v1.Pod) *v1.Pod {
+	if o.Complete == nil {
 		return pod
 	}
 	status := pod.Status
-	told := r.options.Complete(pod)
+	told := o.Complete(pod)
 	if told == nil {
 		return nil
 	}

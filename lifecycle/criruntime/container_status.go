@@ -1,38 +1,12 @@
 package criruntime
 
 import (
-	"context"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
-
-// ContainerStatus reads the state of a container with one call. The result has State (with
-// exit code, reason and times if it has ended), ContainerID in the form runtime://id, ImageID and,
-// as the kubelet wrote them, Name and RestartCount. A container that was created and not started is
-// Waiting. If the runtime does not know the container, the error wraps
-// lifecycle.ErrContainerNotFound.
-func (r *Runtime) ContainerStatus(ctx context.Context, containerID string) (v1.ContainerStatus, error) {
-	answer, err := r.status(ctx, containerID)
-	if err != nil {
-		return v1.ContainerStatus{}, containerError("read the status of", containerID, err)
-	}
-	runtime, err := r.runtimeName(ctx)
-	if err != nil {
-		return v1.ContainerStatus{}, err
-	}
-	status := v1.ContainerStatus{
-		Name:         containerName(answer),
-		ContainerID:  runtime + "://" + containerID,
-		ImageID:      answer.GetImageRef(),
-		RestartCount: restartCount(answer),
-	}
-	setState(&status, answer.GetState(), answer.GetStartedAt())
-	setEnd(&status, answer)
-	return status, nil
-}
 
 // setState sets the state of a container, without how it has ended. A container whose state the
 // runtime does not know may run.

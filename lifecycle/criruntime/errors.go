@@ -2,6 +2,7 @@ package criruntime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"google.golang.org/grpc/codes"
@@ -10,18 +11,27 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// known adds to an error of gRPC the error that callers compare with, if its code has one.
-func known(err error) error {
+// sentinel returns the error that callers compare with, for the gRPC code of err, or nil
+// if the code has none.
+func sentinel(err error) error {
 	switch status.Code(err) {
 	case codes.NotFound:
-		return fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, err)
+		return lifecycle.ErrContainerNotFound
 	case codes.DeadlineExceeded:
-		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+		return context.DeadlineExceeded
 	case codes.Canceled:
-		return fmt.Errorf("%w: %w", context.Canceled, err)
+		return context.Canceled
 	default:
-		return err
+		return nil
 	}
+}
+
+// known wraps err with its sentinel.
+func known(err error) error {
+	if is := sentinel(err); is != nil && !errors.Is(err, is) {
+		return fmt.Errorf("%w: %w", is, err)
+	}
+	return err
 }
 
 // containerError returns an error that names the operation and the container.

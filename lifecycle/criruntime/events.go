@@ -19,15 +19,15 @@ type eventStream interface {
 	Recv() (*runtimeapi.ContainerEventResponse, error)
 }
 
-// readEvents reads the runtime's events until ctx ends. A stream that ends, as it does when
+// readStreams reads the runtime's events until ctx ends. A stream that ends, as it does when
 // the runtime is restarted, is opened again; polling takes over meanwhile and misses no exit.
 // It returns at once if the runtime has no events: polling is cheap.
-func (r *Runtime) readEvents(ctx context.Context) {
+func (w *exitWatcher) readStreams(ctx context.Context, client runtimeapi.RuntimeServiceClient) {
 	logger := klog.FromContext(ctx)
 	for ctx.Err() == nil {
-		stream, err := r.client.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{}, grpc.WaitForReady(true))
+		stream, err := client.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{}, grpc.WaitForReady(true))
 		if err == nil {
-			err = r.exits.readEvents(stream)
+			err = w.readEvents(stream)
 		}
 		if status.Code(err) == codes.Unimplemented {
 			logger.V(1).Info("Container runtime has no events, polling for exits", "interval", pollInterval)

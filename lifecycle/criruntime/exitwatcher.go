@@ -38,15 +38,25 @@ func newExitWatcher(list func(context.Context) ([]*runtimeapi.Container, error))
 	return &exitWatcher{list: list, wake: make(chan struct{}, 1), watched: map[string]chan struct{}{}}
 }
 
-// Exited returns a channel that is closed once the container has exited or the runtime
-// does not know it: within milliseconds if the runtime sends events, within 200 ms
-// otherwise. For a container that had exited before the call it is closed after one
-// answer of the runtime. While the runtime does not answer, and after [Runtime.Close], it
-// stays open. A call after Close returns nil: exits are not watched any more.
-func (r *Runtime) Exited(containerID string) <-chan struct{} {
-	exited := r.exits.watch(containerID)
-	r.exits.pollNow()
-	return exited
+// start starts the two goroutines that notice exits. They run until the returned function is called,
+// which waits for them. The end of ctx does not end them, because the caller of Dial may bound
+// Dial by it.
+func (w *exitWatcher) start(ctx context.Context, client runtimeapi.RuntimeServiceClient) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	polled, streamed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(polled)
+		w.run(ctx)
+	}()
+	go func() {
+		defer close(streamed)
+		w.readStreams(ctx, client)
+	}()
+	return func() {
+		cancel()
+		<-polled
+		<-streamed
+	}
 }
 
 // watch returns the channel that is closed when a container exits, or nil if run has ended.

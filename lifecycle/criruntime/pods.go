@@ -3,9 +3,7 @@ package criruntime
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,66 +11,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// podsTimeout bounds the reading of all pods.
-const podsTimeout = 30 * time.Second
-
-// Pods returns the pods of the runtime that have not ended: those with a ready sandbox or a
-// container that runs. They are new ones each time, sorted by namespace, name and UID.
-//
-// A pod that a kubelet has made has its name, namespace, UID, labels and annotations, its
-// grace period, whether it is in the node's network, and of each container the name, the image, the preStop hook,
-// the ports and what its status says: state, restart count and ID. Of several attempts of a
-// container it has the one that runs, else the newest. A kubelet does not tell its runtime which
-// containers are init containers or sidecars, so that all are in spec.containers; nor the pod's priority,
-// restartPolicy, probes and stop signals. Options.Complete can add them.
-//
-// A container that runs has the time of its creation as startedAt. What no kubelet has made is named by
-// the metadata that CRI requires, and has no grace period and no hooks.
-//
-// While the runtime does not answer, and after 30 s, Pods fails; a pod is never missing for
-// that reason. Pods fits the option of the same name of package shutdown.
-func (r *Runtime) Pods(ctx context.Context) ([]*v1.Pod, error) {
-	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
-	defer cancel()
-	found, err := r.list(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("failed to list the pods of the container runtime: %w", known(err))
-	}
-	pods := make([]*v1.Pod, 0, len(found))
-	for _, f := range found {
-		if !f.isLive() {
-			continue
-		}
-		pod, err := r.read(ctx, f)
-		if err != nil {
-			return nil, fmt.Errorf("failed to read pod %s from the container runtime: %w", f.identity, known(err))
-		}
-		if pod = r.complete(pod); pod != nil {
-			pods = append(pods, pod)
-		}
-	}
-	return pods, nil
-}
-
-// PodStatus returns the status of a pod with phase, addresses and container statuses as the runtime has
-// them now: exit codes, too. It returns nil if the runtime does not have the pod, or does not
-// answer. It fits the option Status of package podkiller.
-func (r *Runtime) PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
-	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
-	defer cancel()
-	found, err := r.list(ctx)
-	i := slices.IndexFunc(found, func(f foundPod) bool { return f.identity == identityOf(pod) })
-	var current *v1.Pod
-	if i >= 0 {
-		current, err = r.read(ctx, found[i])
-	}
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Failed to read the status of a pod from the container runtime", "pod", klog.KObj(pod))
-	}
-	if current == nil {
-		return nil
-	}
-	return mergedStatus(&pod.Spec, &pod.Status, &current.Status)
+// reader reads pods from the runtime.
+type reader struct {
+	client  runtimeapi.RuntimeServiceClient
+	runtime string // its name
+	hostIP  string // Options.HostIP
 }
 
 // foundPod is what the lists of the runtime have of a pod.
@@ -94,7 +37,7 @@ func mayRun(c *runtimeapi.Container) bool {
 
 // list lists the pods of the runtime in every state. The containers are listed first: each
 // then has its sandbox in the second list, unless both have been removed meanwhile.
-func (r *Runtime) list(ctx context.Context) ([]foundPod, error) {
+func (r reader) list(ctx context.Context) ([]foundPod, error) {
 	containers, err := r.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
 	if err != nil {
 		return nil, err
@@ -123,6 +66,15 @@ func (r *Runtime) list(ctx context.Context) ([]foundPod, error) {
 		pod(i).addContainer(container)
 	}
 	return sorted(pods), nil
+}
+
+// find returns a pod in whatever state, nil if the runtime does not have it.
+func (r reader) find(ctx context.Context, of identity) (*v1.Pod, error) {
+	found, err := r.list(ctx)
+	if i := slices.IndexFunc(found, func(f foundPod) bool { return f.identity == of }); i >= 0 {
+		return r.read(ctx, found[i])
+	}
+	return nil, err
 }
 
 // sorted returns pods by namespace, name and UID, and their containers by their creation.
@@ -162,10 +114,10 @@ func (f *foundPod) addContainer(c *runtimeapi.Container) {
 // read returns a pod as the kubelet's marks and the runtime have it. Its error says that the
 // runtime has not answered. What the runtime refuses to tell is left out: a pod whose network
 // cannot be read has to be stopped all the same.
-func (r *Runtime) read(ctx context.Context, f foundPod) (*v1.Pod, error) {
+func (r reader) read(ctx context.Context, f foundPod) (*v1.Pod, error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KRef(f.identity.namespace, f.identity.name))
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: f.identity.name, Namespace: f.identity.namespace, UID: f.identity.uid}}
-	pod.Status.Phase, pod.Status.HostIP = v1.PodPending, r.options.HostIP
+	pod.Status.Phase, pod.Status.HostIP = v1.PodPending, r.hostIP
 	if f.sandbox != nil {
 		pod.Labels, pod.Annotations = podLabels(f.sandbox), f.sandbox.GetAnnotations()
 		pod.CreationTimestamp = timeOf(f.sandbox.GetCreatedAt())
@@ -198,7 +150,7 @@ func (r *Runtime) read(ctx context.Context, f foundPod) (*v1.Pod, error) {
 }
 
 // readNetwork sets what the status of its sandbox tells of a pod.
-func (r *Runtime) readNetwork(ctx context.Context, sandbox string, pod *v1.Pod) error {
+func (r reader) readNetwork(ctx context.Context, sandbox string, pod *v1.Pod) error {
 	response, err := r.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: sandbox})
 	if isAway(err) {
 		return err
@@ -213,7 +165,7 @@ func (r *Runtime) readNetwork(ctx context.Context, sandbox string, pod *v1.Pod) 
 	network := response.GetStatus().GetNetwork()
 	addresses := []string{network.GetIp()}
 	if pod.Spec.HostNetwork {
-		addresses = []string{r.options.HostIP}
+		addresses = []string{r.hostIP}
 	}
 	for _, more := range network.GetAdditionalIps() {
 		addresses = append(addresses, more.GetIp())
@@ -231,26 +183,22 @@ func (r *Runtime) readNetwork(ctx context.Context, sandbox string, pod *v1.Pod) 
 // statusOf returns the status of a container that is in a list. Only one that has exited is asked
 // for how. The error is that of gRPC, and says that the runtime has not answered, or that it does not know
 // the container.
-func (r *Runtime) statusOf(ctx context.Context, c *runtimeapi.Container) (v1.ContainerStatus, error) {
-	runtime, err := r.runtimeName(ctx)
-	if err != nil {
-		return v1.ContainerStatus{}, err
-	}
+func (r reader) statusOf(ctx context.Context, c *runtimeapi.Container) (v1.ContainerStatus, error) {
 	status := v1.ContainerStatus{
 		Name: containerName(c), Image: c.GetImage().GetImage(), ImageID: c.GetImageRef(),
-		ContainerID: runtime + "://" + c.GetId(), RestartCount: restartCount(c),
+		ContainerID: r.runtime + "://" + c.GetId(), RestartCount: restartCount(c),
 	}
 	if c.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
 		setState(&status, c.GetState(), c.GetCreatedAt())
 		return status, nil
 	}
 	setState(&status, c.GetState(), 0)
-	answer, err := r.status(ctx, c.GetId())
+	answer, err := r.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
 	if err != nil && (isAway(err) || isNotFound(err)) {
 		return v1.ContainerStatus{}, err
 	}
 	if err == nil {
-		setEnd(&status, answer)
+		setEnd(&status, answer.GetStatus())
 	}
 	return status, nil
 }

@@ -2,6 +2,7 @@ package criruntime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
@@ -76,7 +78,7 @@ func Dial(ctx context.Context, endpoint string, options Options) (*Runtime, erro
 		response, err := r.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
 		return response.GetContainers(), err
 	})
-	stopWatching := r.startWatchingExits(ctx)
+	stopWatching := r.exits.start(ctx, r.client)
 	r.close = sync.OnceValue(func() error {
 		stopWatching()
 		return conn.Close()
@@ -94,27 +96,6 @@ func dial(endpoint string) (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: connectTimeout}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)))
-}
-
-// startWatchingExits starts the two goroutines that notice exits. They run until the
-// returned function is called, which waits for them. The end of ctx does not end them,
-// because the caller of Dial may bound Dial by it.
-func (r *Runtime) startWatchingExits(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	polled, streamed := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(polled)
-		r.exits.run(ctx)
-	}()
-	go func() {
-		defer close(streamed)
-		r.readEvents(ctx)
-	}()
-	return func() {
-		cancel()
-		<-polled
-		<-streamed
-	}
 }
 
 // Close closes the connection and returns when the goroutines of the Runtime have ended.
@@ -143,12 +124,102 @@ func (r *Runtime) Version(ctx context.Context) (name, version string, err error)
 	return name, response.GetRuntimeVersion(), nil
 }
 
-// runtimeName returns the name of the runtime, which begins the IDs in container statuses.
-// It is asked for once.
-func (r *Runtime) runtimeName(ctx context.Context) (string, error) {
-	if name := r.name.Load(); name != nil {
-		return *name, nil
+// reader returns a reader of pods. It asks for the name of the runtime once.
+func (r *Runtime) reader(ctx context.Context) (reader, error) {
+	name := r.name.Load()
+	if name == nil {
+		if _, _, err := r.Version(ctx); err != nil {
+			return reader{}, err
+		}
+		name = r.name.Load()
 	}
-	name, _, err := r.Version(ctx)
-	return name, err
+	return reader{r.client, *name, r.options.HostIP}, nil
+}
+
+// podsTimeout bounds the reading of all pods.
+const podsTimeout = 30 * time.Second
+
+// Pods returns the pods of the runtime that have not ended: those with a ready sandbox or a
+// container that runs. They are new ones each time, sorted by namespace, name and UID.
+//
+// A pod that a kubelet has made has its name, namespace, UID, labels and annotations, its
+// grace period, whether it is in the node's network, and of each container the name, the image, the preStop hook,
+// the ports and what its status says: state, restart count and ID. Of several attempts of a
+// container it has the one that runs, else the newest. A kubelet does not tell its runtime which
+// containers are init containers or sidecars, so that all are in spec.containers; nor the pod's priority,
+// restartPolicy, probes and stop signals. Options.Complete can add them.
+//
+// A container that runs has the time of its creation as startedAt. What no kubelet has made is named by
+// the metadata that CRI requires, and has no grace period and no hooks.
+//
+// While the runtime does not answer, and after 30 s, Pods fails; a pod is never missing for
+// that reason. Pods fits the option of the same name of package shutdown.
+func (r *Runtime) Pods(ctx context.Context) ([]*v1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
+	defer cancel()
+	reader, err := r.reader(ctx)
+	var found []foundPod
+	if err == nil {
+		found, err = reader.list(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("failed to list the pods of the container runtime: %w", known(err))
+	}
+	pods := make([]*v1.Pod, 0, len(found))
+	for _, f := range found {
+		if !f.isLive() {
+			continue
+		}
+		pod, err := reader.read(ctx, f)
+		if err != nil {
+			return nil, fmt.Errorf("failed to read pod %s from the container runtime: %w", f.identity, known(err))
+		}
+		if pod = r.options.complete(pod); pod != nil {
+			pods = append(pods, pod)
+		}
+	}
+	return pods, nil
+}
+
+// PodStatus returns the status of a pod with phase, addresses and container statuses as the runtime has
+// them now: exit codes, too. It returns nil if the runtime does not have the pod, or does not
+// answer. It fits the option Status of package podkiller.
+func (r *Runtime) PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
+	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
+	defer cancel()
+	reader, err := r.reader(ctx)
+	var current *v1.Pod
+	if err == nil {
+		current, err = reader.find(ctx, identityOf(pod))
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Failed to read the status of a pod from the container runtime", "pod", klog.KObj(pod))
+	}
+	if current == nil {
+		return nil
+	}
+	return mergedStatus(&pod.Spec, &pod.Status, &current.Status)
+}
+
+// StopPodSandbox stops the sandboxes of a pod, which releases its network; they are not
+// removed. It is for a pod whose containers have ended: a runtime kills those that still
+// run without a grace period. A pod that the runtime does not know is no error.
+func (r *Runtime) StopPodSandbox(ctx context.Context, pod *v1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, stopMargin)
+	defer cancel()
+	sandboxes, err := r.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		return fmt.Errorf("failed to list the sandboxes of pod %s: %w", identityOf(pod), known(err))
+	}
+	var errs []error
+	for _, sandbox := range sandboxes.GetItems() {
+		if sandboxIdentity(sandbox) != identityOf(pod) {
+			continue
+		}
+		_, err := r.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox.GetId()})
+		if err != nil && !isNotFound(err) {
+			errs = append(errs, fmt.Errorf("failed to stop sandbox %q of pod %s: %w", sandbox.GetId(), identityOf(pod), known(err)))
+		}
+	}
+	return errors.Join(errs...)
 }
