@@ -2,7 +2,7 @@
 # programs such as containerd: those say what is missing.
 
 # The modules of make test, and those that need a real API server or are tools.
-FIRST     := . lifecycle/virtualkubelet internal/fork examples
+FIRST     := . lifecycle/virtualkubelet lifecycle/criruntime internal/fork examples
 MODULES   := $(FIRST) internal/apiservertest internal/tools
 CONTAINERD := internal/containerd/2.2 internal/containerd/2.4
 # The oldest Go with which the library builds: the newest patch of the version in go.mod. The go
@@ -118,9 +118,9 @@ lint: ## formatting, linters, tidy modules, the oldest Go, builds off Linux, imp
 	@set -e; for module in $(LIBRARY); do (cd $$module && GOTOOLCHAIN=$(OLDEST_GO) go vet ./...); done
 	@cd examples && GOTOOLCHAIN=$(TEST_GO) go vet -tags e2e ./...
 	@set -e; for module in $(CONTAINERD); do (cd $$module && go mod tidy -diff); done
-	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do for module in . lifecycle/virtualkubelet; do (cd $$module && GOOS=$$os go build ./... && GOOS=$$os go vet ./...); done; done
+	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do for module in . lifecycle/virtualkubelet lifecycle/criruntime; do (cd $$module && GOOS=$$os go build ./... && GOOS=$$os go vet ./...); done; done
 	@go test -short ./internal/deptest ./internal/readme
-	@cd lifecycle/virtualkubelet && go test -run TestImports .
+	@set -e; for module in lifecycle/virtualkubelet lifecycle/criruntime; do (cd $$module && go test -run TestImports .); done
 	@$(TOOL) actionlint
 	@cd internal/tools && go run ./house --root $(CURDIR)
 

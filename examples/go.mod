@@ -4,11 +4,13 @@ go 1.25.0
 
 require (
 	github.com/kubegrace/kubegrace v0.1.0
+	github.com/kubegrace/kubegrace/lifecycle/criruntime v0.1.0
 	github.com/kubegrace/kubegrace/lifecycle/virtualkubelet v0.1.0
 )
 
 replace (
 	github.com/kubegrace/kubegrace => ../
+	github.com/kubegrace/kubegrace/lifecycle/criruntime => ../lifecycle/criruntime
 	github.com/kubegrace/kubegrace/lifecycle/virtualkubelet => ../lifecycle/virtualkubelet
 )
 

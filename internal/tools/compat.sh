@@ -64,9 +64,9 @@ test_minor() {
 	fi
 	if ((minor == floor)); then # as the oldest Go finds it, without the tests that need a newer one
 		say "$version: building with $OLDEST_GO ..."
-		for name in . internal/fork lifecycle/virtualkubelet; do (cd "$name" && GOTOOLCHAIN=$OLDEST_GO go build ./...); done
+		for name in . internal/fork lifecycle/criruntime lifecycle/virtualkubelet; do (cd "$name" && GOTOOLCHAIN=$OLDEST_GO go build ./...); done
 	fi
-	for name in . internal/apiservertest internal/fork lifecycle/virtualkubelet; do
+	for name in . internal/apiservertest internal/fork lifecycle/criruntime lifecycle/virtualkubelet; do
 		say "$version: testing module $name ..."
 		cd "$copy/$name"
 		for module in $(kubernetes_modules); do go mod edit -require="$module@$version"; done

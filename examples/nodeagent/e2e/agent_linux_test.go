@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 

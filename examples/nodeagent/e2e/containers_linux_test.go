@@ -13,7 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubelet/pkg/types"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 

@@ -49,7 +49,7 @@ func (r *Runtime) runningContainers(ctx context.Context, pod *v1.Pod, sandbox st
 		PodSandboxId: sandbox,
 		State:        &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
 	}}
-	response, err := r.runtime.ListContainers(ctx, request)
+	response, err := r.client.ListContainers(ctx, request)
 	if err != nil {
 		return nil, fmt.Errorf("failed to list the containers of pod %s: %w", podName(pod), err)
 	}

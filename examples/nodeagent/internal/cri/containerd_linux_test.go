@@ -1,7 +1,6 @@
 package cri_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -10,10 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 )
 
 const (
@@ -24,6 +24,9 @@ const (
 	stubborn = `trap '' TERM QUIT; touch /tmp/ready; while :; do sleep 1000; done`
 	// untilReady exits when the script of the container has set its traps.
 	untilReady = `while ! [ -e /tmp/ready ]; do sleep 0.01; done`
+
+	waitAtMost = 20 * time.Second
+	pollEvery  = 5 * time.Millisecond
 )
 
 // containerd is one real containerd that several tests share, each with pods of its own.
@@ -36,7 +39,6 @@ func newContainerd(t *testing.T, build containerdtest.Build) *containerd {
 	t.Helper()
 	server := build.Start(t,
 		containerdtest.Image{Name: "obedient:1", Command: []string{"/bin/sh", "-c", obedient}},
-		containerdtest.Image{Name: "quits:1", Command: []string{"/bin/sh", "-c", obedient}, StopSignal: "SIGQUIT"},
 		containerdtest.Image{Name: "stubborn:1", Command: []string{"/bin/sh", "-c", stubborn}})
 	return &containerd{server: server, runtime: connect(t, server, cri.Options{})}
 }
@@ -79,14 +81,6 @@ func TestContainerd(t *testing.T) { containerdtest.Each(t, testContainerd) }
 func testContainerd(t *testing.T, build containerdtest.Build) {
 	c := newContainerd(t, build)
 	for name, test := range map[string]func(*testing.T){
-		"stop signal is handled":             c.testStopSignalIsHandled,
-		"stop signal is ignored":             c.testStopSignalIsIgnored,
-		"stop signal of the image":           c.testStopSignalOfTheImage,
-		"stop is shortened":                  c.testStopIsShortened,
-		"exec":                               c.testExec,
-		"exec is cancelled":                  c.testExecIsCancelled,
-		"exit is noticed":                    c.testExitIsNoticed,
-		"container has exited or is unknown": c.testContainerHasExitedOrIsUnknown,
 		"pod is adopted":                     c.testPodIsAdopted,
 		"init containers and sidecars":       c.testInitContainersAndSidecars,
 		"manifest is passed on":              c.testManifestIsPassedOn,
@@ -103,106 +97,25 @@ func testContainerd(t *testing.T, build containerdtest.Build) {
 	}
 }
 
-func (c *containerd) testStopSignalIsHandled(t *testing.T) {
-	containers := c.startReady(t, realPod("handled", v1.Container{Name: "main", Image: "obedient:1"}))
-	require.NoError(t, c.runtime.StopContainer(t.Context(), containers[0].ID, 60))
-	status := c.status(t, containers[0].ID)
-	require.Equal(t, runtimeapi.ContainerState_CONTAINER_EXITED, status.GetState())
-	require.EqualValues(t, 7, status.GetExitCode(), "the trap of TERM")
-}
-
-func (c *containerd) testStopSignalIsIgnored(t *testing.T) {
-	containers := c.startReady(t, realPod("ignored", v1.Container{Name: "main", Image: "stubborn:1"}))
-	began := time.Now()
-	require.NoError(t, c.runtime.StopContainer(t.Context(), containers[0].ID, 2))
-	require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "its grace")
-	require.EqualValues(t, 128+9, c.status(t, containers[0].ID).GetExitCode())
-}
-
-func (c *containerd) testStopSignalOfTheImage(t *testing.T) {
-	containers := c.startReady(t, realPod("quits", v1.Container{Name: "main", Image: "quits:1"}))
-	require.NoError(t, c.runtime.StopContainer(t.Context(), containers[0].ID, 60))
-	require.EqualValues(t, 8, c.status(t, containers[0].ID).GetExitCode(), "the trap of QUIT")
-}
-
-func (c *containerd) testStopIsShortened(t *testing.T) {
-	containers := c.startReady(t, realPod("shortened", v1.Container{Name: "main", Image: "stubborn:1"}))
-	stopped := make(chan error, 1)
-	go func() { stopped <- c.runtime.StopContainer(t.Context(), containers[0].ID, 600) }()
-	require.NoError(t, c.runtime.StopContainer(t.Context(), containers[0].ID, 0))
-	require.NoError(t, <-stopped)
-}
-
-func (c *containerd) testExec(t *testing.T) {
-	containers := c.startReady(t, realPod("exec", v1.Container{Name: "main", Image: "obedient:1"}))
-	output, err := c.runtime.RunInContainer(t.Context(), containers[0].ID, []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 3"}, 0)
-	require.Equal(t, "out\nerr\n", string(output))
-	require.EqualError(t, err, "command /bin/sh exited with 3")
-}
-
-// testExecIsCancelled cancels only when the command runs: containerd 1.6 can miss the end
-// of a call while it starts the call's command.
-func (c *containerd) testExecIsCancelled(t *testing.T) {
-	containers := c.startReady(t, realPod("cancelled", v1.Container{Name: "main", Image: "obedient:1"}))
-	script := func(ctx context.Context, script string) (string, error) {
-		output, err := c.runtime.RunInContainer(ctx, containers[0].ID, []string{"/bin/sh", "-c", script}, waitAtMost)
-		return string(output), err
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() {
-		_, err := script(ctx, "touch /tmp/started; sleep 4; touch /tmp/survived")
-		done <- err
-	}()
-	_, err := script(t.Context(), "while ! [ -e /tmp/started ]; do sleep 0.01; done")
-	require.NoError(t, err)
-	cancel()
-	require.ErrorIs(t, <-done, context.Canceled)
-	output, err := script(t.Context(), "sleep 5; ls /tmp")
-	require.NoError(t, err)
-	require.Equal(t, "ready\nstarted\n", output, "the command went on without its caller")
-}
-
-// testExitIsNoticed measures how long after its end an exit is noticed. It takes the
-// shortest of five times, because a busy machine delays some.
-func (c *containerd) testExitIsNoticed(t *testing.T) {
-	best := time.Hour
-	for i := range 5 {
-		name := "exit-" + string(rune('a'+i))
-		containers := c.startReady(t, realPod(name, v1.Container{Name: "main", Image: "obedient:1"}))
-		exited := c.runtime.Exited(containers[0].ID)
-		requireRunning(t, exited)
-		_, err := c.server.Runtime().StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: containers[0].ID, Timeout: 60})
-		require.NoError(t, err)
-		awaitExit(t, exited)
-		noticed := time.Now()
-		best = min(best, noticed.Sub(time.Unix(0, c.status(t, containers[0].ID).GetFinishedAt())))
-	}
-	require.LessOrEqual(t, best, 200*time.Millisecond)
-}
-
-func (c *containerd) testContainerHasExitedOrIsUnknown(t *testing.T) {
-	containers := c.startReady(t, realPod("gone", v1.Container{Name: "main", Image: "obedient:1"}))
-	id := containers[0].ID
-	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
-	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60), "a container that had exited before is no error")
-	_, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/true"}, 0)
-	require.ErrorContains(t, err, "CONTAINER_EXITED")
-	awaitExit(t, c.runtime.Exited(id))
-
-	c.requireUnknown(t, "unknown")
-	_, err = c.runtime.RunInContainer(t.Context(), "unknown", []string{"/bin/true"}, 0)
-	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
-	awaitExit(t, c.runtime.Exited("unknown"))
-}
-
-// requireUnknown checks that the runtime does not know a container, and that
-// StopContainer accepts this: containerd 1.6 answers with NotFound, 2.2 with no error.
-func (c *containerd) requireUnknown(t *testing.T, id string) {
-	t.Helper()
-	_, err := c.runtime.ContainerStatus(t.Context(), id)
-	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
-	if err := c.runtime.StopContainer(t.Context(), id, 1); err != nil {
-		require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
+// The stop signal of the pod's spec takes precedence over that of the image. Before
+// version 2.4 containerd accepts it without an error and sends that of the image.
+func TestContainerdSendsTheStopSignalOfThePod(t *testing.T) {
+	for name, c := range map[string]struct {
+		build func(*testing.T) containerdtest.Build
+		code  int32
+	}{
+		"containerd of PATH": {func(*testing.T) containerdtest.Build { return containerdtest.Build{} }, 7},
+		"containerd 2.2":     {func(t *testing.T) containerdtest.Build { return containerdtest.V22(t) }, 7},
+		"containerd 2.4":     {func(t *testing.T) containerdtest.Build { return containerdtest.V24(t) }, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shared := newContainerd(t, c.build(t))
+			pod := realPod("signalled", v1.Container{Name: "main", Image: "obedient:1", Lifecycle: &v1.Lifecycle{StopSignal: ptr.To(v1.SIGQUIT)}})
+			pod.Spec.OS = &v1.PodOS{Name: v1.Linux}
+			containers := shared.startReady(t, pod)
+			require.NoError(t, shared.runtime.StopContainer(t.Context(), containers[0].ID, 60))
+			require.Equal(t, c.code, shared.status(t, containers[0].ID).GetExitCode(), "7 is the trap of TERM, 8 that of QUIT")
+		})
 	}
 }

@@ -133,7 +133,8 @@ func (c *containerd) testPodIsRemoved(t *testing.T) {
 	containers := c.startReady(t, pod)
 	require.NoError(t, c.runtime.StopPod(t.Context(), pod))
 	c.requireNoPod(t, "removed")
-	c.requireUnknown(t, containers[0].ID)
+	_, err := c.runtime.ContainerStatus(t.Context(), containers[0].ID)
+	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
 	require.NoError(t, c.runtime.StopPod(t.Context(), pod))
 }
 

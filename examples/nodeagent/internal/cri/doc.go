@@ -1,5 +1,6 @@
-// Package cri runs the pods of the agent in a real container runtime, over the Container
-// Runtime Interface (CRI, runtime.v1):
+// Package cri starts the pods of the agent in a real container runtime, over the Container
+// Runtime Interface (CRI, runtime.v1). What stops them, runs their hooks and tells their exits is
+// package criruntime:
 //
 //	runtime, err := cri.New(ctx, "unix:///run/containerd/containerd.sock", cri.Options{})
 //	if err != nil {
@@ -27,21 +28,13 @@
 // # Concurrency properties
 //
 // All methods of a [Runtime] may be called concurrently, except [Runtime.StartPod] and
-// [Runtime.StopPod] for the same pod. A Runtime owns two goroutines: one reads the events
-// of the runtime, the other polls while somebody waits for an exit. Both have ended when
-// [Runtime.Close] returns.
+// [Runtime.StopPod] for the same pod. The Runtime of package criruntime owns the goroutines.
 //
 // # Failure modes
 //
-// [New] fails if the runtime cannot be reached; the error names the endpoint. A Runtime
-// reconnects to a runtime that was restarted within three seconds of its return. A
-// StartPod that fails removes what it created. The error about a container that the
-// runtime does not know wraps lifecycle.ErrContainerNotFound. The error about a command
-// that ran out of time wraps context.DeadlineExceeded.
-//
-// Exits are taken from the runtime's stream of events. If the runtime has none, as
-// containerd 1.6, or the stream ends, ListContainers is called every 100 ms. If a runtime
-// ignores the stop signal of a container, as containerd 1.6 does, that is logged.
+// [New] fails if the runtime cannot be reached; the error names the endpoint. A StartPod that
+// fails removes what it created. If a runtime ignores the stop signal of a container, as
+// containerd 1.6 does, that is logged. All else is as in package criruntime.
 //
 // # Testing
 //

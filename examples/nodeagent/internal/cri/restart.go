@@ -17,9 +17,9 @@ import (
 // must be ready. The error wraps lifecycle.ErrContainerNotFound if the runtime does not
 // know the exited container.
 func (r *Runtime) RestartContainer(ctx context.Context, pod *v1.Pod, exited lifecycle.Container) (string, error) {
-	list, err := r.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: exited.ID}})
+	list, err := r.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: exited.ID}})
 	if err != nil {
-		return "", containerError("look for", exited.ID, err)
+		return "", fmt.Errorf("failed to look for container %q: %w", exited.ID, err)
 	}
 	if len(list.GetContainers()) == 0 {
 		return "", fmt.Errorf("failed to look for container %q: %w", exited.ID, lifecycle.ErrContainerNotFound)
@@ -30,12 +30,14 @@ func (r *Runtime) RestartContainer(ctx context.Context, pod *v1.Pod, exited life
 		return "", errors.New("the pod has no container " + exited.Name)
 	}
 	config := r.configs.container(pod, container, old.GetMetadata().GetAttempt()+1)
-	id, err := r.startContainer(ctx, old.GetPodSandboxId(), r.configs.sandbox(pod), config)
+	id, err := r.StartContainer(ctx, &runtimeapi.CreateContainerRequest{
+		PodSandboxId: old.GetPodSandboxId(), Config: config, SandboxConfig: r.configs.sandbox(pod),
+	})
 	if err != nil {
 		return "", fmt.Errorf("pod %s, container %q: %w", podName(pod), exited.Name, withCause(ctx, err))
 	}
 	// If the removal fails, the exited container goes with its sandbox.
-	_, err = r.runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: exited.ID})
+	_, err = r.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: exited.ID})
 	if err != nil && !isNotFound(err) {
 		klog.FromContext(ctx).V(1).Info("Failed to remove a container that has exited", "pod", klog.KObj(pod), "container", exited.Name, "err", err)
 	}

@@ -4,26 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
 	"github.com/kubegrace/kubegrace/internal/features"
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-const (
-	// connectTimeout bounds the first call. Without it the agent would wait silently at a
-	// socket that nobody serves.
-	connectTimeout = 5 * time.Second
-	// maxMessageBytes is the kubelet's limit. The list of the containers of a full node
-	// is larger than gRPC's default of 4 MiB.
-	maxMessageBytes = 16 << 20
-)
+// connectTimeout bounds the first call. Without it the agent would wait silently at a
+// socket that nobody serves.
+const connectTimeout = 5 * time.Second
 
 // Options say how pods are run. The zero value can be used as it is.
 type Options struct {
@@ -36,87 +32,69 @@ type Options struct {
 	LogDirectory string
 }
 
-// Runtime runs pods in the container runtime at a CRI endpoint. [New] makes one.
+// Runtime starts pods in the container runtime at a CRI endpoint; criruntime stops them.
+// [New] makes one.
 type Runtime struct {
-	runtime runtimeapi.RuntimeServiceClient
+	*criruntime.Runtime
+
+	client  runtimeapi.RuntimeServiceClient
 	images  runtimeapi.ImageServiceClient
-	exits   *exitWatcher
 	configs configBuilder
-	name    string       // of the runtime, from its answer to Version
-	close   func() error // the second and later calls return the result of the first
 }
+
+var (
+	_ podruntime.Runtime      = (*Runtime)(nil)
+	_ podruntime.StatusReader = (*Runtime)(nil)
+)
 
 // New connects to the runtime at endpoint, which is written unix:///path/to/socket, and
 // asks for its version, so that a wrong endpoint is an error of New. ctx bounds the
-// connecting only; its logger is used until Close. The caller must call [Runtime.Close].
+// connecting only; its logger is used until Close. The caller must call Close.
 func New(ctx context.Context, endpoint string, options Options) (*Runtime, error) {
-	if err := checkEndpoint(endpoint); err != nil {
+	runtime, err := criruntime.Dial(ctx, endpoint, criruntime.Options{})
+	if err != nil {
 		return nil, err
 	}
-	conn, err := dial(endpoint)
-	if err != nil {
-		return nil, fmt.Errorf("failed to use container runtime endpoint %q: %w", endpoint, err)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if _, _, err := runtime.Version(ctx); err != nil {
+		return nil, errors.Join(err, runtime.Close())
 	}
-	r := &Runtime{
-		runtime: runtimeapi.NewRuntimeServiceClient(conn),
-		images:  runtimeapi.NewImageServiceClient(conn),
+	return &Runtime{
+		Runtime: runtime,
+		client:  runtimeapi.NewRuntimeServiceClient(runtime.Conn()),
+		images:  runtimeapi.NewImageServiceClient(runtime.Conn()),
 		configs: configBuilder{
 			logDirectory: options.LogDirectory,
 			stopSignals:  features.Enabled(options.Gates, lifecycle.ContainerStopSignals),
 		},
-	}
-	if r.name, err = r.connect(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("failed to reach the container runtime at %q: %w", endpoint, err), conn.Close())
-	}
-	stopWatching := r.startWatchingExits(ctx)
-	r.close = sync.OnceValue(func() error {
-		stopWatching()
-		return conn.Close()
-	})
-	return r, nil
+	}, nil
 }
 
-// dial makes a client connection. It connects with the first call. Its pauses between
-// attempts to connect are the kubelet's: with gRPC's own pauses it could take two minutes
-// to notice that the runtime is back.
-func dial(endpoint string) (*grpc.ClientConn, error) {
-	pauses := backoff.DefaultConfig
-	pauses.BaseDelay, pauses.MaxDelay = 100*time.Millisecond, 3*time.Second
-	return grpc.NewClient(endpoint,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: connectTimeout}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)))
-}
-
-// connect makes the first call, which connects, and returns the name of the runtime.
-func (r *Runtime) connect(ctx context.Context) (name string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	version, err := r.runtime.Version(ctx, &runtimeapi.VersionRequest{})
-	return version.GetRuntimeName(), err
-}
-
-// startWatchingExits starts the two goroutines that notice exits. They run until the
-// returned function is called, which waits for them. The end of ctx does not end them,
-// because the caller of New may bound New by it.
-func (r *Runtime) startWatchingExits(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r.exits = newExitWatcher(r.listContainers)
-	var running sync.WaitGroup
-	running.Go(func() { r.exits.run(ctx) })
-	running.Go(func() { r.readEvents(ctx) })
-	return func() {
-		cancel()
-		running.Wait()
+// StopPod removes the sandboxes of a pod and their containers. Containers that still run
+// are killed without grace, so callers stop them first. A pod that the runtime does not
+// know is no error.
+func (r *Runtime) StopPod(ctx context.Context, pod *v1.Pod) error {
+	sandboxes, err := r.listSandboxes(ctx, pod)
+	if err != nil {
+		return err
 	}
+	var errs []error
+	for _, sandbox := range sandboxes {
+		errs = append(errs, r.removeSandbox(ctx, pod, sandbox.GetId()))
+	}
+	return errors.Join(errs...)
 }
 
-// Close closes the connection and returns when the goroutines of the Runtime have ended.
-// Pods keep running; channels of [Runtime.Exited] that are open stay open. A second call
-// does nothing and returns the same as the first.
-func (r *Runtime) Close() error {
-	if err := r.close(); err != nil {
-		return fmt.Errorf("failed to close the connection to the container runtime: %w", err)
+// isNotFound reports whether the runtime does not know the object of a call. Removals treat
+// that as success.
+func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }
+
+// withCause adds the cause of ctx to err if ctx has ended: an error of gRPC says only
+// that the call was cancelled.
+func withCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", err, cause)
 	}
-	return nil
+	return err
 }

@@ -10,7 +10,7 @@ import (
 
 // runSandbox creates and starts a sandbox and returns its ID.
 func (r *Runtime) runSandbox(ctx context.Context, pod *v1.Pod, config *runtimeapi.PodSandboxConfig) (string, error) {
-	response, err := r.runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
+	response, err := r.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
 	if err != nil {
 		return "", fmt.Errorf("failed to run the sandbox of pod %s: %w", podName(pod), err)
 	}
@@ -20,7 +20,7 @@ func (r *Runtime) runSandbox(ctx context.Context, pod *v1.Pod, config *runtimeap
 // listSandboxes returns the sandboxes of a pod, in every state.
 func (r *Runtime) listSandboxes(ctx context.Context, pod *v1.Pod) ([]*runtimeapi.PodSandbox, error) {
 	request := &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: uidSelector(pod)}}
-	response, err := r.runtime.ListPodSandbox(ctx, request)
+	response, err := r.client.ListPodSandbox(ctx, request)
 	if err != nil {
 		return nil, fmt.Errorf("failed to list the sandboxes of pod %s: %w", podName(pod), err)
 	}
@@ -30,10 +30,10 @@ func (r *Runtime) listSandboxes(ctx context.Context, pod *v1.Pod) ([]*runtimeapi
 // removeSandbox stops a sandbox, which kills the containers that still run in it, and
 // removes it with its containers. A sandbox that the runtime does not know is no error.
 func (r *Runtime) removeSandbox(ctx context.Context, pod *v1.Pod, id string) error {
-	if _, err := r.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil && !isNotFound(err) {
+	if _, err := r.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil && !isNotFound(err) {
 		return fmt.Errorf("failed to stop sandbox %q of pod %s: %w", id, podName(pod), err)
 	}
-	if _, err := r.runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil && !isNotFound(err) {
+	if _, err := r.client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil && !isNotFound(err) {
 		return fmt.Errorf("failed to remove sandbox %q of pod %s: %w", id, podName(pod), err)
 	}
 	return nil

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
+	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -35,8 +38,9 @@ type startStep struct {
 // that are not ready, as the reboot of a host leaves them, are removed first.
 //
 // A manifest that [ValidatePod] refuses and an image that is missing are errors before
-// anything is created. A start that fails later, or whose ctx ends, removes what it
-// created; if ctx has ended, the error wraps its cause.
+// anything is created. A start that fails later, or whose ctx ends, stops and removes what it
+// created, also a container that was created and whose start has failed. What runs has the pod's grace
+// period for that, 20 s at most, or 2 s if ctx has ended. If ctx has ended, the error wraps its cause.
 func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	if err := ValidatePod(pod).ToAggregate(); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", podName(pod), err)
@@ -55,8 +59,10 @@ func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 	started, err := r.startNewPod(ctx, pod, steps)
 	if err != nil {
 		err = withCause(ctx, err)
+		grace := cleanUpGrace(ctx, pod)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 		defer cancel()
+		r.stopContainers(ctx, pod, started, grace)
 		// StopPod finds the sandbox by the pod's UID. Its ID may be unknown here: the
 		// runtime may have created it although the answer was lost.
 		return nil, errors.Join(err, r.StopPod(ctx, pod))
@@ -84,7 +90,8 @@ func isSidecar(container *v1.Container) bool {
 }
 
 // startNewPod runs the sandbox of a pod that the runtime does not know yet, and then
-// takes the steps in order, up to the first that fails, whose container the error names.
+// takes the steps in order, up to the first that fails, whose container the error names. It
+// returns the containers that may run, also with an error.
 func (r *Runtime) startNewPod(ctx context.Context, pod *v1.Pod, steps []startStep) ([]lifecycle.Container, error) {
 	sandboxConfig := r.configs.sandbox(pod)
 	sandboxID, err := r.runSandbox(ctx, pod, sandboxConfig)
@@ -93,12 +100,16 @@ func (r *Runtime) startNewPod(ctx context.Context, pod *v1.Pod, steps []startSte
 	}
 	var started []lifecycle.Container
 	for _, step := range steps {
-		id, err := r.startContainer(ctx, sandboxID, sandboxConfig, step.config)
+		request := &runtimeapi.CreateContainerRequest{PodSandboxId: sandboxID, Config: step.config, SandboxConfig: sandboxConfig}
+		id, err := r.StartContainer(ctx, request)
 		if err == nil && step.initContainer {
 			err = r.waitForInitContainer(ctx, id)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("pod %s, container %q: %w", podName(pod), step.container.Name, err)
+			if id != "" {
+				started = append(started, lifecycle.Container{Name: step.container.Name, ID: id})
+			}
+			return started, fmt.Errorf("pod %s, container %q: %w", podName(pod), step.container.Name, err)
 		}
 		if step.initContainer {
 			continue
@@ -109,19 +120,26 @@ func (r *Runtime) startNewPod(ctx context.Context, pod *v1.Pod, steps []startSte
 	return started, nil
 }
 
-// startContainer creates and starts a container and returns its ID. A container that
-// was created and could not be started is removed with its sandbox.
-func (r *Runtime) startContainer(ctx context.Context, sandboxID string, sandboxConfig *runtimeapi.PodSandboxConfig, config *runtimeapi.ContainerConfig) (string, error) {
-	request := &runtimeapi.CreateContainerRequest{PodSandboxId: sandboxID, Config: config, SandboxConfig: sandboxConfig}
-	created, err := r.runtime.CreateContainer(ctx, request)
-	if err != nil {
-		return "", fmt.Errorf("failed to create: %w", err)
+// cleanUpGrace returns the grace period of the containers of a pod whose start has failed.
+func cleanUpGrace(ctx context.Context, pod *v1.Pod) int64 {
+	if ctx.Err() != nil {
+		return graceperiod.MinimumContainerSeconds // whoever has cancelled the start waits for its end
 	}
-	id := created.GetContainerId()
-	if _, err := r.runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
-		return "", fmt.Errorf("failed to start: %w", err)
+	return min(graceperiod.ForContainer(pod, nil, ""), 20)
+}
+
+// stopContainers stops containers of a pod side by side. One that cannot be stopped is logged, and killed
+// with its sandbox.
+func (r *Runtime) stopContainers(ctx context.Context, pod *v1.Pod, containers []lifecycle.Container, grace int64) {
+	var stops sync.WaitGroup
+	for _, c := range containers {
+		stops.Go(func() {
+			if err := r.StopContainer(ctx, c.ID, grace); err != nil {
+				klog.FromContext(ctx).Error(err, "Failed to stop a container of a pod that was not started", "pod", klog.KObj(pod))
+			}
+		})
 	}
-	return id, nil
+	stops.Wait()
 }
 
 // waitForInitContainer returns when a plain init container has exited. An exit code
@@ -132,12 +150,12 @@ func (r *Runtime) waitForInitContainer(ctx context.Context, id string) error {
 	case <-ctx.Done():
 		return fmt.Errorf("failed to await its exit: %w", ctx.Err())
 	}
-	response, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	status, err := r.ContainerStatus(ctx, id)
 	if err != nil {
-		return fmt.Errorf("failed to read its exit status: %w", err)
+		return err
 	}
-	if code := response.GetStatus().GetExitCode(); code != 0 {
-		return fmt.Errorf("init container exited with %d", code)
+	if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
+		return fmt.Errorf("init container exited with %d", ended.ExitCode)
 	}
 	return nil
 }

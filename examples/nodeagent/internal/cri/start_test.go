@@ -189,9 +189,9 @@ func TestStartPodThatFailsRemovesWhatItMade(t *testing.T) {
 		exitCode int32
 		want     string
 	}{
-		"create": {method: "CreateContainer", want: `pod shop/web, container "migrate": failed to create: rpc error: code = Internal desc = broken`},
+		"create": {method: "CreateContainer", want: `pod shop/web, container "migrate": failed to create: container not found: rpc error: code = Internal desc = broken`},
 		"start":  {method: "StartContainer", want: `pod shop/web, container "migrate": failed to start: rpc error: code = Internal desc = broken`},
-		"status": {method: "ContainerStatus", want: `pod shop/web, container "migrate": failed to read its exit status: rpc error: code = Internal desc = broken`},
+		"status": {method: "ContainerStatus", want: `pod shop/web, container "migrate": failed to read the status of container "migrate-0": rpc error: code = Internal desc = broken`},
 		"init":   {exitCode: 3, want: `pod shop/web, container "migrate": init container exited with 3`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,6 +206,21 @@ func TestStartPodThatFailsRemovesWhatItMade(t *testing.T) {
 			require.Len(t, s.callsOf("StopPodSandbox"), 1)
 		})
 	}
+}
+
+// A container that runs, and one whose start has failed although it may run, have the pod's grace.
+func TestStartPodThatFailsGivesGraceToWhatRuns(t *testing.T) {
+	s := newStub()
+	s.loseAnswerOf = "StartContainer"
+	pod := onePod(nil)
+	pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](17)
+	_, err := s.connect(t, cri.Options{}).StartPod(t.Context(), pod)
+	require.ErrorContains(t, err, "failed to start")
+	stops := requests[*runtimeapi.StopContainerRequest](s)
+	require.Len(t, stops, 1)
+	require.EqualValues(t, 17, stops[0].GetTimeout())
+	_, containers := s.count()
+	require.Zero(t, containers)
 }
 
 // ctx ends while StartPod starts the init container or waits for its exit.

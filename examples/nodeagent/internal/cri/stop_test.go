@@ -1,9 +1,7 @@
 package cri_test
 
 import (
-	"math"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
@@ -11,47 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
-	"github.com/kubegrace/kubegrace/lifecycle"
 )
-
-func TestStopContainerAsksForTheTimeoutAndWaitsTwoMinutesMore(t *testing.T) {
-	for _, seconds := range []int64{0, 30, 3600} {
-		s := newStub()
-		runtime := s.connect(t, cri.Options{})
-		containers, err := runtime.StartPod(t.Context(), onePod(nil))
-		require.NoError(t, err)
-		require.NoError(t, runtime.StopContainer(t.Context(), containers[0].ID, seconds))
-
-		calls := s.callsOf("StopContainer")
-		require.Len(t, calls, 1)
-		equalProto(t, &runtimeapi.StopContainerRequest{ContainerId: containers[0].ID, Timeout: seconds}, calls[0].request.(*runtimeapi.StopContainerRequest))
-		require.InDelta(t, float64(seconds)+120, calls[0].timeout.Seconds(), 30)
-	}
-}
-
-func TestStopContainerTakesExtremeTimeouts(t *testing.T) {
-	s := newStub()
-	runtime := s.connect(t, cri.Options{})
-	for _, seconds := range []int64{math.MinInt64, -1, math.MaxInt64} {
-		require.ErrorIs(t, runtime.StopContainer(t.Context(), "unknown", seconds), lifecycle.ErrContainerNotFound)
-	}
-	for _, call := range s.callsOf("StopContainer") {
-		require.True(t, call.timeout == 0 || call.timeout > time.Minute, "%v", call.timeout)
-	}
-}
-
-func TestStopContainerTellsAnUnknownContainerFromABrokenRuntime(t *testing.T) {
-	s := newStub()
-	runtime := s.connect(t, cri.Options{})
-	err := runtime.StopContainer(t.Context(), "unknown", 1)
-	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
-	require.ErrorContains(t, err, `failed to stop container "unknown"`)
-
-	s.fail("StopContainer", status.Error(codes.Internal, "broken"))
-	err = runtime.StopContainer(t.Context(), "unknown", 1)
-	require.NotErrorIs(t, err, lifecycle.ErrContainerNotFound)
-	require.EqualError(t, err, `failed to stop container "unknown": rpc error: code = Internal desc = broken`)
-}
 
 func TestStopPodRemovesTheSandbox(t *testing.T) {
 	s := newStub()

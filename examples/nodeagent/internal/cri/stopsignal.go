@@ -30,7 +30,7 @@ func (r *Runtime) warnOfIgnoredStopSignal(ctx context.Context, pod *v1.Pod, step
 		return
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(pod), "containerName", step.container.Name, "containerID", id)
-	response, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	response, err := r.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	if err != nil {
 		logger.Error(err, "Failed to read back the stop signal of a container")
 		return

@@ -31,12 +31,9 @@ type call struct {
 type stub struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 
-	ignoreStopSignal bool                                    // as containerd 1.6 does
-	exitCodes        map[string]int32                        // by container name: the container exits with the code when it is started
-	images           []string                                // the images it has; nil: all
-	events           chan *runtimeapi.ContainerEventResponse // nil: GetContainerEvents is not implemented; closed: the stream ends
-	eventsDone       chan struct{}                           // closed when the stream has ended
-	exec             func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
+	ignoreStopSignal bool             // as containerd 1.6 does
+	exitCodes        map[string]int32 // by container name: the container exits with the code when it is started
+	images           []string         // the images it has; nil: all
 
 	mu           sync.Mutex
 	calls        []call
@@ -50,7 +47,6 @@ type stub struct {
 func newStub() *stub {
 	return &stub{
 		failures:   map[string]error{},
-		eventsDone: make(chan struct{}),
 		sandboxes:  map[string]*runtimeapi.PodSandbox{},
 		containers: map[string]*runtimeapi.ContainerStatus{},
 		inSandbox:  map[string]string{},
@@ -145,14 +141,11 @@ func requests[T any](s *stub) []T {
 	return found
 }
 
-// exit makes a container exit, and sends the event if the stub has events.
+// exit makes a container exit.
 func (s *stub) exit(id string, code int32) {
 	s.mu.Lock()
 	s.exitLocked(id, code)
 	s.mu.Unlock()
-	if s.events != nil {
-		s.events <- &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT}
-	}
 }
 
 func (s *stub) exitLocked(id string, code int32) {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -96,6 +95,13 @@ func (s *stub) StopContainer(_ context.Context, request *runtimeapi.StopContaine
 	return &runtimeapi.StopContainerResponse{}, nil
 }
 
+func (s *stub) RemoveContainer(_ context.Context, request *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.containers, request.GetContainerId())
+	return &runtimeapi.RemoveContainerResponse{}, nil
+}
+
 func (s *stub) ListContainers(_ context.Context, request *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,30 +131,6 @@ func (s *stub) ContainerStatus(_ context.Context, request *runtimeapi.ContainerS
 		return nil, status.Error(codes.NotFound, "no such container")
 	}
 	return &runtimeapi.ContainerStatusResponse{Status: container}, nil
-}
-
-func (s *stub) ExecSync(ctx context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
-	return s.exec(ctx, request)
-}
-
-func (s *stub) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
-	if s.events == nil {
-		return status.Error(codes.Unimplemented, "no events")
-	}
-	defer close(s.eventsDone)
-	for {
-		select {
-		case <-stream.Context().Done():
-			return stream.Context().Err()
-		case event, ok := <-s.events:
-			if !ok {
-				return nil
-			}
-			if err := stream.Send(event); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // stubImages is the image service of the stub.

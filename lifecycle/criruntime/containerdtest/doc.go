@@ -4,7 +4,7 @@
 //		Name:    "nginx:1.16.1",
 //		Command: []string{"/bin/sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"},
 //	})
-//	runtime, err := cri.New(t.Context(), server.Endpoint(), cri.Options{})
+//	runtime, err := criruntime.Dial(t.Context(), server.Endpoint(), criruntime.Options{})
 //
 // It needs root and the Debian packages containerd, runc and busybox-static; without them
 // the test is skipped (package need). [Each] runs a test with that containerd and with

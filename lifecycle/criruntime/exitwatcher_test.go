@@ -1,4 +1,6 @@
-package cri
+//go:build go1.25
+
+package criruntime
 
 import (
 	"context"

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 )
 
 const (

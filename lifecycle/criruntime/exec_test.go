@@ -1,4 +1,4 @@
-package cri_test
+package criruntime_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
 func TestRunInContainer(t *testing.T) {
@@ -29,11 +29,11 @@ func TestRunInContainer(t *testing.T) {
 		"exited":    {err: status.Error(codes.Unknown, "CONTAINER_EXITED"), want: `failed to run a command in container "server-0": rpc error: code = Unknown desc = CONTAINER_EXITED`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStub()
+			s := newFake()
 			s.exec = func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 				return c.response, c.err
 			}
-			output, err := s.connect(t, cri.Options{}).RunInContainer(t.Context(), "server-0", []string{"ls", "-a"}, 0)
+			output, err := s.dial(t, criruntime.Options{}).RunInContainer(t.Context(), "server-0", []string{"ls", "-a"}, 0)
 			require.Equal(t, c.output, string(output))
 			if c.want == "" {
 				require.NoError(t, err)
@@ -43,7 +43,10 @@ func TestRunInContainer(t *testing.T) {
 			if c.is != nil {
 				require.ErrorIs(t, err, c.is)
 			}
-			equalProto(t, &runtimeapi.ExecSyncRequest{ContainerId: "server-0", Cmd: []string{"ls", "-a"}}, requests[*runtimeapi.ExecSyncRequest](s)[0])
+			request := s.callsOf("ExecSync")[0].request.(*runtimeapi.ExecSyncRequest)
+			require.Equal(t, "server-0", request.GetContainerId())
+			require.Equal(t, []string{"ls", "-a"}, request.GetCmd())
+			require.Zero(t, request.GetTimeout())
 		})
 	}
 }
@@ -58,11 +61,11 @@ func TestRunInContainerSendsWholeSecondsAndEnforcesTheExactTimeout(t *testing.T)
 		1<<63 - 1:               9223372037,
 		1500 * time.Millisecond: 2,
 	} {
-		s := newStub()
+		s := newFake()
 		s.exec = func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 			return &runtimeapi.ExecSyncResponse{}, nil
 		}
-		runtime := s.connect(t, cri.Options{})
+		runtime := s.dial(t, criruntime.Options{})
 		_, err := runtime.RunInContainer(t.Context(), "server-0", []string{"true"}, timeout)
 		if timeout == time.Millisecond {
 			continue // the call may time out before the stub answers
@@ -76,14 +79,14 @@ func TestRunInContainerSendsWholeSecondsAndEnforcesTheExactTimeout(t *testing.T)
 }
 
 func TestRunInContainerEndsTheCommandThatIsOutOfTime(t *testing.T) {
-	s := newStub()
+	s := newFake()
 	ended := make(chan struct{}, 2)
 	s.exec = func(ctx context.Context, _ *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 		<-ctx.Done()
 		ended <- struct{}{}
 		return nil, ctx.Err()
 	}
-	runtime := s.connect(t, cri.Options{})
+	runtime := s.dial(t, criruntime.Options{})
 	_, err := runtime.RunInContainer(t.Context(), "server-0", []string{"sleep", "9"}, 100*time.Millisecond)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	<-ended

@@ -54,14 +54,15 @@ func (s *Server) recordExits(t testing.TB) {
 	require.NoError(t, events.Start())
 
 	first := make(chan struct{})
-	var reading sync.WaitGroup
-	reading.Go(func() {
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
 		s.exits.read(lines, sync.OnceFunc(func() { close(first) }))
 		_ = events.Wait() // fails, because the end of ctx kills it
-	})
+	}()
 	t.Cleanup(func() {
 		cancel()
-		reading.Wait()
+		<-read
 	})
 	s.awaitFirstEvent(t, first)
 }

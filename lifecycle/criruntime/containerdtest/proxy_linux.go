@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,13 +34,11 @@ func (s *Server) Proxy(t testing.TB, refused ...string) string {
 		p.refused[method] = true
 	}
 	server := grpc.NewServer(grpc.UnknownServiceHandler(p.forward), grpc.ForceServerCodecV2(verbatim{}))
-	var serving sync.WaitGroup
-	var served error
-	serving.Go(func() { served = server.Serve(listener) })
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {
 		server.Stop()
-		serving.Wait()
-		require.NoError(t, served)
+		require.NoError(t, <-served)
 		require.NoError(t, conn.Close())
 	})
 	return "unix://" + socket

@@ -1,27 +1,45 @@
-package cri
+package criruntime
 
 import (
 	"context"
-	"fmt"
+	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/klog/v2"
 )
+
+// reopenAfter is the pause before a stream of events that has ended is opened again.
+const reopenAfter = time.Second
 
 // eventStream is the stream of GetContainerEvents, without the methods of gRPC.
 type eventStream interface {
 	Recv() (*runtimeapi.ContainerEventResponse, error)
 }
 
-// readEvents reads the runtime's events until their stream ends. The stream is not
-// opened again: polling takes over, misses no exit and is cheap.
-func (r *Runtime) readEvents(ctx context.Context) {
-	stream, err := r.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
-	if err == nil {
-		err = r.exits.readEvents(stream)
-	}
-	if ctx.Err() == nil {
-		klog.FromContext(ctx).V(1).Info("Container runtime sends no events, polling for exits", "reason", err, "interval", pollInterval)
+// readStreams reads the runtime's events until ctx ends. A stream that ends, as it does when
+// the runtime is restarted, is opened again; polling takes over meanwhile and misses no exit.
+// It returns at once if the runtime has no events: polling is cheap.
+func (w *exitWatcher) readStreams(ctx context.Context, client runtimeapi.RuntimeServiceClient) {
+	logger := klog.FromContext(ctx)
+	for ctx.Err() == nil {
+		stream, err := client.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{}, grpc.WaitForReady(true))
+		if err == nil {
+			err = w.readEvents(stream)
+		}
+		if status.Code(err) == codes.Unimplemented {
+			logger.V(1).Info("Container runtime has no events, polling for exits", "interval", pollInterval)
+			return
+		}
+		if ctx.Err() == nil {
+			logger.V(2).Info("Stream of the container runtime's events has ended, polling for exits until it is open again", "reason", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(reopenAfter):
+		}
 	}
 }
 
@@ -48,13 +66,4 @@ func (w *exitWatcher) readEvents(stream eventStream) error {
 func endsContainer(eventType runtimeapi.ContainerEventType) bool {
 	return eventType == runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT ||
 		eventType == runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT
-}
-
-// listContainers lists the containers of the runtime, in every state.
-func (r *Runtime) listContainers(ctx context.Context) ([]*runtimeapi.Container, error) {
-	response, err := r.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
-	if err != nil {
-		return nil, fmt.Errorf("failed to list containers: %w", err)
-	}
-	return response.GetContainers(), nil
 }

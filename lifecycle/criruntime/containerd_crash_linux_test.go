@@ -1,4 +1,4 @@
-package cri_test
+package criruntime_test
 
 import (
 	"context"
@@ -8,16 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/containerdtest"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
-
-// slow exits with 7, 6 s after TERM.
-const slow = `trap 'sleep 6; exit 7' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
 
 // countingRunner counts the commands that it runs.
 type countingRunner struct {
@@ -38,10 +33,8 @@ func TestContainerdIsKilledInTheMiddleOfAStop(t *testing.T) {
 }
 
 func testContainerdIsKilledInTheMiddleOfAStop(t *testing.T, build containerdtest.Build) {
-	server := build.Start(t,
-		containerdtest.Image{Name: "slow:1", Command: []string{"/bin/sh", "-c", slow}},
-		containerdtest.Image{Name: "stubborn:1", Command: []string{"/bin/sh", "-c", stubborn}})
-	c := &containerd{server: server, runtime: connect(t, server, cri.Options{})}
+	t.Parallel()
+	c := newContainerd(t, build)
 	for name, test := range map[string]struct {
 		grace   int64
 		outcome lifecycle.Outcome
@@ -52,22 +45,19 @@ func testContainerdIsKilledInTheMiddleOfAStop(t *testing.T, build containerdtest
 		"stubborn": {grace: 8, outcome: lifecycle.GraceExceeded, code: 137, atLeast: 8 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := realPod(name, v1.Container{Name: "main", Image: name + ":1"})
-			pod.Spec.TerminationGracePeriodSeconds = ptr.To(test.grace)
-			pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/true"}}}}
-			containers := c.startReady(t, pod)
-			survivor := realPod("survivor-of-"+name, v1.Container{Name: "main", Image: "slow:1"})
-			survivors := c.startReady(t, survivor)
+			hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/true"}}}
+			pod, id := c.startReady(t, name, name+":1", withHook(hook), func(pod *v1.Pod) { *pod.Spec.TerminationGracePeriodSeconds = test.grace })
+			survivor, survives := c.startReady(t, "survivor-of-"+name, "slow:1")
 
 			hooks, events := &countingRunner{CommandRunner: c.runtime}, &lifecycletest.Events{}
 			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: c.runtime, Commands: hooks, Exits: c.runtime, Events: events})
 			require.NoError(t, err)
 			began := time.Now()
-			termination := terminator.Pod(pod).Terminate(t.Context(), lifecycle.Request{Containers: containers})
+			termination := terminator.Pod(pod).Terminate(t.Context(), lifecycle.Request{Containers: []lifecycle.Container{{Name: name, ID: id}}})
 			require.Eventually(t, func() bool {
 				return termination.Result().Containers[0].Phase == lifecycle.PhaseStopping && time.Since(began) > time.Second
 			}, waitAtMost, pollEvery)
-			server.Kill(t)
+			c.server.Kill(t)
 
 			result, err := termination.Wait(t.Context())
 			require.NoError(t, err)
@@ -79,15 +69,12 @@ func testContainerdIsKilledInTheMiddleOfAStop(t *testing.T, build containerdtest
 				reasons = append(reasons, event.Reason)
 			}
 			require.Equal(t, []string{"Killing", "FailedKillPod"}, reasons)
-			status, err := c.runtime.ContainerStatus(t.Context(), containers[0].ID)
+			status, err := c.runtime.ContainerStatus(t.Context(), id)
 			require.NoError(t, err)
 			require.Equal(t, test.code, status.State.Terminated.ExitCode)
 
-			found, ok, err := c.runtime.Adopt(t.Context(), survivor)
-			require.NoError(t, err)
-			require.True(t, ok)
-			require.Equal(t, survivors, found, "the pod that survived is adopted")
-			require.NoError(t, c.runtime.StopContainer(t.Context(), survivors[0].ID, 0))
+			require.Equal(t, []lifecycle.Container{{Name: survivor.Name, ID: survives}}, lifecycle.ContainersOf(c.listed(t, survivor)), "the pod that survived is listed")
+			require.NoError(t, c.runtime.StopContainer(t.Context(), survives, 0))
 			require.NoError(t, terminator.Close(t.Context()))
 		})
 	}

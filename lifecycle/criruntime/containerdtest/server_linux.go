@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -101,14 +100,15 @@ func (s *Server) run(t testing.TB, containerd string, environment []string) {
 	s.shell = process.Process.Pid
 	alive, died := context.WithCancel(t.Context())
 	s.alive = alive
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
+	waited := make(chan struct{})
+	go func() {
+		defer close(waited)
 		_ = process.Wait() // fails, because the cleanup kills it
 		died()
-	})
+	}()
 	t.Cleanup(func() {
 		_ = process.Process.Kill() // fails if it has exited
-		waiting.Wait()
+		<-waited
 	})
 }
 

@@ -1,4 +1,4 @@
-package cri_test
+package criruntime_test
 
 import (
 	"errors"
@@ -10,33 +10,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
 func TestContainerStatus(t *testing.T) {
 	began := time.Unix(1000, 5)
-	s := newStub()
-	s.containers = map[string]*runtimeapi.ContainerStatus{
+	s := newFake()
+	for id, status := range map[string]*runtimeapi.ContainerStatus{
 		"created": {Id: "created", State: runtimeapi.ContainerState_CONTAINER_CREATED},
-		"running": {Id: "running", State: runtimeapi.ContainerState_CONTAINER_RUNNING, StartedAt: began.UnixNano(), ImageRef: "sha256:1"},
+		"running": {Id: "running", Annotations: map[string]string{"io.kubernetes.container.restartCount": "3"}, State: runtimeapi.ContainerState_CONTAINER_RUNNING, StartedAt: began.UnixNano(), ImageRef: "sha256:1"},
 		"ended": {
 			Id: "ended", State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 137, Reason: "OOMKilled", Message: "too much",
 			StartedAt: began.UnixNano(), FinishedAt: began.Add(time.Second).UnixNano(),
 		},
 		"never": {Id: "never", State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 128},
+	} {
+		s.containers[id] = &fakeContainer{status: status}
 	}
-	runtime := s.connect(t, cri.Options{})
+	runtime := s.dial(t, criruntime.Options{})
 	for id, want := range map[string]v1.ContainerStatus{
-		"created": {},
-		"running": {ImageID: "sha256:1", State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(began)}}},
+		"created": {State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
+		"running": {RestartCount: 3, ImageID: "sha256:1", State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(began)}}},
 		"ended": {State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
-			ExitCode: 137, Reason: "OOMKilled", Message: "too much", ContainerID: "stub://ended",
+			ExitCode: 137, Reason: "OOMKilled", Message: "too much", ContainerID: "fake://ended",
 			StartedAt: metav1.NewTime(began), FinishedAt: metav1.NewTime(began.Add(time.Second)),
 		}}},
-		"never": {State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 128, ContainerID: "stub://never"}}},
+		"never": {State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 128, ContainerID: "fake://never"}}},
 	} {
-		want.ContainerID = "stub://" + id
+		want.ContainerID = "fake://" + id
 		status, err := runtime.ContainerStatus(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, want, status, id)

@@ -1,4 +1,4 @@
-package cri
+package criruntime
 
 import (
 	"context"
@@ -31,29 +31,42 @@ type exitWatcher struct {
 	wake      chan struct{}                                          // holds one token: poll now
 
 	mu      sync.Mutex
-	watched map[string]chan struct{} // by container ID; closed and deleted on exit
+	watched map[string]chan struct{} // by container ID; closed and deleted on exit; nil: run has ended
 }
 
 func newExitWatcher(list func(context.Context) ([]*runtimeapi.Container, error)) *exitWatcher {
 	return &exitWatcher{list: list, wake: make(chan struct{}, 1), watched: map[string]chan struct{}{}}
 }
 
-// Exited returns a channel that is closed once the container has exited or the runtime
-// does not know it: within milliseconds if the runtime sends events, within 200 ms
-// otherwise. For a container that had exited before the call it is closed after one
-// answer of the runtime. While the runtime does not answer, and after [Runtime.Close],
-// it stays open.
-func (r *Runtime) Exited(containerID string) <-chan struct{} {
-	exited := r.exits.watch(containerID)
-	r.exits.pollNow()
-	return exited
+// start starts the two goroutines that notice exits. They run until the returned function is called,
+// which waits for them. The end of ctx does not end them, because the caller of Dial may bound
+// Dial by it.
+func (w *exitWatcher) start(ctx context.Context, client runtimeapi.RuntimeServiceClient) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	polled, streamed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(polled)
+		w.run(ctx)
+	}()
+	go func() {
+		defer close(streamed)
+		w.readStreams(ctx, client)
+	}()
+	return func() {
+		cancel()
+		<-polled
+		<-streamed
+	}
 }
 
-// watch returns the channel that is closed when a container exits. All callers get the
-// same channel for one container.
+// watch returns the channel that is closed when a container exits, or nil if run has ended.
+// All callers get the same channel for one container.
 func (w *exitWatcher) watch(containerID string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.watched == nil {
+		return nil
+	}
 	exited, ok := w.watched[containerID]
 	if !ok {
 		exited = make(chan struct{})
@@ -93,8 +106,9 @@ func (w *exitWatcher) watchedIDs() []string {
 }
 
 // run polls while any container is watched, and is idle otherwise. It returns when ctx
-// ends.
+// ends; nothing is watched then.
 func (w *exitWatcher) run(ctx context.Context) {
+	defer w.watchNothing()
 	for {
 		select {
 		case <-ctx.Done():
@@ -103,6 +117,13 @@ func (w *exitWatcher) run(ctx context.Context) {
 			w.pollWhileWatched(ctx)
 		}
 	}
+}
+
+// watchNothing forgets the containers that are watched, whose channels stay open.
+func (w *exitWatcher) watchNothing() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watched = nil
 }
 
 // pollWhileWatched polls until no container is watched or ctx ends. It logs the first

@@ -1,4 +1,4 @@
-package cri_test
+package criruntime_test
 
 import (
 	"testing"
@@ -9,14 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/cri"
-)
-
-const (
-	// waitAtMost is when a test gives up. It is far longer than any time a test asserts,
-	// because the machine may be busy.
-	waitAtMost = 20 * time.Second
-	pollEvery  = 5 * time.Millisecond
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
 // awaitExit waits for the exit of a container and fails the test if it is not noticed.
@@ -29,6 +22,17 @@ func awaitExit(t *testing.T, exited <-chan struct{}) {
 	}
 }
 
+// startOne starts a pod with one container as a kubelet does, and returns the container's ID.
+func startOne(t *testing.T, runtime *criruntime.Runtime) string {
+	t.Helper()
+	_, ids := kubeletOf(runtime).runPod(t, onePod("server", 30))
+	return ids[0]
+}
+
+func kubeletOf(runtime *criruntime.Runtime) kubelet {
+	return kubelet{runtimeapi.NewRuntimeServiceClient(runtime.Conn())}
+}
+
 func requireRunning(t *testing.T, exited <-chan struct{}) {
 	t.Helper()
 	select {
@@ -39,17 +43,16 @@ func requireRunning(t *testing.T, exited <-chan struct{}) {
 }
 
 func TestExitIsNoticedByPolling(t *testing.T) {
-	s := newStub()
-	runtime := s.connect(t, cri.Options{})
-	containers, err := runtime.StartPod(t.Context(), onePod(nil))
-	require.NoError(t, err)
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	id := startOne(t, runtime)
 
-	exited := runtime.Exited(containers[0].ID)
+	exited := runtime.Exited(id)
 	require.Eventually(t, func() bool { return len(s.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery)
 	requireRunning(t, exited)
-	s.exit(containers[0].ID, 0)
+	s.exit(id, 0)
 	awaitExit(t, exited)
-	awaitExit(t, runtime.Exited(containers[0].ID)) // the container had exited before the call
+	awaitExit(t, runtime.Exited(id)) // the container had exited before the call
 	awaitExit(t, runtime.Exited("unknown"))
 }
 
@@ -57,15 +60,14 @@ func TestExitIsNoticedByTheStreamOfEvents(t *testing.T) {
 	for _, kind := range []runtimeapi.ContainerEventType{
 		runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT,
 	} {
-		s := newStub()
+		s := newFake()
 		s.events = make(chan *runtimeapi.ContainerEventResponse)
-		runtime := s.connect(t, cri.Options{})
-		containers, err := runtime.StartPod(t.Context(), onePod(nil))
-		require.NoError(t, err)
-		exited := runtime.Exited(containers[0].ID)
+		runtime := s.dial(t, criruntime.Options{})
+		id := startOne(t, runtime)
+		exited := runtime.Exited(id)
 
 		for _, other := range []*runtimeapi.ContainerEventResponse{
-			{ContainerId: containers[0].ID, ContainerEventType: runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT},
+			{ContainerId: id, ContainerEventType: runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT},
 			{ContainerId: "another", ContainerEventType: kind},
 		} {
 			s.events <- other
@@ -74,36 +76,46 @@ func TestExitIsNoticedByTheStreamOfEvents(t *testing.T) {
 
 		// Lists fail, so only the event can report the exit.
 		s.fail("ListContainers", status.Error(codes.Internal, "broken"))
-		s.events <- &runtimeapi.ContainerEventResponse{ContainerId: containers[0].ID, ContainerEventType: kind}
+		s.events <- &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: kind}
 		awaitExit(t, exited)
 	}
 }
 
+// The stream ends in the middle, and the next one brings the events.
+func TestStreamIsOpenedAgain(t *testing.T) {
+	s := newFake()
+	s.events = make(chan *runtimeapi.ContainerEventResponse)
+	runtime := s.dial(t, criruntime.Options{})
+	id := startOne(t, runtime)
+	exited := runtime.Exited(id)
+	s.events <- nil
+	<-s.eventsDone
+	s.fail("ListContainers", status.Error(codes.Internal, "broken"))
+	s.exit(id, 0)
+	awaitExit(t, exited)
+}
+
 func TestExitIsNoticedAfterTheStreamHasEnded(t *testing.T) {
-	s := newStub()
+	s := newFake()
 	events := make(chan *runtimeapi.ContainerEventResponse)
 	s.events = events
-	runtime := s.connect(t, cri.Options{})
-	containers, err := runtime.StartPod(t.Context(), onePod(nil))
-	require.NoError(t, err)
-	exited := runtime.Exited(containers[0].ID)
+	runtime := s.dial(t, criruntime.Options{})
+	id := startOne(t, runtime)
+	exited := runtime.Exited(id)
 	s.events <- &runtimeapi.ContainerEventResponse{ContainerId: "another"}
 	close(events)
 
-	s.mu.Lock()
-	s.exitLocked(containers[0].ID, 0)
-	s.mu.Unlock()
+	s.change(id, func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_EXITED })
 	awaitExit(t, exited)
 }
 
 func TestExitIsNoticedAfterTheRuntimeFailedForAWhile(t *testing.T) {
-	s := newStub()
-	runtime := s.connect(t, cri.Options{})
-	containers, err := runtime.StartPod(t.Context(), onePod(nil))
-	require.NoError(t, err)
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	id := startOne(t, runtime)
 	s.fail("ListContainers", status.Error(codes.Unavailable, "restarting"))
-	s.exit(containers[0].ID, 0)
-	exited := runtime.Exited(containers[0].ID)
+	s.exit(id, 0)
+	exited := runtime.Exited(id)
 	require.Eventually(t, func() bool { return len(s.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery)
 	requireRunning(t, exited)
 
@@ -112,9 +124,12 @@ func TestExitIsNoticedAfterTheRuntimeFailedForAWhile(t *testing.T) {
 }
 
 func TestExitIsNotReportedAfterClose(t *testing.T) {
-	s := newStub()
-	runtime := s.connect(t, cri.Options{})
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	id := startOne(t, runtime)
+	exited := runtime.Exited(id)
 	require.NoError(t, runtime.Close())
-	requireRunning(t, runtime.Exited("unknown"))
-	require.Empty(t, s.callsOf("ListContainers"))
+	s.exit(id, 0)
+	requireRunning(t, exited)
+	require.Nil(t, runtime.Exited(id), "exits are not watched any more")
 }

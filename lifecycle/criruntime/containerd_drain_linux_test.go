@@ -1,0 +1,185 @@
+package criruntime_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// hooked exits on TERM, 6 s later, with 7 if its hook has run and with 9 if not.
+const hooked = `trap 'sleep 6; [ -e /tmp/hooked ] && exit 7; exit 9' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
+
+// Pods that a kubelet has left, without an API server: each container has its own grace and hook, the
+// buckets and sidecars their order, and the report is whole, also if the runtime is away when the
+// shutdown begins, and is restarted once more in the middle of it.
+func TestContainerdIsDrained(t *testing.T) {
+	containerdtest.Each(t, func(t *testing.T, build containerdtest.Build) {
+		for name, restarts := range map[string]bool{"calm": false, "restarted": true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				testContainerdIsDrained(t, build, restarts)
+			})
+		}
+	})
+}
+
+// drained is a node with a manager, whose pods a kubelet has started.
+type drained struct {
+	*containerd
+
+	ids     map[string]string // of the containers, by name
+	host    *shutdowntest.Host
+	reports chan shutdown.Report
+	hooks   chan string // the pod of each hook that has run
+	failed  chan error  // the lists of pods that have failed
+}
+
+// complete adds what no kubelet tells its runtime: the priority of one pod, and a sidecar.
+func complete(pod *v1.Pod) *v1.Pod {
+	always, critical := v1.ContainerRestartPolicyAlways, int32(2000000000)
+	switch pod.Name {
+	case "critical":
+		pod.Spec.Priority = &critical
+	case "meshed":
+		i := slices.IndexFunc(pod.Spec.Containers, func(c v1.Container) bool { return c.Name == "proxy" })
+		if i < 0 {
+			return pod
+		}
+		proxy := pod.Spec.Containers[i]
+		proxy.RestartPolicy = &always
+		pod.Spec.InitContainers = []v1.Container{proxy}
+		pod.Spec.Containers = slices.Delete(pod.Spec.Containers, i, i+1)
+	}
+	return pod
+}
+
+func newDrained(t *testing.T, build containerdtest.Build) *drained {
+	t.Helper()
+	server := build.Start(t,
+		containerdtest.Image{Name: "hooked:1", Command: []string{"/bin/sh", "-c", hooked}},
+		containerdtest.Image{Name: "obedient:1", Command: []string{"/bin/sh", "-c", obedient}},
+		containerdtest.Image{Name: "stubborn:1", Command: []string{"/bin/sh", "-c", stubborn}})
+	runtime := dial(t, server.Endpoint(), criruntime.Options{Complete: complete})
+	d := &drained{
+		containerd: &containerd{kubelet{server.Runtime()}, server, runtime},
+		ids:        map[string]string{}, host: &shutdowntest.Host{},
+		reports: make(chan shutdown.Report, 1), hooks: make(chan string, 8), failed: make(chan error, 64),
+	}
+	hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/touch", "/tmp/hooked"}}}
+	for _, pod := range []*v1.Pod{
+		onePod("web", 30, withHook(hook), func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "hooked:1" }),
+		onePod("deaf", 4, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "stubborn:1" }),
+		onePod("critical", 5, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "obedient:1" }),
+		onePod("meshed", 20, func(pod *v1.Pod) {
+			pod.Spec.Containers = []v1.Container{{Name: "proxy", Image: "obedient:1"}, {Name: "main", Image: "hooked:1"}}
+		}),
+	} {
+		_, ids := d.runPod(t, pod)
+		for i, id := range ids {
+			d.awaitReady(t, id)
+			d.ids[pod.Spec.Containers[i].Name] = id
+		}
+	}
+	d.run(t)
+	return d
+}
+
+// run runs the manager until the end of the test, and returns when the host is held.
+func (d *drained) run(t *testing.T) {
+	t.Helper()
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+		Runtime: d.runtime, Commands: d.runtime, Exits: d.runtime,
+		OnHook: func(pod *v1.Pod, _ lifecycle.Container, _ lifecycle.HookResult) { d.hooks <- pod.Name },
+	})
+	require.NoError(t, err)
+	manager, err := shutdown.NewManager(shutdown.Options{
+		Config: plan.Config{
+			ShutdownGracePeriod:             metav1.Duration{Duration: 60 * time.Second},
+			ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
+		},
+		Source: d.host,
+		Pods: func(ctx context.Context) ([]*v1.Pod, error) {
+			pods, err := d.runtime.Pods(ctx)
+			if err != nil {
+				d.failed <- err
+			}
+			return pods, err
+		},
+		Killer:   podkiller.New(terminator, podkiller.Options{Status: d.runtime.PodStatus}),
+		OnReport: func(_ context.Context, report shutdown.Report) { d.reports <- report },
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- manager.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ran)
+		require.NoError(t, terminator.Close(context.WithoutCancel(t.Context())))
+	})
+	<-manager.Ready()
+}
+
+func testContainerdIsDrained(t *testing.T, build containerdtest.Build, restarts bool) {
+	d := newDrained(t, build)
+	if restarts {
+		d.server.Kill(t)
+		require.Eventually(t, func() bool { _, err := d.runtime.Pods(t.Context()); return err != nil }, waitAtMost, pollEvery)
+	}
+	d.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+	require.Equal(t, "web", <-d.hooks)
+	if restarts {
+		d.server.Kill(t)
+	}
+	report := <-d.reports
+	require.Equal(t, restarts, len(d.failed) > 0)
+	if restarts {
+		require.Len(t, report.Errors, 1)
+		require.Contains(t, report.Errors[0], "failed to list the pods of the container runtime")
+	} else {
+		require.NoError(t, report.Err())
+	}
+	outcomes := map[string]string{}
+	var granted []int64
+	for _, pod := range report.Pods {
+		outcomes[pod.Name] = pod.Outcome
+		granted = append(granted, pod.GrantedSeconds)
+	}
+	require.Equal(t, map[string]string{"web": "Graceful", "meshed": "Graceful", "deaf": "GraceExceeded", "critical": "Graceful"}, outcomes)
+	require.ElementsMatch(t, []int64{30, 20, 4, 5}, granted)
+	require.Equal(t, "critical", report.Pods[3].Name)
+	for i := range 3 {
+		require.False(t, report.Pods[i].Ended.After(report.Pods[3].Started), "the first bucket ends before the second begins")
+	}
+	require.Empty(t, d.hooks, "the hook has run once")
+
+	ended := map[string]*v1.ContainerStateTerminated{}
+	for name, id := range d.ids {
+		status, err := d.runtime.ContainerStatus(t.Context(), id)
+		require.NoError(t, err)
+		require.NotNil(t, status.State.Terminated, name)
+		ended[name] = status.State.Terminated
+	}
+	for name, code := range map[string]int32{"web": 7, "deaf": 128 + 9, "critical": 7, "proxy": 7, "main": 9} {
+		require.Equal(t, code, ended[name].ExitCode, name)
+	}
+	require.False(t, ended["proxy"].FinishedAt.Time.Before(ended["main"].FinishedAt.Time), "the sidecar ends last")
+	for _, pod := range report.Pods {
+		if pod.Name == "deaf" {
+			require.GreaterOrEqual(t, pod.Ended.Sub(pod.Started), 4*time.Second, "its grace")
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package criruntime_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
+)
+
+const (
+	// obedient exits with 7 on TERM and with 8 on QUIT. The shell is the first process of
+	// its container, to which the kernel delivers no signal without a handler.
+	obedient = `trap 'exit 7' TERM; trap 'exit 8' QUIT; touch /tmp/ready; while :; do sleep 1000 & wait; done`
+	// stubborn ignores TERM and QUIT.
+	stubborn = `trap '' TERM QUIT; touch /tmp/ready; while :; do sleep 1000; done`
+	// slow exits with 7, 6 s after TERM.
+	slow = `trap 'sleep 6; exit 7' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
+	// untilReady exits when the script of the container has set its traps.
+	untilReady = `while ! [ -e /tmp/ready ]; do sleep 0.01; done`
+)
+
+// containerd is one real containerd that several tests share, each with pods of its own.
+type containerd struct {
+	kubelet
+
+	server  *containerdtest.Server
+	runtime *criruntime.Runtime
+}
+
+func newContainerd(t *testing.T, build containerdtest.Build) *containerd {
+	t.Helper()
+	server := build.Start(t,
+		containerdtest.Image{Name: "obedient:1", Command: []string{"/bin/sh", "-c", obedient}},
+		containerdtest.Image{Name: "quits:1", Command: []string{"/bin/sh", "-c", obedient}, StopSignal: "SIGQUIT"},
+		containerdtest.Image{Name: "slow:1", Command: []string{"/bin/sh", "-c", slow}},
+		containerdtest.Image{Name: "stubborn:1", Command: []string{"/bin/sh", "-c", stubborn}})
+	return &containerd{kubelet{server.Runtime()}, server, dial(t, server.Endpoint(), criruntime.Options{})}
+}
+
+// startReady starts a pod with one container of an image, and waits until it has set its traps.
+func (c *containerd) startReady(t *testing.T, name, image string, edit ...func(*v1.Pod)) (pod *v1.Pod, id string) {
+	t.Helper()
+	pod = onePod(name, 30, append(edit, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = image })...)
+	_, ids := c.runPod(t, pod)
+	c.awaitReady(t, ids[0])
+	return pod, ids[0]
+}
+
+func (c *containerd) awaitReady(t *testing.T, id string) {
+	t.Helper()
+	_, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/sh", "-c", untilReady}, waitAtMost)
+	require.NoError(t, err)
+}
+
+func (c *containerd) status(t *testing.T, id string) *runtimeapi.ContainerStatus {
+	t.Helper()
+	response, err := c.server.Runtime().ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	require.NoError(t, err)
+	return response.GetStatus()
+}
+
+func TestContainerd(t *testing.T) { containerdtest.Each(t, testContainerd) }
+
+func testContainerd(t *testing.T, build containerdtest.Build) {
+	c := newContainerd(t, build)
+	for name, test := range map[string]func(*testing.T){
+		"stop signal is handled":             c.testStopSignalIsHandled,
+		"stop signal is ignored":             c.testStopSignalIsIgnored,
+		"stop signal of the image":           c.testStopSignalOfTheImage,
+		"stop is shortened":                  c.testStopIsShortened,
+		"exec":                               c.testExec,
+		"exec is cancelled":                  c.testExecIsCancelled,
+		"exit is noticed":                    c.testExitIsNoticed,
+		"container has exited or is unknown": c.testContainerHasExitedOrIsUnknown,
+		"pods are listed":                    c.testPodsAreListed,
+		"sandbox is stopped":                 c.testSandboxIsStopped,
+		"start fails after its create":       c.testStartFailsAfterItsCreate,
+		"container was never started":        c.testContainerWasNeverStarted,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+func (c *containerd) testStopSignalIsHandled(t *testing.T) {
+	_, id := c.startReady(t, "handled", "obedient:1")
+	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
+	status := c.status(t, id)
+	require.Equal(t, runtimeapi.ContainerState_CONTAINER_EXITED, status.GetState())
+	require.EqualValues(t, 7, status.GetExitCode(), "the trap of TERM")
+}
+
+func (c *containerd) testStopSignalIsIgnored(t *testing.T) {
+	_, id := c.startReady(t, "ignored", "stubborn:1")
+	began := time.Now()
+	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 2))
+	require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "its grace")
+	require.EqualValues(t, 128+9, c.status(t, id).GetExitCode())
+}
+
+func (c *containerd) testStopSignalOfTheImage(t *testing.T) {
+	_, id := c.startReady(t, "quits", "quits:1")
+	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
+	require.EqualValues(t, 8, c.status(t, id).GetExitCode(), "the trap of QUIT")
+}
+
+func (c *containerd) testStopIsShortened(t *testing.T) {
+	_, id := c.startReady(t, "shortened", "stubborn:1")
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.runtime.StopContainer(t.Context(), id, 600) }()
+	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 0))
+	require.NoError(t, <-stopped)
+}
+
+func (c *containerd) testExec(t *testing.T) {
+	_, id := c.startReady(t, "exec", "obedient:1")
+	output, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 3"}, 0)
+	require.Equal(t, "out\nerr\n", string(output))
+	require.EqualError(t, err, "command /bin/sh exited with 3")
+}
+
+// testExecIsCancelled cancels only when the command runs: containerd 1.6 can miss the end
+// of a call while it starts the call's command.
+func (c *containerd) testExecIsCancelled(t *testing.T) {
+	_, id := c.startReady(t, "cancelled", "obedient:1")
+	script := func(ctx context.Context, script string) (string, error) {
+		output, err := c.runtime.RunInContainer(ctx, id, []string{"/bin/sh", "-c", script}, waitAtMost)
+		return string(output), err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := script(ctx, "touch /tmp/started; sleep 4; touch /tmp/survived")
+		done <- err
+	}()
+	_, err := script(t.Context(), "while ! [ -e /tmp/started ]; do sleep 0.01; done")
+	require.NoError(t, err)
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	output, err := script(t.Context(), "sleep 5; ls /tmp")
+	require.NoError(t, err)
+	require.Equal(t, "ready\nstarted\n", output, "the command went on without its caller")
+}
+
+// testExitIsNoticed measures how long after its end an exit is noticed. It takes the
+// shortest of five times, because a busy machine delays some.
+func (c *containerd) testExitIsNoticed(t *testing.T) {
+	best := time.Hour
+	for i := range 5 {
+		name := "exit-" + string(rune('a'+i))
+		_, id := c.startReady(t, name, "obedient:1")
+		exited := c.runtime.Exited(id)
+		requireRunning(t, exited)
+		_, err := c.server.Runtime().StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: 60})
+		require.NoError(t, err)
+		awaitExit(t, exited)
+		noticed := time.Now()
+		best = min(best, noticed.Sub(time.Unix(0, c.status(t, id).GetFinishedAt())))
+	}
+	require.LessOrEqual(t, best, 200*time.Millisecond)
+}
+
+func (c *containerd) testContainerHasExitedOrIsUnknown(t *testing.T) {
+	_, id := c.startReady(t, "gone", "obedient:1")
+	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
+	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60), "a container that had exited before is no error")
+	_, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/true"}, 0)
+	require.ErrorContains(t, err, "CONTAINER_EXITED")
+	awaitExit(t, c.runtime.Exited(id))
+
+	c.requireUnknown(t, "unknown")
+	_, err = c.runtime.RunInContainer(t.Context(), "unknown", []string{"/bin/true"}, 0)
+	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
+	awaitExit(t, c.runtime.Exited("unknown"))
+}
+
+// requireUnknown checks that the runtime does not know a container, and that
+// StopContainer accepts this: containerd 1.6 answers with NotFound, 2.2 with no error.
+func (c *containerd) requireUnknown(t *testing.T, id string) {
+	t.Helper()
+	_, err := c.runtime.ContainerStatus(t.Context(), id)
+	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
+	if err := c.runtime.StopContainer(t.Context(), id, 1); err != nil {
+		require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
+	}
+}
+
+func (c *containerd) testPodsAreListed(t *testing.T) {
+	hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/true"}}}
+	pod, id := c.startReady(t, "listed", "obedient:1", withHook(hook))
+	require.Equal(t, "listed", c.listed(t, pod).Name)
+	got := c.listed(t, pod)
+	require.Equal(t, pod.UID, got.UID)
+	require.True(t, got.Spec.HostNetwork)
+	require.EqualValues(t, 30, *got.Spec.TerminationGracePeriodSeconds)
+	require.Equal(t, pod.Spec.Containers[0].Lifecycle, got.Spec.Containers[0].Lifecycle)
+	require.Equal(t, []lifecycle.Container{{Name: "listed", ID: id}}, lifecycle.ContainersOf(got))
+	require.Equal(t, "containerd://"+id, got.Status.ContainerStatuses[0].ContainerID)
+
+	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
+	ended := c.listed(t, pod).Status.ContainerStatuses[0].State.Terminated
+	require.EqualValues(t, 7, ended.ExitCode)
+	require.False(t, ended.FinishedAt.IsZero())
+}
+
+// listed returns a pod as the list has it, nil if it is not in the list.
+func (c *containerd) listed(t *testing.T, pod *v1.Pod) *v1.Pod {
+	t.Helper()
+	pods, err := c.runtime.Pods(t.Context())
+	require.NoError(t, err)
+	for _, p := range pods {
+		if p.UID == pod.UID {
+			return p
+		}
+	}
+	return nil
+}
+
+func (c *containerd) testSandboxIsStopped(t *testing.T) {
+	pod, id := c.startReady(t, "sandboxed", "stubborn:1")
+	require.NoError(t, c.runtime.StopPodSandbox(t.Context(), pod))
+	require.EqualValues(t, 128+9, c.status(t, id).GetExitCode(), "the runtime gives no grace")
+	require.Nil(t, c.listed(t, pod))
+	require.EqualValues(t, 128+9, c.runtime.PodStatus(t.Context(), pod).ContainerStatuses[0].State.Terminated.ExitCode)
+	require.NoError(t, c.runtime.StopPodSandbox(t.Context(), pod))
+}
+
+// The container that could be started has its grace, although the pod's other one was created and
+// could not be started.
+func (c *containerd) testStartFailsAfterItsCreate(t *testing.T) {
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: c.runtime, Commands: c.runtime, Exits: c.runtime})
+	require.NoError(t, err)
+	pod := onePod("fails", 30, func(pod *v1.Pod) {
+		pod.Spec.Containers = []v1.Container{{Name: "good", Image: "obedient:1"}, {Name: "bad", Image: "obedient:1", Command: []string{"/bin/nothing"}}}
+	})
+	life, sandbox, ids := terminator.Pod(pod), c.runSandbox(t, pod), make([]string, 2)
+	for i := range pod.Spec.Containers {
+		err = life.Start(t.Context(), pod.Spec.Containers[i].Name, func(ctx context.Context) (id string, err error) {
+			ids[i], err = c.runtime.StartContainer(ctx, createRequest(t, pod, &pod.Spec.Containers[i], sandbox, 0))
+			return ids[i], err
+		})
+		require.NotEmpty(t, ids[i])
+	}
+	require.ErrorContains(t, err, "failed to start")
+	c.awaitReady(t, ids[0])
+
+	result, err := life.Kill(t.Context(), lifecycle.Request{Complete: true})
+	require.NoError(t, err)
+	for _, c := range result.Containers {
+		require.NoError(t, c.Err)
+		require.Equal(t, map[string]lifecycle.Outcome{"good": lifecycle.Graceful, "bad": lifecycle.NotFound}[c.Name], c.Outcome, c.Name)
+	}
+	require.EqualValues(t, 7, c.status(t, ids[0]).GetExitCode(), "the trap of TERM")
+	require.EqualValues(t, 128, c.status(t, ids[1]).GetExitCode(), "containerd's code of a start that failed")
+	require.NoError(t, terminator.Close(t.Context()))
+}
+
+func (c *containerd) testContainerWasNeverStarted(t *testing.T) {
+	pod := onePod("created", 30, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "obedient:1" })
+	id := c.create(t, pod, &pod.Spec.Containers[0], c.runSandbox(t, pod), 0)
+	require.Equal(t, v1.PodPending, c.listed(t, pod).Status.Phase)
+	exited := c.runtime.Exited(id)
+	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 30))
+	awaitExit(t, exited)
+	c.requireUnknown(t, id)
+}

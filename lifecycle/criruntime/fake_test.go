@@ -1,0 +1,309 @@
+package criruntime_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
+)
+
+const (
+	// waitAtMost is when a test gives up. It is far longer than any time a test asserts,
+	// because the machine may be busy.
+	waitAtMost = 20 * time.Second
+	pollEvery  = 5 * time.Millisecond
+)
+
+// call is one call that the fake has received.
+type call struct {
+	method  string
+	request any
+	timeout time.Duration // until the client's deadline; 0: it had none
+}
+
+// fakeContainer is a container of the fake.
+type fakeContainer struct {
+	config  *runtimeapi.ContainerConfig
+	sandbox string
+	status  *runtimeapi.ContainerStatus
+}
+
+// fake is a container runtime that keeps sandboxes and containers as a real one does, runs nothing,
+// and records its calls. Tests set the fields above mu before it serves.
+type fake struct {
+	runtimeapi.UnimplementedRuntimeServiceServer
+
+	events     chan *runtimeapi.ContainerEventResponse // nil: GetContainerEvents is not implemented; closed: the stream ends
+	eventsDone chan struct{}                           // receives when a stream has ended
+	exec       func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
+	network    *runtimeapi.PodSandboxNetworkStatus // of all sandboxes
+
+	mu           sync.Mutex
+	calls        []call
+	failures     map[string]error // by method
+	loseAnswerOf string           // the method whose calls are carried out and answered with an error
+	clock        int64            // the time, in nanoseconds: the number of objects so far
+	sandboxes    map[string]*runtimeapi.PodSandbox
+	configs      map[string]*runtimeapi.PodSandboxConfig // by sandbox
+	containers   map[string]*fakeContainer
+}
+
+func newFake() *fake {
+	return &fake{
+		failures:   map[string]error{},
+		eventsDone: make(chan struct{}, 8),
+		sandboxes:  map[string]*runtimeapi.PodSandbox{},
+		configs:    map[string]*runtimeapi.PodSandboxConfig{},
+		containers: map[string]*fakeContainer{},
+	}
+}
+
+// serve serves the fake on a socket. The path of t.TempDir would be too long for one.
+func (s *fake) serve() (endpoint string, stop func(), err error) {
+	folder, err := os.MkdirTemp("", "cri")
+	if err != nil {
+		return "", nil, err
+	}
+	socket := filepath.Join(folder, "socket")
+	end, err := s.serveAt(socket)
+	return "unix://" + socket, func() {
+		end()
+		_ = os.RemoveAll(folder) // a folder that stays in /tmp must not fail a test
+	}, err
+}
+
+func (s *fake) serveAt(socket string) (stop func(), err error) {
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	server := grpc.NewServer(grpc.UnaryInterceptor(s.intercept))
+	runtimeapi.RegisterRuntimeServiceServer(server, s)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // ends with an error only if Stop was early
+	}()
+	return func() {
+		server.Stop()
+		<-served
+	}, nil
+}
+
+// dial serves the fake until the end of the test and returns a Runtime that uses it.
+func (s *fake) dial(t *testing.T, options criruntime.Options) *criruntime.Runtime {
+	t.Helper()
+	endpoint, stop, err := s.serve()
+	require.NoError(t, err)
+	t.Cleanup(stop)
+	return dial(t, endpoint, options)
+}
+
+func dial(t *testing.T, endpoint string, options criruntime.Options) *criruntime.Runtime {
+	t.Helper()
+	runtime, err := criruntime.Dial(t.Context(), endpoint, options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, runtime.Close()) })
+	return runtime
+}
+
+func (s *fake) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	received := call{method: path.Base(info.FullMethod), request: request}
+	if deadline, ok := ctx.Deadline(); ok {
+		received.timeout = time.Until(deadline)
+	}
+	s.mu.Lock()
+	s.calls = append(s.calls, received)
+	failure := s.failures[received.method]
+	loseAnswer := s.loseAnswerOf == received.method
+	s.mu.Unlock()
+	if failure != nil {
+		return nil, failure
+	}
+	response, err := handler(ctx, request)
+	if loseAnswer {
+		return nil, status.Error(codes.Unavailable, "lost")
+	}
+	return response, err
+}
+
+// fail makes all later calls of method fail with err; nil makes them succeed again.
+func (s *fake) fail(method string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures[method] = err
+}
+
+// callsOf returns the calls of one method so far.
+func (s *fake) callsOf(method string) []call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.calls), func(c call) bool { return c.method != method })
+}
+
+// exit makes a container exit, and sends the event if the fake has events.
+func (s *fake) exit(id string, code int32) {
+	s.change(id, func(c *runtimeapi.ContainerStatus) {
+		c.State, c.ExitCode = runtimeapi.ContainerState_CONTAINER_EXITED, code
+	})
+	if s.events != nil {
+		s.events <- &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT}
+	}
+}
+
+// change changes the status of a container.
+func (s *fake) change(id string, edit func(*runtimeapi.ContainerStatus)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	edit(s.containers[id].status)
+}
+
+// state returns the state of a container, -1 if there is none.
+func (s *fake) state(id string) runtimeapi.ContainerState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.containers[id]; c != nil {
+		return c.status.GetState()
+	}
+	return -1
+}
+
+func (s *fake) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
+	return &runtimeapi.VersionResponse{RuntimeName: "fake", RuntimeVersion: "v1"}, nil
+}
+
+func (s *fake) RunPodSandbox(_ context.Context, request *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock++
+	id, config := fmt.Sprintf("sandbox-%d", s.clock), request.GetConfig()
+	s.sandboxes[id] = &runtimeapi.PodSandbox{
+		Id: id, Metadata: config.GetMetadata(), Labels: config.GetLabels(), Annotations: config.GetAnnotations(), CreatedAt: s.clock,
+	}
+	s.configs[id] = config
+	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: id}, nil
+}
+
+func (s *fake) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &runtimeapi.ListPodSandboxResponse{Items: slices.Collect(maps.Values(s.sandboxes))}, nil // CRI promises no order
+}
+
+func (s *fake) PodSandboxStatus(_ context.Context, request *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	config, ok := s.configs[request.GetPodSandboxId()]
+	if !ok {
+		return nil, status.Error(codes.NotFound, "no such sandbox")
+	}
+	options := config.GetLinux().GetSecurityContext().GetNamespaceOptions()
+	return &runtimeapi.PodSandboxStatusResponse{Status: &runtimeapi.PodSandboxStatus{
+		Network: s.network, Linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: options}},
+	}}, nil
+}
+
+func (s *fake) StopPodSandbox(_ context.Context, request *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sandboxes[request.GetPodSandboxId()].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+	return &runtimeapi.StopPodSandboxResponse{}, nil
+}
+
+func (s *fake) CreateContainer(_ context.Context, request *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock++
+	config := request.GetConfig()
+	id := fmt.Sprintf("%s-%d", config.GetMetadata().GetName(), s.clock)
+	s.containers[id] = &fakeContainer{config, request.GetPodSandboxId(), &runtimeapi.ContainerStatus{
+		Id: id, Metadata: config.GetMetadata(), Labels: config.GetLabels(), Annotations: config.GetAnnotations(), CreatedAt: s.clock,
+	}}
+	return &runtimeapi.CreateContainerResponse{ContainerId: id}, nil
+}
+
+func (s *fake) StartContainer(_ context.Context, request *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
+	s.change(request.GetContainerId(), func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_RUNNING })
+	return &runtimeapi.StartContainerResponse{}, nil
+}
+
+// StopContainer stops a container that runs, and leaves others as they are.
+func (s *fake) StopContainer(_ context.Context, request *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
+	switch s.state(request.GetContainerId()) {
+	case -1:
+		return nil, status.Error(codes.NotFound, "no such container")
+	case runtimeapi.ContainerState_CONTAINER_RUNNING:
+		s.exit(request.GetContainerId(), 0)
+	default:
+	}
+	return &runtimeapi.StopContainerResponse{}, nil
+}
+
+func (s *fake) RemoveContainer(_ context.Context, request *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.containers, request.GetContainerId())
+	return &runtimeapi.RemoveContainerResponse{}, nil
+}
+
+func (s *fake) ListContainers(context.Context, *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	response := &runtimeapi.ListContainersResponse{}
+	for id, c := range s.containers {
+		response.Containers = append(response.Containers, &runtimeapi.Container{
+			Id: id, PodSandboxId: c.sandbox, Metadata: c.config.GetMetadata(), Image: c.config.GetImage(), State: c.status.GetState(),
+			CreatedAt: c.status.GetCreatedAt(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
+		})
+	}
+	return response, nil
+}
+
+func (s *fake) ContainerStatus(_ context.Context, request *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.containers[request.GetContainerId()]
+	if !ok {
+		return nil, status.Error(codes.NotFound, "no such container")
+	}
+	return &runtimeapi.ContainerStatusResponse{Status: c.status}, nil
+}
+
+func (s *fake) ExecSync(ctx context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+	return s.exec(ctx, request)
+}
+
+func (s *fake) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream runtimeapi.RuntimeService_GetContainerEventsServer) error {
+	if s.events == nil {
+		return status.Error(codes.Unimplemented, "no events")
+	}
+	defer func() { s.eventsDone <- struct{}{} }()
+	for {
+		select {
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		case event, ok := <-s.events:
+			if !ok || event == nil { // nil ends this stream
+				return nil
+			}
+			if err := stream.Send(event); err != nil {
+				return err
+			}
+		}
+	}
+}

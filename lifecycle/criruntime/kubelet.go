@@ -1,0 +1,129 @@
+package criruntime
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/klog/v2"
+)
+
+// The labels and annotations with which a kubelet marks what it creates. They are no API of
+// Kubernetes; a test compares them with those of each minor. The first four are labels of
+// containers, the first three of sandboxes too. The others are annotations of containers.
+const (
+	podNameLabel       = "io.kubernetes.pod.name"
+	podNamespaceLabel  = "io.kubernetes.pod.namespace"
+	podUIDLabel        = "io.kubernetes.pod.uid"
+	containerNameLabel = "io.kubernetes.container.name"
+
+	terminationGraceAnnotation = "io.kubernetes.pod.terminationGracePeriod"
+	deletionGraceAnnotation    = "io.kubernetes.pod.deletionGracePeriod"
+	preStopAnnotation          = "io.kubernetes.container.preStopHandler"
+	portsAnnotation            = "io.kubernetes.container.ports"
+	restartCountAnnotation     = "io.kubernetes.container.restartCount"
+	messagePathAnnotation      = "io.kubernetes.container.terminationMessagePath"
+	messagePolicyAnnotation    = "io.kubernetes.container.terminationMessagePolicy"
+)
+
+// identity is which pod a sandbox or container belongs to.
+type identity struct {
+	namespace, name string
+	uid             types.UID
+}
+
+func identityOf(pod *v1.Pod) identity { return identity{pod.Namespace, pod.Name, pod.UID} }
+
+// String returns the name of the pod, for errors.
+func (i identity) String() string { return i.namespace + "/" + i.name }
+
+// sandboxIdentity returns the pod of a sandbox. One that no kubelet has made has no labels;
+// CRI requires its metadata, which have the same.
+func sandboxIdentity(sandbox *runtimeapi.PodSandbox) identity {
+	if labels := sandbox.GetLabels(); labels[podUIDLabel] != "" {
+		return labelled(labels)
+	}
+	metadata := sandbox.GetMetadata()
+	return identity{metadata.GetNamespace(), metadata.GetName(), types.UID(metadata.GetUid())}
+}
+
+// labelled returns the pod that labels name.
+func labelled(labels map[string]string) identity {
+	return identity{labels[podNamespaceLabel], labels[podNameLabel], types.UID(labels[podUIDLabel])}
+}
+
+// podLabels returns the pod's own labels among those of its sandbox.
+func podLabels(sandbox *runtimeapi.PodSandbox) map[string]string {
+	labels := maps.Clone(sandbox.GetLabels())
+	for _, name := range []string{podNameLabel, podNamespaceLabel, podUIDLabel} {
+		delete(labels, name)
+	}
+	return labels
+}
+
+// marked is a container in a list, or its status.
+type marked interface {
+	GetLabels() map[string]string
+	GetAnnotations() map[string]string
+	GetMetadata() *runtimeapi.ContainerMetadata
+}
+
+// containerName returns the name that a container has in its pod.
+func containerName(c marked) string {
+	if name := c.GetLabels()[containerNameLabel]; name != "" {
+		return name
+	}
+	return c.GetMetadata().GetName()
+}
+
+// restartCount returns how often a container has been started before.
+func restartCount(c marked) int32 {
+	count, err := strconv.ParseInt(c.GetAnnotations()[restartCountAnnotation], 10, 32)
+	if err != nil {
+		return int32(c.GetMetadata().GetAttempt()) //nolint:gosec // The kubelet counts in an int32, too.
+	}
+	return int32(count)
+}
+
+// specOf returns what the annotations of a container tell of its spec. An annotation that cannot be
+// read counts as missing, as for the kubelet; the log has it.
+func specOf(logger klog.Logger, c *runtimeapi.Container) v1.Container {
+	annotations := c.GetAnnotations()
+	spec := v1.Container{
+		Name:                     containerName(c),
+		Image:                    c.GetImage().GetUserSpecifiedImage(),
+		TerminationMessagePath:   annotations[messagePathAnnotation],
+		TerminationMessagePolicy: v1.TerminationMessagePolicy(annotations[messagePolicyAnnotation]),
+	}
+	if spec.Image == "" {
+		spec.Image = c.GetImage().GetImage()
+	}
+	logger = klog.LoggerWithValues(logger, "containerName", spec.Name, "containerID", c.GetId())
+	spec.Ports = decoded[[]v1.ContainerPort](logger, annotations, portsAnnotation)
+	if preStop := decoded[*v1.LifecycleHandler](logger, annotations, preStopAnnotation); preStop != nil {
+		spec.Lifecycle = &v1.Lifecycle{PreStop: preStop}
+	}
+	return spec
+}
+
+// seconds returns the seconds of an annotation, nil if it is missing or cannot be read.
+func seconds(logger klog.Logger, c *runtimeapi.Container, annotation string) *int64 {
+	return decoded[*int64](klog.LoggerWithValues(logger, "containerID", c.GetId()), c.GetAnnotations(), annotation)
+}
+
+// decoded returns the value of an annotation, which is JSON; nil if it is missing or cannot be read.
+func decoded[T any](logger klog.Logger, annotations map[string]string, name string) T {
+	var value, none T
+	text, found := annotations[name]
+	if !found {
+		return none
+	}
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		logger.Error(err, "Failed to read an annotation of a container", "annotation", name)
+		return none
+	}
+	return value
+}

@@ -1,0 +1,278 @@
+package criruntime_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
+)
+
+func TestPodsHasWhatAKubeletLeavesAtItsRuntime(t *testing.T) {
+	s := newFake()
+	s.network = &runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.7", AdditionalIps: []*runtimeapi.PodIP{{Ip: "fd00::7"}}}
+	runtime := s.dial(t, criruntime.Options{HostIP: "192.0.2.1"})
+	hook := v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Port: intstr.FromString("admin")}}
+	pod := onePod("web", 45, withHook(hook), func(pod *v1.Pod) {
+		pod.Labels = map[string]string{"app": "web", "io.kubernetes.pod.name": "overwritten by the kubelet"}
+		pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+		pod.Spec.HostNetwork = false
+		pod.Spec.Containers[0].Ports = []v1.ContainerPort{{Name: "admin", ContainerPort: 8081}}
+		pod.Spec.Containers[0].TerminationMessagePath, pod.Spec.Containers[0].TerminationMessagePolicy = "/dev/log", v1.TerminationMessageReadFile
+		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "log", Image: "fluent"})
+	})
+	_, ids := kubeletOf(runtime).runPod(t, pod)
+
+	pods, err := runtime.Pods(t.Context())
+	require.NoError(t, err)
+	require.Len(t, pods, 1)
+	got := pods[0]
+	require.Equal(t, pod.Name, got.Name)
+	require.Equal(t, pod.Namespace, got.Namespace)
+	require.Equal(t, pod.UID, got.UID)
+	require.Equal(t, map[string]string{"app": "web"}, got.Labels)
+	require.Equal(t, pod.Annotations, got.Annotations)
+	require.Equal(t, pod.Spec, got.Spec)
+	require.Nil(t, got.DeletionGracePeriodSeconds)
+	require.Equal(t, v1.PodRunning, got.Status.Phase)
+	require.Equal(t, "192.0.2.1", got.Status.HostIP)
+	require.Equal(t, "10.0.0.7", got.Status.PodIP)
+	require.Equal(t, []v1.PodIP{{IP: "10.0.0.7"}, {IP: "fd00::7"}}, got.Status.PodIPs)
+	require.Equal(t, []lifecycle.Container{{Name: "web", ID: ids[0]}, {Name: "log", ID: ids[1]}}, lifecycle.ContainersOf(got))
+	require.Equal(t, "fake://"+ids[0], got.Status.ContainerStatuses[0].ContainerID)
+	require.False(t, got.Status.ContainerStatuses[0].State.Running.StartedAt.IsZero())
+}
+
+// What each container says of itself and of its pod.
+func TestPodsOfContainers(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(t *testing.T, s *fake, k kubelet)
+		want func(t *testing.T, pod *v1.Pod)
+	}{
+		"grace of 0": {
+			func(t *testing.T, _ *fake, k kubelet) { k.runPod(t, onePod("web", 0)) },
+			func(t *testing.T, pod *v1.Pod) { require.EqualValues(t, 0, *pod.Spec.TerminationGracePeriodSeconds) },
+		},
+		"deleted meanwhile": {
+			func(t *testing.T, _ *fake, k kubelet) {
+				grace := int64(7)
+				pod := onePod("web", 30)
+				sandbox, _ := k.runPod(t, pod)
+				pod.DeletionGracePeriodSeconds = &grace
+				k.start(t, k.create(t, pod, &v1.Container{Name: "late"}, sandbox, 0))
+			},
+			func(t *testing.T, pod *v1.Pod) {
+				require.EqualValues(t, 30, *pod.Spec.TerminationGracePeriodSeconds)
+				require.EqualValues(t, 7, *pod.DeletionGracePeriodSeconds)
+			},
+		},
+		"annotations that cannot be read": {
+			func(t *testing.T, s *fake, k kubelet) {
+				_, ids := k.runPod(t, onePod("web", 30))
+				for _, name := range []string{"pod.terminationGracePeriod", "container.preStopHandler", "container.ports", "container.restartCount"} {
+					s.containers[ids[0]].config.Annotations["io.kubernetes."+name] = `{"exec":{"command":["/bin/true"]},"sleep":1}`
+				}
+			},
+			func(t *testing.T, pod *v1.Pod) {
+				require.Nil(t, pod.Spec.TerminationGracePeriodSeconds)
+				require.Equal(t, []v1.Container{{Name: "web", Image: "busybox"}}, pod.Spec.Containers)
+			},
+		},
+		"restarted": {
+			func(t *testing.T, s *fake, k kubelet) {
+				pod := onePod("web", 30)
+				sandbox, ids := k.runPod(t, pod)
+				s.exit(ids[0], 1)
+				k.start(t, k.create(t, pod, &pod.Spec.Containers[0], sandbox, 1))
+			},
+			func(t *testing.T, pod *v1.Pod) {
+				require.Len(t, pod.Spec.Containers, 1)
+				require.EqualValues(t, 1, pod.Status.ContainerStatuses[0].RestartCount)
+				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
+			},
+		},
+		"one that runs counts more than a newer one that does not": {
+			func(t *testing.T, _ *fake, k kubelet) {
+				pod := onePod("web", 30)
+				sandbox, _ := k.runPod(t, pod)
+				k.create(t, pod, &pod.Spec.Containers[0], sandbox, 1)
+			},
+			func(t *testing.T, pod *v1.Pod) { require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running) },
+		},
+		"created": {
+			func(t *testing.T, _ *fake, k kubelet) {
+				pod := onePod("web", 30)
+				k.create(t, pod, &pod.Spec.Containers[0], k.runSandbox(t, pod), 0)
+			},
+			func(t *testing.T, pod *v1.Pod) {
+				require.Equal(t, v1.PodPending, pod.Status.Phase)
+				require.Equal(t, "ContainerCreating", pod.Status.ContainerStatuses[0].State.Waiting.Reason)
+			},
+		},
+		"exited": {
+			func(t *testing.T, s *fake, k kubelet) {
+				_, ids := k.runPod(t, onePod("web", 30))
+				s.exit(ids[0], 3)
+			},
+			func(t *testing.T, pod *v1.Pod) {
+				require.EqualValues(t, 3, pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
+			},
+		},
+		"state unknown to the runtime": {
+			func(t *testing.T, s *fake, k kubelet) {
+				sandbox, ids := k.runPod(t, onePod("web", 30))
+				s.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+				s.change(ids[0], func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN })
+			},
+			func(t *testing.T, pod *v1.Pod) { require.Len(t, lifecycle.ContainersOf(pod), 1, "it may run") },
+		},
+		"sandbox not ready": {
+			func(t *testing.T, s *fake, k kubelet) {
+				sandbox, _ := k.runPod(t, onePod("web", 30))
+				s.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+			},
+			func(t *testing.T, pod *v1.Pod) { require.Len(t, lifecycle.ContainersOf(pod), 1) },
+		},
+		"sandbox gone": {
+			func(t *testing.T, s *fake, k kubelet) {
+				sandbox, _ := k.runPod(t, onePod("web", 30))
+				delete(s.sandboxes, sandbox)
+			},
+			func(t *testing.T, pod *v1.Pod) { require.Len(t, lifecycle.ContainersOf(pod), 1) },
+		},
+		"sandboxes of earlier boots": {
+			func(t *testing.T, s *fake, k kubelet) {
+				for range 8 {
+					old := k.runSandbox(t, onePod("web", 30))
+					s.sandboxes[old].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+					delete(s.configs, old)
+				}
+				k.runPod(t, onePod("web", 30))
+			},
+			func(t *testing.T, pod *v1.Pod) { require.True(t, pod.Spec.HostNetwork, "read from the ready one") },
+		},
+		"host network": {
+			func(t *testing.T, _ *fake, k kubelet) { k.runPod(t, onePod("web", 30)) },
+			func(t *testing.T, pod *v1.Pod) {
+				require.True(t, pod.Spec.HostNetwork)
+				require.Equal(t, "192.0.2.1", pod.Status.PodIP)
+			},
+		},
+		"network that cannot be read": {
+			func(t *testing.T, s *fake, k kubelet) {
+				k.runPod(t, onePod("web", 30))
+				s.fail("PodSandboxStatus", status.Error(codes.Unknown, "no network namespace"))
+			},
+			func(t *testing.T, pod *v1.Pod) { require.Len(t, lifecycle.ContainersOf(pod), 1) },
+		},
+		"made by no kubelet": {
+			func(t *testing.T, s *fake, k kubelet) {
+				sandbox, ids := k.runPod(t, onePod("web", 30))
+				s.sandboxes[sandbox].Labels, s.containers[ids[0]].config.Labels = nil, nil
+			},
+			func(t *testing.T, pod *v1.Pod) { require.Equal(t, "web", lifecycle.ContainersOf(pod)[0].Name) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFake()
+			runtime := s.dial(t, criruntime.Options{HostIP: "192.0.2.1"})
+			c.make(t, s, kubeletOf(runtime))
+			pods, err := runtime.Pods(t.Context())
+			require.NoError(t, err)
+			require.Len(t, pods, 1)
+			require.Equal(t, "shop/web web-uid", pods[0].Namespace+"/"+pods[0].Name+" "+string(pods[0].UID))
+			require.Len(t, pods[0].Status.ContainerStatuses, len(pods[0].Spec.Containers), "each has a state")
+			c.want(t, pods[0])
+		})
+	}
+}
+
+func TestPodsLeavesOutWhatHasEnded(t *testing.T) {
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	kubelet := kubeletOf(runtime)
+	sandbox, ids := kubelet.runPod(t, onePod("ended", 30))
+	s.exit(ids[0], 0)
+	s.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+	kubelet.runPod(t, onePod("web", 30))
+	kubelet.runSandbox(t, onePod("begins", 30))
+
+	pods, err := runtime.Pods(t.Context())
+	require.NoError(t, err)
+	require.Len(t, pods, 2)
+	require.Equal(t, "begins", pods[0].Name)
+	require.Equal(t, "web", pods[1].Name)
+}
+
+// A list that fails is never an empty one: a shutdown would let the host go.
+func TestPodsFailsWhileTheRuntimeIsAway(t *testing.T) {
+	folder, err := os.MkdirTemp("", "cri")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
+	socket := filepath.Join(folder, "socket")
+	runtime := dial(t, "unix://"+socket, criruntime.Options{})
+	requireAway := func(when string) {
+		pods, err := runtime.Pods(t.Context())
+		require.ErrorContains(t, err, "failed to list the pods of the container runtime: ", when)
+		require.Nil(t, pods, when)
+	}
+	requireAway("before it is there")
+
+	s := newFake()
+	for range 2 {
+		stop, err := s.serveAt(socket)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { _, err := runtime.Pods(t.Context()); return err == nil }, waitAtMost, pollEvery)
+		if len(s.sandboxes) == 0 {
+			kubeletOf(runtime).runPod(t, onePod("web", 30))
+		}
+		pods, err := runtime.Pods(t.Context())
+		require.NoError(t, err)
+		require.Len(t, pods, 1)
+		stop()
+		requireAway("while it is restarted")
+	}
+}
+
+func TestPodsFailsWhenOneAnswerIsMissing(t *testing.T) {
+	for _, method := range []string{"ListContainers", "ListPodSandbox", "PodSandboxStatus", "ContainerStatus"} {
+		for _, code := range []codes.Code{codes.Unavailable, codes.DeadlineExceeded} {
+			s := newFake()
+			runtime := s.dial(t, criruntime.Options{})
+			_, ids := kubeletOf(runtime).runPod(t, onePod("web", 30))
+			s.exit(ids[0], 0)
+			s.fail(method, status.Error(code, "away"))
+			_, err := runtime.Pods(t.Context())
+			require.Error(t, err, "%s %s", method, code)
+		}
+	}
+}
+
+func TestPodsEndsWithItsContext(t *testing.T) {
+	runtime := newFake().dial(t, criruntime.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := runtime.Pods(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A container that is removed between the list and the question how it has ended is left out.
+func TestPodsLeavesOutAContainerThatIsRemovedMeanwhile(t *testing.T) {
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	_, ids := kubeletOf(runtime).runPod(t, onePod("web", 30))
+	s.exit(ids[0], 0)
+	s.fail("ContainerStatus", status.Error(codes.NotFound, "gone"))
+	pods, err := runtime.Pods(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, pods[0].Spec.Containers)
+}

@@ -1,0 +1,64 @@
+package criruntime_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
+)
+
+func TestDialRefusesAnEndpointThatIsNotASocket(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"":                          `container runtime endpoint is not set, want unix:///path/to/socket`,
+		"/run/containerd.sock":      `container runtime endpoint "/run/containerd.sock" has the scheme "", want unix:///path/to/socket`,
+		"tcp://localhost:1234":      `container runtime endpoint "tcp://localhost:1234" has the scheme "tcp", want unix:///path/to/socket`,
+		"unix://run/containerd":     `container runtime endpoint "unix://run/containerd" has no absolute path, want unix:///path/to/socket`,
+		"unix:containerd.sock":      `container runtime endpoint "unix:containerd.sock" has no absolute path, want unix:///path/to/socket`,
+		"unix:///\x7f":              `container runtime endpoint "unix:///\x7f" is not a URL, want unix:///path/to/socket: parse "unix:///\x7f": net/url: invalid control character in URL`,
+		"npipe:////./pipe/anything": `container runtime endpoint "npipe:////./pipe/anything" has the scheme "npipe", want unix:///path/to/socket`,
+	} {
+		_, err := criruntime.Dial(t.Context(), endpoint, criruntime.Options{})
+		require.EqualError(t, err, want)
+	}
+}
+
+// A runtime that is not there, or is another program, is no error of Dial.
+func TestVersionNamesAnEndpointThatNobodyServes(t *testing.T) {
+	endpoint := "unix://" + t.TempDir() + "/nobody"
+	_, _, err := dial(t, endpoint, criruntime.Options{}).Version(t.Context())
+	require.ErrorContains(t, err, `failed to reach the container runtime at "`+endpoint+`"`)
+	require.ErrorContains(t, err, "no such file or directory")
+
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	s.fail("Version", status.Error(codes.Unimplemented, "unknown service runtime.v1.RuntimeService"))
+	_, _, err = runtime.Version(t.Context())
+	require.ErrorContains(t, err, "unknown service runtime.v1.RuntimeService")
+	s.fail("Version", nil)
+	name, version, err := runtime.Version(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "fake v1", name+" "+version)
+}
+
+func TestCloseEndsTheStreamAndMayBeCalledTwice(t *testing.T) {
+	s := newFake()
+	s.events = make(chan *runtimeapi.ContainerEventResponse)
+	runtime := s.dial(t, criruntime.Options{})
+	s.events <- &runtimeapi.ContainerEventResponse{ContainerId: "another"} // is received only when the stream is open
+	require.NoError(t, runtime.Close())
+	<-s.eventsDone
+	require.NoError(t, runtime.Close())
+}
+
+func TestCloseLeavesThePodsRunning(t *testing.T) {
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	id := startOne(t, runtime)
+	require.NoError(t, runtime.Close())
+	require.Equal(t, runtimeapi.ContainerState_CONTAINER_RUNNING, s.state(id))
+	require.Empty(t, s.callsOf("StopPodSandbox"))
+}
