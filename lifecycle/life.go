@@ -183,7 +183,7 @@ func (l *life) sweepLocked() {
 	}
 }
 
-// kill is KillContainer for a handle, or for whoever keeps none, who passes the pod.
+// killContainer is KillContainer for a handle, or for whoever keeps none, who passes the pod.
 func (l *life) killContainer(ctx context.Context, handle *Pod, pod *v1.Pod, c Container, req ContainerRequest) (ContainerResult, error) {
 	pod, err := l.lock(handle, pod)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -242,8 +243,8 @@ func (r *run) finishLocked() {
 		r.flags.obsolete = true
 	}
 	var logs []func()
-	for i := len(r.life.live.active) - 1; i >= 0; i-- {
-		if log := r.life.live.active[i].endIfDone(); log != nil {
+	for _, t := range slices.Backward(slices.Clone(r.life.live.active)) { // a termination that ends is removed
+		if log := t.endIfDone(); log != nil {
 			logs = append(logs, log)
 		}
 	}
