@@ -141,7 +141,7 @@ func (s *stop) openExit() <-chan struct{} {
 	return nil
 }
 
-// believeLocked waits for the watcher to confirm what the runtime says, [ExitSlack] at most,
+// believeLocked waits for the watcher to confirm what the runtime says, ExitSlack at most,
 // and at least retry. If it goes on saying that the container runs, the runtime is asked again,
 // which is no failure.
 func (s *stop) believeLocked(retry time.Duration) {
