@@ -119,7 +119,7 @@ func onSpot(t *testing.T, prepare func(n *node), test func(t *testing.T, n *node
 // killsSince lists the calls of the killer: whom, when, and with how many seconds.
 func (n *node) killsSince(began time.Time) (all []string) {
 	for _, kill := range n.killer.Kills() {
-		all = append(all, fmt.Sprintf("%s %v: %d s", kill.Pod.Name, kill.Started.Sub(began), kill.Request.GracePeriodSeconds))
+		all = append(all, fmt.Sprintf("%s %v: %d s", kill.Pod.Name, kill.Started.Sub(began), *kill.Request.GracePeriodSeconds))
 	}
 	return all
 }

@@ -148,8 +148,15 @@ func (s *settings) logRequest(ctx context.Context) {
 		"containersFloor", b.Floor, "releaseMargin", b.Margin)
 }
 
-// request returns what the timetable of a drain is made for.
+// eventLag is how long an event may be on its way without costing a pod a second.
+const eventLag = 100 * time.Millisecond
+
+// request returns what the timetable of a drain is made for. Of a host's 30 s a little less is left
+// when its event is received: what lacks of a whole second has been before.
 func (s *settings) request(hostEnd, received time.Time) timetable.Request {
+	if part := hostEnd.Sub(received) % time.Second; !hostEnd.IsZero() && part >= time.Second-eventLag {
+		received = received.Add(part - time.Second)
+	}
 	return timetable.Request{Schedule: s.schedule, Options: s.opts.Plan, Received: received, HostEnd: hostEnd}
 }
 

@@ -285,7 +285,7 @@ func TestTerminateAllAfterRunHasEndedWithinAShutdown(t *testing.T) {
 		require.True(t, report.Pods[0].Started.Equal(began))
 		require.True(t, report.Pods[0].Joined)
 		kill, _ := n.killer.Kill("web")
-		require.Equal(t, int64(15), kill.Request.GracePeriodSeconds)
+		require.Equal(t, int64(15), *kill.Request.GracePeriodSeconds)
 		require.Equal(t, 2.0, told.podsCounted(t))
 	})
 }
