@@ -8,7 +8,7 @@
 # variable TESTFLAGS has more flags for go test. The copy consists of the files that git tracks or would add.
 set -euo pipefail
 
-oldest=32           # the first minor with which internal/fork builds and passes; KubeEdge uses it
+oldest=32           # the first minor with which internal/fork/v1.32 builds and passes; KubeEdge uses it
 floor=34            # the minor that go.mod requires; from here on everything is tested
 virtualkubelet=35   # the minor that virtual-kubelet v1.12.0 requires
 newest=37           # to be raised when Kubernetes has a new minor
@@ -52,13 +52,13 @@ test_minor() {
 		[[ -e $name ]] && printf '%s\0' "$name" || true
 	done | tar --create --null --files-from=-) | tar --extract --directory="$copy"
 	if ((minor < floor)); then # as a fork of the kubelet does it, which replaces these libraries by its own
-		cd "$copy/internal/fork"
+		cd "$copy/internal/fork/v1.32"
 		modules=$(kubernetes_modules; cd "$copy" && kubernetes_modules)
 		for module in $modules; do go mod edit -replace="$module=$module@$version"; done
 		test_module "$version"
 		return
 	fi
-	for name in . internal/apiservertest internal/fork lifecycle/virtualkubelet; do
+	for name in . internal/apiservertest lifecycle/virtualkubelet; do
 		((minor >= virtualkubelet)) || [[ $name != lifecycle/virtualkubelet ]] || continue
 		say "$version: testing module $name ..."
 		cd "$copy/$name"
@@ -88,7 +88,7 @@ failed=0 tests="all tests"
 for minor in "${minors[@]}"; do
 	what="vet, $tests" result=ok began=$SECONDS
 	((minor >= virtualkubelet)) || what="vet, $tests but virtualkubelet's"
-	((minor >= floor)) || what="tests of internal/fork"
+	((minor >= floor)) || what="tests of internal/fork/v1.32"
 	export GOTOOLCHAIN=local
 	((minor > lastOfOldestGo)) || export GOTOOLCHAIN=$OLDEST_GO
 	version=$(go list -m -f '{{.Version}}' "k8s.io/api@v0.$minor")
