@@ -175,24 +175,13 @@ func TestStartWithAHostThatWaitsForLess(t *testing.T) {
 
 // The kubelet's stub: without a grace period nothing is watched.
 func TestStartWithoutAGracePeriod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newKubelet()
-		m, err := k.start(t, k.config(0, 0))
-		require.NoError(t, err)
-		require.Empty(t, k.host.Calls())
-		require.True(t, admit(m, nil).Admit)
-	})
+	require.Equal(t, managerStub{}, newManagerOfHost(newKubelet().config(0, 0), &shutdowntest.Host{}))
 }
 
 // With the kubelet's feature gate off nothing is watched.
 func TestStartWithoutTheGate(t *testing.T) {
 	vectors.SetGate(t, features.GracefulNodeShutdown, false)
-	m := newManagerOfHost(newKubelet().config(30*time.Second, 0), &shutdowntest.Host{})
-	require.ErrorContains(t, startManager(t.Context(), m), "requires feature gate GracefulNodeShutdown")
-	host := &shutdowntest.Host{}
-	m = newManagerOfHost(newKubelet().config(0, 0), host)
-	require.NoError(t, startManager(t.Context(), m))
-	require.Empty(t, host.Calls())
+	require.Equal(t, managerStub{}, newManagerOfHost(newKubelet().config(30*time.Second, 0), &shutdowntest.Host{}))
 }
 
 // A list by priority replaces the two other fields.

@@ -24,6 +24,7 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
 
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/kubelet/kubegrace"
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 
@@ -35,8 +36,9 @@ import (
 // kubegraceEnabled reports whether NewManager returns the manager of newKubegraceManager.
 func kubegraceEnabled() bool { return kubegrace.Enabled(kubegrace.NodeShutdown) }
 
-// newKubegraceManager returns a shutdown manager that is kubegrace's. It returns no error, so
-// Start returns what is wrong with the Config.
+// newKubegraceManager returns a shutdown manager that is kubegrace's, or the kubelet's stub if its
+// gate is off or no time is configured. It returns no error, so Start returns what is wrong with
+// the Config.
 func newKubegraceManager(conf *Config) Manager {
 	host, err := logind.New(logind.Options{Who: "kubelet", Why: "Kubelet needs time to handle node shutdown"})
 	if err != nil {
@@ -47,6 +49,9 @@ func newKubegraceManager(conf *Config) Manager {
 
 // newManagerOfHost is newKubegraceManager with another host than logind's.
 func newManagerOfHost(conf *Config, host shutdown.Source) Manager {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.GracefulNodeShutdown) {
+		return managerStub{}
+	}
 	manager, err := shutdown.NewManager(shutdown.Options{
 		Config:   planConfig(conf),
 		Pods:     shutdown.PodsFunc(conf.GetPodsFunc),
@@ -62,6 +67,9 @@ func newManagerOfHost(conf *Config, host shutdown.Source) Manager {
 	})
 	if err != nil {
 		return brokenManager{err: err}
+	}
+	if manager.Inhibitor().State == shutdown.InhibitorOff { // no time was configured
+		return managerStub{}
 	}
 	return &kubegraceManager{Manager: manager, logger: conf.Logger}
 }
