@@ -37,7 +37,6 @@ type flags struct {
 	announced bool // its Killing event was recorded
 	unlisted  bool // neither the request nor the status has it, only Start
 	left      bool // it is another attempt, or has started nothing
-	counted   bool // it was counted as one that has exceeded its grace period
 	renew     bool // it is stuck without a stop that was delivered: its next grace period is a new one
 	obsolete  bool // nothing is to be known of it any more: it goes when nothing is at work for it
 }
@@ -75,9 +74,6 @@ func (a *attempt) isOver() bool { return a.hasEnded() && !a.isStuck() }
 
 // isBusy reports whether something is under way for the attempt.
 func (a *attempt) isBusy() bool { return a.isStarting() || a.run != nil || a.goroutines > 0 }
-
-// hasLeft reports whether the attempt is no part of any result.
-func (a *attempt) hasLeft() bool { return a.flags.left }
 
 // deadlineTime returns the time of the deadline as it is now, zero if there is none.
 func (a *attempt) deadlineTime() time.Time { return a.deadline.at() }
@@ -130,6 +126,12 @@ func (a *attempt) isReused(startedAt time.Time) bool {
 // record packs the result of an attempt that has ended.
 func (a *attempt) record(hidden bool) record {
 	return recordOf(&a.result, hidden, uint32(max(a.began().Unix(), 0)))
+}
+
+// recall makes the attempt that of a record, which had ended at a time.
+func (a *attempt) recall(r *record, endedAt time.Time) {
+	a.result, a.startedAt, a.endedAt = r.unpack(), r.startTime(), endedAt
+	a.flags = flags{hookDone: true, announced: true, obsolete: true}
 }
 
 // limitLocked gives an attempt that is being stopped the deadline d if that is earlier.

@@ -20,8 +20,8 @@ import (
 type calls struct {
 	mu         *sync.Mutex
 	goroutines int
-	changed    chan struct{} // closed when something has changed; nil: nobody waits for that
-	idle       interface{ idleLocked() }
+	changed    chan struct{}              // closed when something has changed; nil: nobody waits for that
+	idle       interface{ sweepLocked() } // called when no goroutine is left
 }
 
 // wakeLocked makes each waitLocked check its condition again.
@@ -107,7 +107,7 @@ func (c *calls) doneAndUnlock() {
 	c.goroutines--
 	c.wakeLocked()
 	if c.goroutines == 0 {
-		c.idle.idleLocked()
+		c.idle.sweepLocked()
 	}
 	c.mu.Unlock()
 }
@@ -119,17 +119,23 @@ func guarded(ctx context.Context, what string, pod *v1.Pod, name string, do func
 	returned := false
 	defer func() {
 		if !returned {
-			err = fmt.Errorf("the %s ended its goroutine", what)
-			if r := recover(); r != nil {
-				err = fmt.Errorf("the %s panicked: %v", what, r)
-			}
-			klog.FromContext(ctx).Error(err, "Code that was called for a container did not return",
-				"pod", klog.KObj(pod), "containerName", name, "stack", string(debug.Stack()))
+			err = notReturned(ctx, what, pod, name, recover())
 		}
 		then(err)
 	}()
 	err = do()
 	returned = true
+}
+
+// notReturned returns and logs the error of code that has panicked, or has ended its goroutine.
+func notReturned(ctx context.Context, what string, pod *v1.Pod, name string, panicked any) error {
+	err := fmt.Errorf("the %s ended its goroutine", what)
+	if panicked != nil {
+		err = fmt.Errorf("the %s panicked: %v", what, panicked)
+	}
+	klog.FromContext(ctx).Error(err, "Code that was called for a container did not return",
+		"pod", klog.KObj(pod), "containerName", name, "stack", string(debug.Stack()))
+	return err
 }
 
 // isClosed reports whether a channel is closed.

@@ -66,9 +66,9 @@
 // container, a second call joins the first, a deadline only moves earlier, and no hook runs
 // twice for one start.
 //
-// An ID that is named belongs to the attempt of the slot that has it. While a Start has not
-// returned, an ID that nobody has is taken for the one that it will return, until it returns
-// another. Any other is a new attempt.
+// An ID that is named belongs to the attempt that has it, under whatever name. Any other is a new
+// attempt. If a Start that was under way then returns that ID, the two are one: a hook that has run
+// does not run again, and the container is asked to stop after the Start has returned.
 //
 // A container counts as ended only if that is known: the runtime and the [ExitWatcher], if it
 // knows the container, both say so. If the watcher still says that it runs ExitSlack after
@@ -111,9 +111,9 @@
 //	a StopContainer with timeout 0 succeeded       Forced
 //	none had succeeded GiveUp after the deadline   RuntimeStuck (2)
 //	its Start had not returned at the deadline     RuntimeStuck (2, 3)
-//	its Start panicked, or was cancelled and gave  RuntimeStuck (4)
-//	  neither the ID nor ErrContainerNotFound
-//	its Start failed otherwise                     NotFound
+//	its Start panicked, or gave neither the ID     RuntimeStuck (4)
+//	  nor ErrContainerNotFound
+//	its Start gave ErrContainerNotFound            NotFound
 //	StopContainer has returned, and the            RuntimeStuck (2)
 //	  ExitWatcher says GiveUp after the deadline
 //	  that it runs
@@ -155,8 +155,8 @@
 // another one, except a sleep of [NewHandlerRunner]. [Terminator.Close] waits for all of
 // them. The function that is passed to [Pod.Start] runs in its caller's goroutine.
 //
-// Each pod has a mutex, and so has each shard of the list of pods. They are not held while
-// the embedder's code is called, or while anything blocks.
+// Each pod has a mutex, and so has the list of pods. They are not held while the embedder's
+// code is called, or while anything blocks.
 //
 // # Failure modes
 //

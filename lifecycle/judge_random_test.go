@@ -49,6 +49,17 @@ func TestRandomLives(t *testing.T) {
 	}
 }
 
+// What random lives have found and was mended is played again: two attempts with one ID that wait
+// for each other until the deadline (23984, 27502), and a container whose ID had ended, which
+// PostStart names again (16823).
+func TestLivesThatWereWrong(t *testing.T) {
+	for _, seed := range []uint64{23984, 27502, 16823} {
+		for range 20 {
+			require.Empty(t, playSeed(t, seed, false), seed)
+		}
+	}
+}
+
 // playSeed returns what was wrong, "" if nothing was.
 func playSeed(t *testing.T, seed uint64, logged bool) (verdict string) {
 	defer func() {

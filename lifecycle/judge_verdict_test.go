@@ -135,8 +135,9 @@ func (j *judgedRun) knows(a *asked, c *realContainer) bool {
 func (j *judgedRun) disproved(a *asked, c *realContainer) bool {
 	s := c.start
 	return slices.ContainsFunc(j.calls, func(q *asked) bool {
+		// Of a list and of the end of a start at the same moment either may be first.
 		isStarted := func(at moment) bool {
-			return s != nil && (at.before(s.returned) || s.gave != "" && !j.forgotten(q.pod, s.begun, q))
+			return s != nil && (at.at.Before(s.returned.at) || s.gave != "" && !j.forgotten(q.pod, s.begun, q))
 		}
 		if q.pod != a.pod || !q.called.before(a.returned) || q.container != nil {
 			return false

@@ -78,7 +78,7 @@ func (l *life) lock(handle *Pod, pod *v1.Pod) (*v1.Pod, error) {
 func (l *life) begin() {
 	if l.live == nil {
 		l.live = &live{}
-		l.live.attempts = l.live.first[:0]
+		l.live.attempts, l.live.active = l.live.first[:0], l.live.firstTerm[:0]
 		if !l.terminator.settings.isClosed() { // no life is kept after the end
 			l.terminator.enter(l)
 		}
@@ -101,7 +101,7 @@ func (l *life) forget(handle *Pod) {
 		a.flags.obsolete = !l.current.isOf(a)
 	}
 	l.handle, l.current, l.pod = nil, nil, nil
-	if l.sweep(); l.live == nil {
+	if l.sweepLocked(); l.live == nil {
 		l.terminator.leave(l, true)
 		return
 	}
@@ -122,14 +122,12 @@ func (l *life) find(pod *v1.Pod, id string) *attempt {
 	if a := l.live.find(id, nil); a != nil {
 		return a
 	}
-	r := l.current.recordOf(id)
-	if r == nil {
-		return nil
+	if r, endedAt := l.current.recordOf(id); r != nil {
+		a := l.add(pod, r.name, id)
+		a.recall(r, endedAt)
+		return a
 	}
-	a := l.add(pod, r.name, id)
-	a.result, a.startedAt, a.endedAt = r.unpack(), r.startTime(), l.current.endTime()
-	a.flags = flags{hookDone: true, announced: true, obsolete: true}
-	return a
+	return nil
 }
 
 // named returns the attempt that has the ID that a request names, and adds it if there is
@@ -156,7 +154,7 @@ func (l *life) named(pod *v1.Pod, named Container) *attempt {
 // end says that an attempt that is not being stopped has ended, so that nothing is to be known
 // of it any more once nothing is at work for it.
 func (l *life) end(a *attempt) {
-	if a.isStuck() {
+	if !a.isOver() {
 		a.result.Outcome, a.result.Err = NotFound, nil
 	}
 	a.flags.obsolete = true
@@ -174,9 +172,9 @@ func (l *life) leave(a *attempt) {
 	}
 }
 
-// sweep removes the attempts of which nothing is to be known any more, and ends a life of which
-// nothing is known then.
-func (l *life) sweep() {
+// sweepLocked removes the attempts of which nothing is to be known any more, and ends a life of
+// which nothing is known then. It is called too when nothing is at work for an attempt any more.
+func (l *life) sweepLocked() {
 	if l.live.clear(); l.live == nil || len(l.live.attempts) > 0 || len(l.live.active) > 0 {
 		return
 	}
@@ -184,9 +182,6 @@ func (l *life) sweep() {
 		l.terminator.leave(l, l.handle == nil)
 	}
 }
-
-// idleLocked is called when nothing is at work for an attempt any more.
-func (l *life) idleLocked() { l.sweep() }
 
 // kill is KillContainer for a handle, or for whoever keeps none, who passes the pod.
 func (l *life) killContainer(ctx context.Context, handle *Pod, pod *v1.Pod, c Container, req ContainerRequest) (ContainerResult, error) {
@@ -207,7 +202,7 @@ func (l *life) killContainer(ctx context.Context, handle *Pod, pod *v1.Pod, c Co
 	if !a.isOver() || !o.confirmed[c.ID] {
 		o.kill(a, req)
 	}
-	l.sweep()
+	l.sweepLocked()
 	a.waitLocked(func() bool { return a.run == nil }, nil, ctx.Done)
 	if a.run != nil {
 		return a.result, &StillRunningError{Containers: []string{fullName(a.pod, a.result.Name)}, Cause: context.Cause(ctx)}

@@ -10,8 +10,9 @@ const maxAttempts = 8
 // may be called for a nil live, which has none.
 type live struct {
 	attempts  []*attempt
-	first     [1]*attempt    // where attempts begins
-	active    []*Termination // those under way, those of former lives too
+	first     [1]*attempt     // where attempts begins
+	firstTerm [1]*Termination // where active begins
+	active    []*Termination  // those under way, those of former lives too
 	turns     turns
 	stopping  *unit // whose StopPod is under way; nil: none
 	inherited bool  // from a former life, and nothing else is known

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -17,6 +18,7 @@ type order struct {
 	*life
 
 	ctx       context.Context // for its values; it does not end
+	logger    klog.Logger     // of a request
 	pod       *v1.Pod
 	req       *Request    // nil: it is about a container
 	named     []Container // that it asks to stop
@@ -31,7 +33,7 @@ func (o *order) terminate() (*Termination, error) {
 		return nil, err
 	}
 	o.begin()
-	defer o.sweep()
+	defer o.sweepLocked()
 	old := o.current
 	if old.isActive() {
 		old.shortenToRequest(o.pod, o.req)
@@ -39,11 +41,11 @@ func (o *order) terminate() (*Termination, error) {
 		return old, nil
 	}
 	chosen := o.chosen()
-	if old != nil && !old.isStuck() && len(chosen) == 0 {
+	if old != nil && !old.hasEnded("", true) && len(chosen) == 0 {
 		return old, nil
 	}
 	t := &Termination{life: o.life, active: &active{
-		ctx: o.ctx, pod: o.pod, request: o.req, deadline: grantedTo(o.pod, o.req), startedAt: time.Now(), done: make(chan struct{}),
+		ctx: o.ctx, logger: o.logger, pod: o.pod, request: o.req, deadline: grantedTo(o.pod, o.req), startedAt: time.Now(), done: make(chan struct{}),
 	}}
 	o.current = t
 	t.replace(old, chosen)
@@ -90,7 +92,7 @@ func (o *order) asked() []Container {
 			return slices.ContainsFunc(listed, func(n Container) bool { return n.ID == c.ID && (c.ID != "" || n.Name == c.Name) })
 		})...)
 	}
-	if !o.current.hasEnded() || o.live.has(func(a *attempt) bool { return !a.isOver() }) {
+	if o.current == nil || o.current.isActive() || o.live.has(func(a *attempt) bool { return !a.isOver() }) {
 		named = append(named, o.withoutState(named)...)
 	}
 	return named
@@ -185,7 +187,7 @@ func (o *order) withoutState(running []Container) (unknown []Container) {
 		isKnown := o.live.has(func(a *attempt) bool {
 			return a.result.Name == spec.Name && (o.current != nil || a.mayRun(o.pod))
 		})
-		if !isKnown && !o.current.has(spec.Name) {
+		if !isKnown && !o.current.hasEnded(spec.Name, false) {
 			unknown = append(unknown, Container{Name: spec.Name})
 		}
 	}

@@ -49,9 +49,10 @@ type Pod struct {
 // it and without a status it is [RuntimeStuck] with [ErrUnknownContainers]. With any other error
 // it may have started the container, as a request that is cancelled or whose answer is lost
 // may. If it returns the ID together with the error, the container is stopped with its pod. If
-// it returns no ID, or panics, it is not known whether the container runs. The pod is then [RuntimeStuck] whenever it is terminated, until a request that
-// is Complete lacks the container, the pod's status has it running or terminated since a time
-// after the call of Start, or [Pod.Forget].
+// it returns no ID, or panics, it is not known whether the container runs. The pod is then
+// [RuntimeStuck] whenever it is terminated, until a request that is Complete lacks the container,
+// the pod's status has it running or terminated since a time after the call of Start, or
+// [Pod.Forget].
 //
 // After [Terminator.Close] start is not called, and the error wraps [AgentStopping].
 func (p *Pod) Start(ctx context.Context, name string, start func(context.Context) (id string, err error)) error {

@@ -36,6 +36,10 @@ func (h *postStart) run(handle *Pod) (failed bool, err error) {
 	}
 	l.begin()
 	a, handler := l.named(pod, named), spec.Lifecycle.PostStart
+	if a.isOver() { // its ID is used again, or this is late; the hook of an ID runs once all the same
+		a = l.add(pod, named.Name, named.ID)
+		a.flags.hookDone, a.flags.announced = true, true
+	}
 	a.goroutines++
 	defer a.doneAndUnlock()
 	if a.exits.askLocked(context.WithoutCancel(h.caller), a, false); !a.hasEnded() {

@@ -163,3 +163,24 @@ func TestAPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
 		b.requireEvents("Killing")
 	})
 }
+
+// A postStart hook that is under way when the start of its container returns is cut at the deadline
+// of the pod all the same.
+func TestAPostStartHookThatOutlivesItsStart(t *testing.T) {
+	inBubble(t, 5, func(b *bed) {
+		b.addWaitingContainer("app")
+		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec()}
+		var wg sync.WaitGroup
+		require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) {
+			b.rt.Start("app", lifecycletest.Script{IgnoreTerm: true})
+			wg.Go(func() {
+				require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.GraceSpent)
+				require.Equal(b, 5*time.Second, b.at())
+			})
+			synctest.Wait()
+			return "app", nil
+		}))
+		b.kill()
+		wg.Wait()
+	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }))
+}

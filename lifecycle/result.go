@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -25,8 +26,8 @@ const (
 	// the deadline, or its ID or state is not known ([ErrUnknownContainers]).
 	RuntimeStuck Outcome = "RuntimeStuck"
 	// NotFound means that there was nothing to stop: the runtime did not have the
-	// container any more, its start failed, or it had exited, as only
-	// [Pod.Start] and the [ExitWatcher] could tell. It is a success.
+	// container any more, its start said so with [ErrContainerNotFound], or it had exited,
+	// as only [Pod.Start] and the [ExitWatcher] could tell. It is a success.
 	NotFound Outcome = "NotFound"
 	// LeftRunning means that the terminator was closed before the container had ended.
 	// A StopContainer that was under way may still end it.
@@ -148,7 +149,9 @@ func Outcomes() []Outcome {
 
 // orWorse returns the worse of two outcomes.
 func (o Outcome) orWorse(other Outcome) Outcome {
-	if labelIndex(string(other)) > labelIndex(string(o)) {
+	all := Outcomes()
+	place := func(o Outcome) uint { return uint(slices.Index(all, o)) } // of any other value: the highest
+	if place(other) > place(o) {
 		return other
 	}
 	return o

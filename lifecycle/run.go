@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -242,14 +241,14 @@ func (r *run) finishLocked() {
 	if r.flags.left {
 		r.flags.obsolete = true
 	}
-	for _, t := range slices.Clone(r.life.live.active) {
-		if a := t.endIfDone(); a != nil {
-			r.withoutMutexLocked(func() {
-				logV1(a.ctx, func(l klog.Logger) {
-					l.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", t.Result().Outcome(), "took", time.Since(a.startedAt))
-				})
-			})
+	var logs []func()
+	for i := len(r.life.live.active) - 1; i >= 0; i-- {
+		if log := r.life.live.active[i].endIfDone(); log != nil {
+			logs = append(logs, log)
 		}
+	}
+	for _, log := range logs {
+		r.withoutMutexLocked(log)
 	}
 }
 

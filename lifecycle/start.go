@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 )
 
 // ErrTerminating is wrapped by the error of [Pod.Start] for a pod whose termination has
@@ -24,13 +26,13 @@ var (
 func (l *life) start(ctx context.Context, handle *Pod, name string, start func(context.Context) (id string, err error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a, err := l.admit(handle, name, start == nil, cancel)
+	a, pod, err := l.admit(handle, name, start == nil, cancel)
 	if err != nil {
 		return err
 	}
 	var id string
 	unknown := true // it is not known whether start has started a container
-	guarded(ctx, "start", a.pod, name, func() (err error) {
+	guarded(ctx, "start", pod, name, func() (err error) {
 		if id, err = start(ctx); err == nil && id == "" {
 			return errNoID
 		}
@@ -40,11 +42,12 @@ func (l *life) start(ctx context.Context, handle *Pod, name string, start func(c
 	return err
 }
 
-// admit adds the attempt of a start, or returns the error for a start that is refused.
-func (l *life) admit(handle *Pod, name string, isNil bool, cancel context.CancelCauseFunc) (*attempt, error) {
+// admit adds the attempt of a start and returns it with its pod, or returns the error for a start
+// that is refused.
+func (l *life) admit(handle *Pod, name string, isNil bool, cancel context.CancelCauseFunc) (*attempt, *v1.Pod, error) {
 	pod, err := l.lock(handle, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer l.mu.Unlock()
 	var before *attempt // of a sidecar that is restarted
@@ -53,11 +56,11 @@ func (l *life) admit(handle *Pod, name string, isNil bool, cancel context.Cancel
 	}
 	switch {
 	case l.terminator.settings.isClosed():
-		return nil, AgentStopping
+		return nil, nil, AgentStopping
 	case l.current != nil && before == nil:
-		return nil, errRefused
+		return nil, nil, errRefused
 	case isNil:
-		return nil, errNoFunction
+		return nil, nil, errNoFunction
 	}
 	l.begin()
 	a := l.add(pod, name, "")
@@ -66,7 +69,7 @@ func (l *life) admit(handle *Pod, name string, isNil bool, cancel context.Cancel
 		a.flags.hookDone, a.flags.announced, a.result.GrantedSeconds = true, true, before.result.GrantedSeconds
 		l.current.awaitRestart(a, before)
 	}
-	return a, nil
+	return a, pod, nil
 }
 
 // startReturned handles the result of a start, and returns the error of Start. A termination
@@ -132,22 +135,24 @@ func (l *life) ending(a *attempt, id string) *attempt {
 
 // identify gives an attempt, whose Start has returned, its ID. If that ID was named while the
 // Start was under way, there is an attempt for it, which may have run its hook or have been
-// stopped. It is the same: if it is being stopped or is stuck, it stays and is returned.
+// stopped. It is the same: if it is being stopped, is stuck or has a postStart hook under way,
+// it stays and is returned.
 // Otherwise the attempt takes what is known of it; that it has ended is not, because a runtime
 // may say so of a container that is not there yet.
 func (l *life) identify(ctx context.Context, a *attempt, id string) *attempt {
 	same := l.live.find(id, a)
 	isEarly := same != nil && !same.knownAt.Before(a.knownAt) && same.start.returnedAt.IsZero()
+	isHooked := same != nil && same.goroutines > 0 && !same.hasEnded() // by PostStart
 	switch {
 	case same == nil:
-	case same.run == nil && !isEarly:
-		l.end(same) // the runtime uses the ID again
-	case same.run != nil || same.isStuck():
+	case same.run != nil, isEarly && same.isStuck(), isHooked && a.run == nil:
 		same.flags.started, same.flags.obsolete, same.flags.followed = true, false, false
 		same.start.returnedAt, same.knownAt = a.start.returnedAt, a.knownAt
 		same.wakeLocked()
 		l.leave(a)
 		return same
+	case !isEarly:
+		l.end(same) // the runtime uses the ID again
 	default:
 		a.flags.hookDone, a.flags.announced = a.flags.hookDone || same.flags.hookDone, same.flags.announced
 		if a.result.Hook = same.result.Hook; a.run != nil && same.isOver() {

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -33,6 +34,7 @@ type stop struct {
 	silent      bool      // a call has not returned in time
 	forced      bool      // a call had the timeout 0
 	claim       Outcome   // the outcome by the runtime, which the watcher has not confirmed
+	claimant    int       // the call that has made the claim
 	doubtful    bool      // the claim is about the time before the container was started
 	failures    int
 	reported    bool  // the first failure was logged
@@ -153,7 +155,7 @@ func (s *stop) believeLocked(retry time.Duration) {
 	case !s.doubtful && s.openExit() == nil: // the watcher does not answer
 		s.outcome = s.claim
 	default:
-		s.claim, s.doubtful, s.failed = "", false, true
+		s.claim, s.doubtful, s.failed = "", false, s.claimant == s.calls // else a later call is under way
 		if s.err == nil {
 			s.err = errStillRuns
 		}
@@ -180,14 +182,22 @@ func (s *stop) callLocked() {
 	s.calls++
 	s.claim, s.doubtful = "", false
 	s.killAt, s.failed, s.forced = killAt, false, s.forced || seconds == 0
-	number, calledAt := s.calls, time.Now()
-	settings, ctx, id, pod := s.settings, s.ctx, s.result.ID, s.pod
-	s.spawnLocked(ctx, "runtime", pod, s.result.Name, func() error {
-		if settings.Pods != nil {
-			return settings.Pods.StopPod(ctx, pod, seconds)
+	s.goroutines++
+	go s.call(s.ctx, s.pod, s.result.Name, s.result.ID, s.calls, seconds, time.Now())
+}
+
+// call is the body of the goroutine of one call.
+func (s *stop) call(ctx context.Context, pod *v1.Pod, name, id string, number int, seconds int64, calledAt time.Time) {
+	guarded(ctx, "runtime", pod, name, func() error {
+		if s.settings.Pods != nil {
+			return s.settings.Pods.StopPod(ctx, pod, seconds)
 		}
-		return settings.Runtime.StopContainer(ctx, id, seconds)
-	}, func(err error) { s.returnedLocked(number, seconds, calledAt, err) })
+		return s.settings.Runtime.StopContainer(ctx, id, seconds)
+	}, func(err error) {
+		s.mu.Lock()
+		s.returnedLocked(number, seconds, calledAt, err)
+		s.doneAndUnlock()
+	})
 }
 
 // returnedLocked handles the result of a StopContainer call. The first success is the claim
@@ -217,7 +227,7 @@ func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err
 	default:
 		s.claim = Graceful
 	}
-	s.doubtful = s.start.returnedAt.After(calledAt)
+	s.claimant, s.doubtful = number, s.start.returnedAt.After(calledAt)
 	for _, r := range s.members() {
 		r.exits.askLocked(r.ctx, r.attempt, true)
 	}

@@ -26,6 +26,7 @@ type Termination struct {
 // active has the fields of a termination that are needed only while it is under way.
 type active struct {
 	ctx       context.Context // of the request, for its values
+	logger    klog.Logger
 	pod       *v1.Pod
 	request   *Request
 	deadline  deadline
@@ -51,9 +52,9 @@ func terminate(ctx context.Context, l *life, handle *Pod, pod *v1.Pod, req *Requ
 	if err != nil {
 		return nil, err
 	}
-	o := order{life: l, ctx: context.WithoutCancel(ctx), pod: pod, req: req}
+	o := order{life: l, ctx: context.WithoutCancel(ctx), logger: klog.FromContext(ctx).V(1), pod: pod, req: req}
 	t, err := o.terminate()
-	isClosed := err == nil && l.terminator.settings.isClosed() && t.hasEnded() && len(t.records) == 0
+	isClosed := err == nil && l.terminator.settings.isClosed() && !t.isActive() && len(t.records) == 0
 	l.mu.Unlock()
 	switch {
 	case err != nil:
@@ -61,7 +62,9 @@ func terminate(ctx context.Context, l *life, handle *Pod, pod *v1.Pod, req *Requ
 	case isClosed: // what ran in the end is not known any more
 		return failedTermination(AgentStopping), nil
 	}
-	logV1(ctx, func(l klog.Logger) { l.Info("Terminating pod", "pod", klog.KObj(pod)) })
+	if o.logger.Enabled() {
+		o.logger.Info("Terminating pod", "pod", klog.KObj(pod))
+	}
 	return t, nil
 }
 
@@ -104,7 +107,7 @@ func (t *Termination) replace(old *Termination, chosen []*attempt) {
 	a.deadline = before
 	t.shortenToRequest(a.pod, a.request)
 	for _, c := range t.life.live.all() { // what has ended alone since is no longer stuck
-		if c.isOver() && old.hasStuck(c.result.Name) && !slices.Contains(chosen, c) {
+		if c.isOver() && old.hasEnded(c.result.Name, true) && !slices.Contains(chosen, c) {
 			a.attempts = append(a.attempts, c)
 		}
 	}
@@ -120,6 +123,9 @@ func (t *Termination) include(chosen []*attempt, req *Request) {
 	}
 	if !slices.Contains(t.life.live.active, t) {
 		t.life.live.active = append(t.life.live.active, t)
+	}
+	if len(a.attempts) == 0 {
+		a.attempts = chosen[:0] // it becomes the same
 	}
 	for _, c := range chosen {
 		t.await(c)
@@ -162,9 +168,9 @@ func (t *Termination) awaitRestart(c, before *attempt) {
 	}).startLocked(a.ctx, t.life, c, a.pod, a.deadline)
 }
 
-// endIfDone ends the termination if all of its attempts have ended, and returns what it was
-// until then, nil if it goes on.
-func (t *Termination) endIfDone() *active {
+// endIfDone ends the termination if all of its attempts have ended. It returns a function to
+// call without the mutex, which logs that, nil if there is nothing to log.
+func (t *Termination) endIfDone() (log func()) {
 	a, l := t.active, t.life
 	if a == nil || a.including || slices.ContainsFunc(a.attempts, func(c *attempt) bool { return c.run != nil }) {
 		return nil
@@ -173,11 +179,10 @@ func (t *Termination) endIfDone() *active {
 	l.live.active = slices.DeleteFunc(l.live.active, func(other *Termination) bool { return other == t })
 	t.records = append(make([]record, 0, len(a.carried)+len(a.attempts)), a.carried...)
 	exceeded := false
-	a.attempts = slices.DeleteFunc(a.attempts, (*attempt).hasLeft)
+	a.attempts = slices.DeleteFunc(a.attempts, func(c *attempt) bool { return c.flags.left })
 	for _, c := range a.attempts {
 		t.records = append(t.records, c.record(c.isReplaced()))
-		exceeded = exceeded || c.result.Outcome == GraceExceeded && !c.flags.counted
-		c.flags.counted = true
+		exceeded = exceeded || c.result.Outcome == GraceExceeded
 		c.flags.obsolete = c.isOver() && (t == l.current || l.live.inherited)
 	}
 	for _, c := range l.live.all() { // what had ended before is known by its ID
@@ -186,41 +191,42 @@ func (t *Termination) endIfDone() *active {
 			t.records = append(t.records, c.record(true))
 		}
 	}
-	worst := Graceful
+	worst := labelIndex(string(Graceful))
 	for i := range t.records {
 		if !t.records[i].hidden {
-			worst = worst.orWorse(t.records[i].outcomeOf())
+			worst = max(worst, t.records[i].outcome)
 		}
 	}
 	l.live.clear()
-	l.terminator.settings.Metrics.PodTerminated(string(worst), time.Since(a.startedAt))
+	l.terminator.settings.Metrics.PodTerminated(labelAt(worst), time.Since(a.startedAt))
 	if exceeded && !a.exceeded {
 		l.terminator.settings.Metrics.PodGraceExceeded()
 	}
 	close(a.done)
-	return a
+	if !a.logger.Enabled() {
+		return nil
+	}
+	return func() {
+		a.logger.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", t.Result().Outcome(), "took", time.Since(a.startedAt))
+	}
 }
 
 // isActive reports whether there is a termination that is under way.
 func (t *Termination) isActive() bool { return t != nil && t.active != nil }
 
-// hasEnded reports whether there is a termination that has ended.
-func (t *Termination) hasEnded() bool { return t != nil && t.active == nil }
-
-// isStuck reports whether a container of a termination that has ended may still run.
-func (t *Termination) isStuck() bool {
-	return slices.ContainsFunc(t.records, func(r record) bool { return r.is(RuntimeStuck) })
+// hasEnded reports whether there is a termination that has ended, and had a container of a name,
+// or any if that is "", that may still have run at the end, or had not.
+func (t *Termination) hasEnded(name string, stuck bool) bool {
+	return t != nil && t.active == nil && slices.ContainsFunc(t.records, func(r record) bool {
+		return (name == "" || r.name == name) && r.is(RuntimeStuck) == stuck
+	})
 }
 
-// hasStuck reports whether a container of a name may still have run at the end.
-func (t *Termination) hasStuck(name string) bool {
-	return slices.ContainsFunc(t.records, func(r record) bool { return r.name == name && r.is(RuntimeStuck) })
-}
-
-// recordOf returns the record of a container with an ID that has ended, nil if there is none.
-func (t *Termination) recordOf(id string) *record {
+// recordOf returns the record of a container with an ID that has ended, and when, nil if there is
+// none.
+func (t *Termination) recordOf(id string) (r *record, endedAt time.Time) {
 	if t == nil {
-		return nil
+		return nil, time.Time{}
 	}
 	records := t.records
 	if t.active != nil {
@@ -228,23 +234,15 @@ func (t *Termination) recordOf(id string) *record {
 	}
 	isOf := func(r record) bool { return r.id == id && !r.is(RuntimeStuck) }
 	if i := slices.IndexFunc(records, isOf); i >= 0 {
-		return &records[i]
+		r = &records[i]
 	}
-	return nil
-}
-
-// has reports whether the termination has ended a container of a name.
-func (t *Termination) has(name string) bool {
-	return t.hasEnded() && slices.ContainsFunc(t.records, func(r record) bool { return r.name == name && !r.is(RuntimeStuck) })
+	return r, time.Unix(0, t.endedAt)
 }
 
 // isOf reports whether an attempt is one of a termination that is under way.
 func (t *Termination) isOf(c *attempt) bool {
 	return t.isActive() && slices.Contains(t.active.attempts, c)
 }
-
-// endTime returns when the termination has ended.
-func (t *Termination) endTime() time.Time { return time.Unix(0, t.endedAt) }
 
 // deadline returns the deadline, as it is or as it was at the end.
 func (t *Termination) deadline() deadline {

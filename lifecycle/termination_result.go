@@ -28,9 +28,7 @@ func (t *Termination) Shorten(seconds int64) bool {
 	shortened, a := t.shorten(seconds), t.active
 	t.life.mu.Unlock()
 	if shortened {
-		logV1(a.ctx, func(l klog.Logger) {
-			l.Info("Shortened the termination of a pod", "pod", klog.KObj(a.pod), "gracePeriod", seconds)
-		})
+		a.logger.Info("Shortened the termination of a pod", "pod", klog.KObj(a.pod), "gracePeriod", seconds)
 	}
 	return shortened
 }
@@ -94,24 +92,30 @@ func (t *Termination) result() Result {
 	if t.active != nil {
 		records = t.active.carried
 	}
-	hooks := map[string]HookResult{}
-	add := func(c ContainerResult, hidden bool) {
-		if hidden {
+	var hooks map[string]HookResult
+	add := func(hidden bool) { // the last one
+		c := &result.Containers[len(result.Containers)-1]
+		switch before, found := hooks[c.Name]; {
+		case hidden && hooks == nil:
+			hooks = map[string]HookResult{c.Name: c.Hook}
+		case hidden:
 			hooks[c.Name] = c.Hook
-			return
-		}
-		if before, found := hooks[c.Name]; found && (c.Hook.Outcome == "" || c.Hook.Outcome == HookSkipped) {
+		case found && (c.Hook.Outcome == "" || c.Hook.Outcome == HookSkipped):
 			c.Hook = before
 		}
-		result.Containers = append(result.Containers, c)
+		if hidden {
+			result.Containers = result.Containers[:len(result.Containers)-1]
+		}
 	}
 	for i := range records {
-		add(records[i].unpack(), records[i].hidden)
+		result.Containers = append(result.Containers, records[i].unpack())
+		add(records[i].hidden)
 	}
 	if t.active != nil {
-		for _, c := range t.active.attempts {
-			if !c.hasLeft() {
-				add(c.result, c.isReplaced())
+		for _, a := range t.active.attempts {
+			if !a.flags.left {
+				result.Containers = append(result.Containers, a.result)
+				add(a.isReplaced())
 			}
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/features"
 )
@@ -61,8 +60,8 @@ func NewTerminator(opts TerminatorOptions) (*Terminator, error) {
 // Pod returns the life of a pod: the one that is under way, or a new one, which begins with
 // its first [Pod.Start] or kill. All handles of a life are equal. A life is found by the UID
 // of its pod. One that began without a UID is found by namespace and name, and takes the
-// first UID that comes with them; a pod without UID has the life of that name, if there is
-// one. Another UID is another life.
+// first UID that comes with them; it is found by both from then on. Another UID is another
+// life, and so is a pod without UID for a life that began with one.
 //
 // The handle keeps the pod, for its methods, until Pod is called with a newer one or the pod
 // is forgotten. It must not be changed meanwhile. The methods of the handle of a nil pod give
@@ -110,14 +109,6 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 func (tr *Terminator) ForgetPod(uid types.UID) {
 	if l := tr.get(uid); l != nil {
 		l.forget(nil)
-	}
-}
-
-// logV1 logs at the level of the kubelet's messages about pods. log is called only if that
-// level is enabled.
-func logV1(ctx context.Context, log func(klog.Logger)) {
-	if logger := klog.FromContext(ctx).V(1); logger.Enabled() {
-		log(logger)
 	}
 }
 

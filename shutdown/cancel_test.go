@@ -145,7 +145,7 @@ func TestShutdownAgain(t *testing.T) {
 		granted := []int64{}
 		for _, kill := range n.killer.Kills() {
 			if kill.Pod.Name == "long" {
-				granted = append(granted, kill.Request.GracePeriodSeconds)
+				granted = append(granted, *kill.Request.GracePeriodSeconds)
 			}
 		}
 		require.Equal(t, []int64{18, 9}, granted, "shortened")

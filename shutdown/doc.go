@@ -27,7 +27,7 @@
 //
 //	// kill stops the containers of a pod and returns when they have ended.
 //	func kill(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-//		fmt.Printf("kill %s within %d s\n", pod.Name, req.GracePeriodSeconds)
+//		fmt.Printf("kill %s within %d s\n", pod.Name, *req.GracePeriodSeconds)
 //		return shutdown.KillResult{}, nil
 //	}
 //

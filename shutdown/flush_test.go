@@ -169,7 +169,7 @@ func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
 		var killed []time.Duration
 		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, _ *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 			killed = append(killed, time.Since(began))
-			<-time.After(time.Duration(req.GracePeriodSeconds)*time.Second + 300*time.Millisecond)
+			<-time.After(time.Duration(*req.GracePeriodSeconds)*time.Second + 300*time.Millisecond)
 			return shutdown.KillResult{}, nil
 		})
 		reporter := &shutdowntest.Reporter{FlushTakes: 200 * time.Millisecond}

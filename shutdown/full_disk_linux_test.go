@@ -89,7 +89,7 @@ func TestKilledWhileItsFolderIsFull(t *testing.T) {
 	report := next.nextReport()
 	require.Equal(t, "former", report.Origin)
 	for _, kill := range next.killer.Kills() {
-		require.LessOrEqual(t, kill.Request.GracePeriodSeconds, int64(3), "its bucket's and what the one before it left")
+		require.LessOrEqual(t, *kill.Request.GracePeriodSeconds, int64(3), "its bucket's and what the one before it left")
 	}
 	require.Len(t, report.Pods, 2)
 }

@@ -28,7 +28,7 @@ type failingKiller struct {
 
 func (a *failingKiller) kill(_ context.Context, _ *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	a.mu.Lock()
-	a.asked = append(a.asked, req.GracePeriodSeconds)
+	a.asked = append(a.asked, *req.GracePeriodSeconds)
 	n := len(a.asked)
 	a.mu.Unlock()
 	<-time.After(time.Second)

@@ -65,7 +65,7 @@ func (l *ledger) drainOptions(calls *call.Group, event Event, policy func() PodP
 		e.AwaitUnmount = l.opts.Volumes.WaitForAllPodsUnmount
 	}
 	e.Kill = func(ctx context.Context, pod *v1.Pod, seconds int64) (kills.Result, error) {
-		result, err := l.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: seconds, SetStatus: policy().of(pod).setStatus(podcondition.Generation(pod))})
+		result, err := l.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: policy().of(pod).setStatus(podcondition.Generation(pod))})
 		if err != nil {
 			result, err = awaitKill(ctx, result, err)
 		}

@@ -44,7 +44,7 @@ func Example() {
 
 // printKill is a killer whose pods end at once.
 func printKill(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-	fmt.Printf("%s: %d s\n", pod.Name, req.GracePeriodSeconds)
+	fmt.Printf("%s: %d s\n", pod.Name, *req.GracePeriodSeconds)
 	return shutdown.KillResult{Outcome: "Graceful"}, nil
 }
 

@@ -148,7 +148,7 @@ func (n *node) setPods(pods ...*v1.Pod) {
 func (n *node) grantedSeconds() map[string]int64 {
 	granted := map[string]int64{}
 	for _, kill := range n.killer.Kills() {
-		granted[kill.Pod.Name] = kill.Request.GracePeriodSeconds
+		granted[kill.Pod.Name] = *kill.Request.GracePeriodSeconds
 	}
 	return granted
 }

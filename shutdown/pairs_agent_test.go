@@ -164,9 +164,9 @@ func (a *pairsAgent) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kill
 	var p *pairsPod
 	a.locked(func() {
 		p = a.find(pod)
-		a.signalled(p, pairsKill{time.Now(), req.GracePeriodSeconds, a, a.table.current})
+		a.signalled(p, pairsKill{time.Now(), *req.GracePeriodSeconds, a, a.table.current})
 	})
-	time.AfterFunc(time.Duration(req.GracePeriodSeconds)*time.Second, func() { // SIGKILL, whether anybody waits or not
+	time.AfterFunc(time.Duration(*req.GracePeriodSeconds)*time.Second, func() { // SIGKILL, whether anybody waits or not
 		a.locked(func() {
 			if !p.hung && !a.isDead() {
 				a.end(p)

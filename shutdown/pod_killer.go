@@ -34,10 +34,10 @@ func (f PodKillerFunc) KillPod(ctx context.Context, pod *v1.Pod, req KillRequest
 
 // KillRequest says how to kill a pod. It follows the kubelet's KillPodFunc.
 type KillRequest struct {
-	// GracePeriodSeconds replaces the grace period of the pod, in seconds. 0 leaves it no time, or
-	// as little as the killer gives: package podkiller takes a value below 1 for 1, as the
-	// kubelet does.
-	GracePeriodSeconds int64
+	// GracePeriodSeconds replaces the grace period of the pod, in seconds; nil: the pod's own. 0
+	// leaves it no time, or as little as the killer gives: package podkiller takes a value below
+	// 1 for 1, as the kubelet does. It is never nil in a node shutdown.
+	GracePeriodSeconds *int64
 	// Evict marks the pod as evicted. It is false in a node shutdown.
 	Evict bool
 	// SetStatus writes the final phase, reason, message and condition into a status. The killer

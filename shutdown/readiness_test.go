@@ -90,7 +90,7 @@ func TestEachPodWaitsForItsOwnMark(t *testing.T) {
 		started := map[time.Duration]int{}
 		for _, kill := range n.killer.Kills() {
 			started[kill.Started.Sub(began)]++
-			require.EqualValues(t, 20, kill.Request.GracePeriodSeconds)
+			require.EqualValues(t, 20, *kill.Request.GracePeriodSeconds)
 		}
 		require.Equal(t, map[time.Duration]int{200 * time.Millisecond: 10, 400 * time.Millisecond: 10, 600 * time.Millisecond: 10}, started)
 	})

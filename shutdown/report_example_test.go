@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -44,7 +45,7 @@ func ExamplePodKillerFunc() {
 	killer := shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
 		return shutdown.KillResult{}, fmt.Errorf("%w: pod %s is of another node", shutdown.ErrNoRetry, pod.Name)
 	})
-	_, err := killer.KillPod(context.Background(), shutdowntest.Pod("etcd", 0, 30), shutdown.KillRequest{GracePeriodSeconds: 30})
+	_, err := killer.KillPod(context.Background(), shutdowntest.Pod("etcd", 0, 30), shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(30))})
 	fmt.Println(errors.Is(err, shutdown.ErrNoRetry), err)
 	// Output:
 	// true the kill is not tried again: pod etcd is of another node

@@ -125,7 +125,7 @@ func (s *soak) deletePod() string {
 	pod := s.markDeleted(uid, seconds)
 	killer, ctx := s.killer, klog.NewContext(s.t.Context(), klog.Logger{})
 	s.deletions.Go(func() {
-		_, _ = killer(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: seconds}) // fails if the agent ends meanwhile
+		_, _ = killer(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: &seconds}) // fails if the agent ends meanwhile
 	})
 	return fmt.Sprint("deleted ", uid, " with ", seconds)
 }

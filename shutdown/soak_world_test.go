@@ -204,10 +204,10 @@ func (w *soakWorld) recordKills(over shutdown.PodKiller) shutdown.PodKillerFunc 
 	return func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 		w.mu.Lock()
 		p := w.pods[pod.UID]
-		if len(p.kills) == 0 && w.wantFullGrace && req.GracePeriodSeconds < p.minSeconds {
-			w.addViolation("pod %s was granted %d s, and should have %d", pod.Name, req.GracePeriodSeconds, p.minSeconds)
+		if len(p.kills) == 0 && w.wantFullGrace && *req.GracePeriodSeconds < p.minSeconds {
+			w.addViolation("pod %s was granted %d s, and should have %d", pod.Name, *req.GracePeriodSeconds, p.minSeconds)
 		}
-		p.kills = append(p.kills, soakKill{time.Now(), req.GracePeriodSeconds})
+		p.kills = append(p.kills, soakKill{time.Now(), *req.GracePeriodSeconds})
 		p.running++
 		w.mu.Unlock()
 		result, err := over.KillPod(ctx, pod, req)

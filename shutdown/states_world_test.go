@@ -177,7 +177,7 @@ func (c *stateCell) cell(give func(c *stateCell)) string {
 		{false, true, true}: "lock let go", {false, true, false}: "lock let go",
 	}[[3]bool{granted, released, now.held > 0}], map[bool]string{true: "web refused"}[now.open && !now.webOpen]}
 	for _, k := range kills {
-		word := fmt.Sprintf("%s %d", k.Pod.Name, k.Request.GracePeriodSeconds)
+		word := fmt.Sprintf("%s %d", k.Pod.Name, *k.Request.GracePeriodSeconds)
 		if after := k.Started.Sub(before.at).Round(time.Second); c.ending && after > time.Second {
 			word += fmt.Sprintf(" after %v", after)
 		}

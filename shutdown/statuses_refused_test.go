@@ -87,7 +87,7 @@ func TestServerThatAcknowledgesNothing(t *testing.T) {
 					n.advance(5 * time.Minute)
 
 					for _, kill := range n.killer.Kills() {
-						require.EqualValues(t, 10+10**kill.Pod.Spec.Priority, kill.Request.GracePeriodSeconds, "as without a reporter")
+						require.EqualValues(t, 10+10**kill.Pod.Spec.Priority, *kill.Request.GracePeriodSeconds, "as without a reporter")
 					}
 					most := 60*time.Second + 2500*time.Millisecond + 2*time.Second
 					if test.publish {

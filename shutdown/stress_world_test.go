@@ -139,7 +139,7 @@ func (w *stressWorld) wait(ctx context.Context, d time.Duration) error {
 func (w *stressWorld) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (result shutdown.KillResult, err error) {
 	w.mu.Lock()
 	p := w.pods[pod.Name]
-	w.checkGrace(p, pod.Name, req.GracePeriodSeconds)
+	w.checkGrace(p, pod.Name, *req.GracePeriodSeconds)
 	p.ctx = ctx
 	how, n := p.killWay, p.calls
 	w.mu.Unlock()

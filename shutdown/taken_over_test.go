@@ -90,9 +90,9 @@ func TestTerminateAllIsTakenOver(t *testing.T) {
 				synctest.Wait()
 				until := map[string]time.Time{}
 				for _, k := range n.killer.Kills() {
-					end := k.Started.Add(time.Duration(k.Request.GracePeriodSeconds) * time.Second)
+					end := k.Started.Add(time.Duration(*k.Request.GracePeriodSeconds) * time.Second)
 					if known, again := until[k.Pod.Name]; again {
-						require.True(t, end.Before(known), "%s gets %d s at %v", k.Pod.Name, k.Request.GracePeriodSeconds, k.Started)
+						require.True(t, end.Before(known), "%s gets %d s at %v", k.Pod.Name, *k.Request.GracePeriodSeconds, k.Started)
 					}
 					until[k.Pod.Name] = end
 				}

@@ -21,7 +21,7 @@ type slowPods struct{ killed chan string }
 func (s slowPods) KillPod(ctx context.Context, pod *v1.Pod, r KillRequest) (KillResult, error) {
 	s.killed <- pod.Name
 	select {
-	case <-time.After(time.Duration(r.GracePeriodSeconds) * time.Second):
+	case <-time.After(time.Duration(*r.GracePeriodSeconds) * time.Second):
 		return KillResult{}, nil
 	case <-ctx.Done():
 		return KillResult{}, ctx.Err()

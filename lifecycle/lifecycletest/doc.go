@@ -61,6 +61,8 @@
 //
 // # Failure modes
 //
+// [Unit] stops all containers of a pod together, for [lifecycle.TerminatorOptions.Pods].
+//
 // The runtime fails only where a test asks for it, with [Script.HangStops],
 // [Script.FailStops], [Script.StartErr] or [Runtime.Away]. A call that hangs ends with its
 // context or, if [Script.HangDeaf] is set, with [Runtime.Release]. A test in a bubble must

@@ -26,7 +26,7 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 		return shutdown.KillResult{}, newNotFoundError(pod.Namespace, pod.Name)
 	}
 	defer r.removeKill()
-	t, err := r.ender.terminate(ctx, r.view(), &req.GracePeriodSeconds)
+	t, err := r.ender.terminate(ctx, r.view(), req.GracePeriodSeconds)
 	if err != nil {
 		return shutdown.KillResult{}, noRetry(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -24,7 +25,7 @@ func TestAKillIsTheSameTermination(t *testing.T) {
 		b.deletePod(pod, 30)
 		wait(10 * second)
 		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{
-			GracePeriodSeconds: 5,
+			GracePeriodSeconds: ptr.To(int64(5)),
 			SetStatus:          func(status *v1.PodStatus) { status.Reason = "Terminated" },
 		})
 		require.NoError(b, err)
@@ -65,7 +66,7 @@ func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 		pod := podOf(plain("app"))
 		b.create(pod)
 		b.deletePod(pod, 30)
-		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: 30})
+		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(30))})
 		require.NoError(b, err)
 		require.Equal(b, v1.PodSucceeded, result.Status.Phase)
 		wait(0)
@@ -83,7 +84,7 @@ func TestTheEndOfTheContextEndsTheWaiting(t *testing.T) {
 		b.create(pod)
 		ctx, cancel := context.WithTimeout(b.Context(), 10*second)
 		defer cancel()
-		_, err := b.KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: 30})
+		_, err := b.KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(30))})
 		require.Equal(b, &lifecycle.StillRunningError{Containers: []string{"ns/pod/app"}, Cause: context.DeadlineExceeded}, err)
 		wait(20 * second)
 		require.Equal(b, 30*second, b.last().at)

@@ -102,7 +102,7 @@ func deletionRandomError(t *testing.T) {
 	pod := c.create(podOf(plain("app")))
 	c.start()
 	c.awaitPod(func(now *v1.Pod) bool { return now.Status.Phase == v1.PodRunning })
-	_, err := c.provider.KillPod(t.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: 1})
+	_, err := c.provider.KillPod(t.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(1))})
 	require.ErrorIs(t, err, errBroken)
 	c.kubectlDelete(1)
 	require.Eventually(t, func() bool { return strings.Count(c.recordedEvents(), "ProviderDeleteFailed") >= 2 }, soon, tick)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -38,7 +39,7 @@ func TestAStuckPodIsKilledByTheNextKill(t *testing.T) {
 		pod := podOf(plain("app"))
 		b.create(pod)
 		b.rt.Away(0, 3*time.Minute)
-		kill := shutdown.KillRequest{GracePeriodSeconds: 10, SetStatus: func(status *v1.PodStatus) { status.Reason = "Terminated" }}
+		kill := shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(10)), SetStatus: func(status *v1.PodStatus) { status.Reason = "Terminated" }}
 		result, err := b.KillPod(b.Context(), pod, kill)
 		require.ErrorIs(b, err, lifecycletest.ErrAway)
 		require.Equal(b, "RuntimeStuck", result.Outcome)
@@ -59,7 +60,7 @@ func TestAStuckContainerThatExitsAfterAll(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, ExitAfter: time.Hour}
 		pod := podOf(plain("app"))
 		b.create(pod)
-		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: 10})
+		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(10))})
 		require.ErrorContains(b, err, "silent")
 		require.Equal(b, "RuntimeStuck", result.Outcome)
 		require.Nil(b, result.Status)

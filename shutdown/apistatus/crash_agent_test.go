@@ -209,7 +209,7 @@ func (p *podJournal) runningPods() []*v1.Pod {
 
 // KillPod records the signal and waits for the end of the pod.
 func (p *podJournal) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-	ends, err := p.recordSignal(pod, time.Duration(req.GracePeriodSeconds)*time.Second)
+	ends, err := p.recordSignal(pod, time.Duration(*req.GracePeriodSeconds)*time.Second)
 	if err != nil {
 		return shutdown.KillResult{}, err
 	}

@@ -135,7 +135,7 @@ func TestADeadServerCostsItsReserves(t *testing.T) {
 						left[critical] = 30 // what the others leave rolls over
 					}
 					for _, kill := range a.killer.Kills() {
-						require.Equal(t, left[*kill.Pod.Spec.Priority], kill.Request.GracePeriodSeconds)
+						require.Equal(t, left[*kill.Pod.Spec.Priority], *kill.Request.GracePeriodSeconds)
 					}
 				})
 			})

@@ -39,7 +39,7 @@ func ExampleReporter_eviction() {
 	killer := shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 		for _, c := range show(ctx, client, pod.Name).Status.Conditions {
 			if c.Type == v1.PodReady {
-				fmt.Printf("kill %s within %d s: %s %s, %s\n", pod.Name, req.GracePeriodSeconds, c.Type, c.Status, c.Message)
+				fmt.Printf("kill %s within %d s: %s %s, %s\n", pod.Name, *req.GracePeriodSeconds, c.Type, c.Status, c.Message)
 			}
 		}
 		return shutdown.KillResult{Outcome: "Graceful"}, nil

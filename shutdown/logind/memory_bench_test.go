@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -181,7 +182,7 @@ func killEach(ctx context.Context, pods []*v1.Pod) {
 	var killed sync.WaitGroup
 	for _, pod := range pods {
 		killed.Go(func() {
-			req := shutdown.KillRequest{GracePeriodSeconds: 1, SetStatus: func(status *v1.PodStatus) { status.Phase = v1.PodFailed }}
+			req := shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(1)), SetStatus: func(status *v1.PodStatus) { status.Phase = v1.PodFailed }}
 			if _, err := stopAtOnce(ctx, pod, req); err != nil {
 				panic(err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -174,7 +175,7 @@ func TestTheFunctionsHaveTheContextOfTheKill(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = killer.KillPod(ctx, shutdowntest.Pod("pod2", 0, 30), shutdown.KillRequest{GracePeriodSeconds: 30})
+		_, err = killer.KillPod(ctx, shutdowntest.Pod("pod2", 0, 30), shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(30))})
 		var running *lifecycle.StillRunningError
 		require.ErrorAs(t, err, &running)
 		rt.Release()

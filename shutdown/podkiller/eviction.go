@@ -40,7 +40,7 @@ func LocalStorageEviction(message string) shutdown.KillRequest {
 }
 
 func eviction(seconds int64, set func(*v1.PodStatus)) shutdown.KillRequest {
-	return shutdown.KillRequest{GracePeriodSeconds: seconds, Evict: true, SetStatus: set}
+	return shutdown.KillRequest{GracePeriodSeconds: &seconds, Evict: true, SetStatus: set}
 }
 
 // evictedStatus returns a function that makes a pod's status that of an evicted pod.

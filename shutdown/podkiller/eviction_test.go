@@ -34,7 +34,7 @@ func TestEvictionRequests(t *testing.T) {
 		{"soft, at once", podkiller.SoftEviction(pod, 0, "low"), 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			require.Equal(t, test.want, test.req.GracePeriodSeconds)
+			require.Equal(t, test.want, *test.req.GracePeriodSeconds)
 			require.True(t, test.req.Evict)
 			for _, phase := range []v1.PodPhase{v1.PodRunning, v1.PodSucceeded} {
 				status := v1.PodStatus{Phase: phase}
@@ -103,7 +103,7 @@ func TestTimedKillerOverdue(t *testing.T) {
 		t.Run(strconv.FormatInt(seconds, 10), func(t *testing.T) {
 			timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 				began := time.Now()
-				_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{GracePeriodSeconds: seconds})
+				_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{GracePeriodSeconds: &seconds})
 				require.Equal(t, want, time.Since(began))
 				var overdue *podkiller.OverdueError
 				ok := errors.As(err, &overdue)
@@ -174,7 +174,7 @@ func TestALocalStorageEvictionIsNoDisruption(t *testing.T) {
 	status := v1.PodStatus{Phase: v1.PodRunning}
 	req.SetStatus(&status)
 	require.Equal(t, v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted", Message: "too large"}, status)
-	require.EqualValues(t, 1, req.GracePeriodSeconds)
+	require.EqualValues(t, 1, *req.GracePeriodSeconds)
 	require.True(t, req.Evict)
 }
 

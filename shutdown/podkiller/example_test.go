@@ -19,7 +19,7 @@ func ExampleTimedKiller() {
 	stop := func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 		status := pod.Status.DeepCopy()
 		req.SetStatus(status)
-		fmt.Printf("%s has %d s: %s, %s: %s\n", pod.Name, req.GracePeriodSeconds, status.Phase, status.Reason, status.Message)
+		fmt.Printf("%s has %d s: %s, %s: %s\n", pod.Name, *req.GracePeriodSeconds, status.Phase, status.Reason, status.Message)
 		return shutdown.KillResult{Outcome: "Graceful", Status: status}, nil
 	}
 	killer := podkiller.Timed(shutdown.PodKillerFunc(stop), nil)
@@ -74,7 +74,7 @@ func ExampleSoftEviction() {
 	} {
 		var status v1.PodStatus
 		req.SetStatus(&status)
-		fmt.Println(req.GracePeriodSeconds, status.Phase, status.Reason, len(status.Conditions))
+		fmt.Println(*req.GracePeriodSeconds, status.Phase, status.Reason, len(status.Conditions))
 	}
 	// Output:
 	// 1 Failed Evicted 1

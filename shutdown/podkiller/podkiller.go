@@ -67,7 +67,7 @@ type killer struct {
 // KillPod implements [shutdown.PodKiller]. The end of ctx ends the waiting, not the
 // termination. After the terminator was closed, the error wraps [shutdown.ErrNoRetry].
 func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-	stop := lifecycle.Request{GracePeriodSeconds: &req.GracePeriodSeconds, Containers: k.containers(ctx, pod), Complete: k.opts.Complete}
+	stop := lifecycle.Request{GracePeriodSeconds: req.GracePeriodSeconds, Containers: k.containers(ctx, pod), Complete: k.opts.Complete}
 	if len(stop.Containers) == 0 && !stop.Complete {
 		if status := k.status(ctx, pod); status != nil {
 			now := *pod

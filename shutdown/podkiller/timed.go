@@ -1,6 +1,7 @@
 package podkiller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -85,7 +86,7 @@ func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 	if pod == nil {
 		return shutdown.KillResult{}, errNoPod
 	}
-	timeout := graceperiod.KillTimeout(req.GracePeriodSeconds)
+	timeout := graceperiod.KillTimeout(*cmp.Or(req.GracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds, new(int64)))
 	kill := call.Start(ctx, &t.calls, "the killer of pod "+pod.Namespace+"/"+pod.Name, func(ctx context.Context) (shutdown.KillResult, error) {
 		return t.killer.KillPod(ctx, pod, req)
 	})

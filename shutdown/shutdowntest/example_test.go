@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -66,11 +67,11 @@ func ExampleKiller() {
 	}
 	for _, name := range []string{"web", "broken"} {
 		pod := shutdowntest.Pod(name, 0, 30)
-		result, err := killer.KillPod(context.Background(), pod, shutdown.KillRequest{GracePeriodSeconds: 10})
+		result, err := killer.KillPod(context.Background(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(10))})
 		fmt.Println(result.Outcome, err)
 	}
 	for _, kill := range killer.Kills() {
-		fmt.Println(kill.Pod.Name, kill.Request.GracePeriodSeconds, kill.Ended.IsZero())
+		fmt.Println(kill.Pod.Name, *kill.Request.GracePeriodSeconds, kill.Ended.IsZero())
 	}
 	// Output:
 	// Graceful <nil>

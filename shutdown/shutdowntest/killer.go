@@ -1,6 +1,7 @@
 package shutdowntest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -147,7 +148,7 @@ func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, how Behaviour)
 		req.SetStatus(&call.Status)
 	}
 	k.calls = append(k.calls, call)
-	grace := time.Duration(req.GracePeriodSeconds) * time.Second
+	grace := time.Duration(*cmp.Or(req.GracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds, new(int64))) * time.Second
 	if e, ok := k.ending[pod.Name]; ok {
 		e.shorten(grace)
 		return call, e

@@ -56,7 +56,7 @@ func Example() {
 		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * time.Second}},
 		Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 30)} }),
 		Killer: shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-			fmt.Printf("kill %s within %d s\n", pod.Name, req.GracePeriodSeconds)
+			fmt.Printf("kill %s within %d s\n", pod.Name, *req.GracePeriodSeconds)
 			return shutdown.KillResult{Outcome: "Graceful"}, nil
 		}),
 		Source: source,

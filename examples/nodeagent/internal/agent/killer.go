@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (k killer) KillPod(ctx context.Context, spec *v1.Pod, req shutdown.KillRequ
 	if p == nil {
 		return shutdown.KillResult{}, fmt.Errorf("pod %s/%s is not one of this node", spec.Namespace, spec.Name)
 	}
-	p.beginStop(req.GracePeriodSeconds)
+	p.beginStop(*cmp.Or(req.GracePeriodSeconds, p.spec.Spec.TerminationGracePeriodSeconds, new(int64)))
 	result, err := k.kill(ctx, p, req)
 	p.endStop(err)
 	return result, err

@@ -13,7 +13,7 @@ func (a *Agent) stopOutsideShutdown(ctx context.Context, p *pod, graceSeconds in
 	if p.isStopped() {
 		return nil
 	}
-	request := shutdown.KillRequest{GracePeriodSeconds: graceSeconds}
+	request := shutdown.KillRequest{GracePeriodSeconds: &graceSeconds}
 	if !p.beginStopOutsideShutdown() {
 		return a.killer.shorten(ctx, p, request)
 	}

@@ -74,15 +74,8 @@ func kubegraceKillPodNow(podWorkers PodWorkers, recorder record.EventRecorder) e
 				return shutdown.KillResult{}, context.Cause(ctx)
 			}
 		}
-		var grace int64
-		switch {
-		case gracePeriodOverride != nil:
-			grace = *gracePeriodOverride
-		case pod.Spec.TerminationGracePeriodSeconds != nil:
-			grace = *pod.Spec.TerminationGracePeriodSeconds
-		}
 		killer := podkiller.Timed(shutdown.PodKillerFunc(kill), recorder)
-		_, err := killer.KillPod(context.Background(), pod, shutdown.KillRequest{GracePeriodSeconds: grace})
+		_, err := killer.KillPod(context.Background(), pod, shutdown.KillRequest{GracePeriodSeconds: gracePeriodOverride})
 		return err
 	}
 }

@@ -89,7 +89,7 @@ func planConfig(conf *Config) plan.Config {
 // podKiller kills pods with the kubelet's function, which evictions use too.
 func podKiller(conf *Config) shutdown.PodKiller {
 	return shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-		return shutdown.KillResult{}, conf.KillPodFunc(pod, req.Evict, &req.GracePeriodSeconds, req.SetStatus)
+		return shutdown.KillResult{}, conf.KillPodFunc(pod, req.Evict, req.GracePeriodSeconds, req.SetStatus)
 	})
 }
 

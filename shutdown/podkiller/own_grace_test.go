@@ -1,0 +1,45 @@
+package podkiller_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// A request without a grace period leaves the pod its own, in a kill and in the time for which the
+// kill is waited for.
+func TestARequestWithoutAGracePeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := lifecycletest.NewRuntime()
+		rt.Start("web", lifecycletest.Script{IgnoreTerm: true})
+		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
+		require.NoError(t, err)
+		_, err = podkiller.New(terminator, podkiller.Options{Status: nil}).KillPod(t.Context(), runningPods(1)[0], shutdown.KillRequest{})
+		require.NoError(t, err)
+		require.EqualValues(t, *runningPods(1)[0].Spec.TerminationGracePeriodSeconds, rt.Stops()[0].TimeoutSeconds)
+		rt.Release()
+		require.NoError(t, terminator.Close(t.Context()))
+	})
+	timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, _ *recorder) {
+		began := time.Now()
+		_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{})
+		require.Error(t, err)
+		require.Equal(t, 90*time.Second, time.Since(began))
+		inner.Release()
+		k.Wait()
+	})
+}
+
+// The fake killer has outcomes of package lifecycle.
+func TestTheOutcomesOfTheFakeKiller(t *testing.T) {
+	require.Contains(t, lifecycle.Outcomes(), lifecycle.Outcome(shutdowntest.OutcomeGraceful))
+	require.Contains(t, lifecycle.Outcomes(), lifecycle.Outcome(shutdowntest.OutcomeGraceExceeded))
+}
