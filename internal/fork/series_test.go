@@ -52,11 +52,12 @@ func TestSeries(t *testing.T) {
 				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(fork, name)), 0o750))
 				return os.WriteFile(filepath.Join(fork, name), added.ReplaceAll(data, nil), 0o600)
 			}))
-			script := regexp.MustCompile(`(?m)^FORK=\S+`).ReplaceAllLiteralString(commands(t, "0"), "FORK="+tested)
+			var script strings.Builder
+			script.WriteString(regexp.MustCompile(`(?m)^FORK=\S+`).ReplaceAllLiteralString(commands(t, "0"), "FORK="+tested))
 			for _, change := range []string{"1", "2", "3", "4", "5"} {
-				script += commands(t, change)
+				script.WriteString(commands(t, change))
 			}
-			command := exec.CommandContext(t.Context(), "bash", "-e", "-c", script)
+			command := exec.CommandContext(t.Context(), "bash", "-e", "-c", script.String())
 			command.Dir = fork
 			output, err := command.CombinedOutput()
 			require.NoError(t, err, string(output))

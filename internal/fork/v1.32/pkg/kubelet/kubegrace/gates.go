@@ -35,8 +35,7 @@ const (
 	Termination featuregate.Feature = "KubegraceTermination"
 )
 
-// The gates are added here, as Kubernetes adds its own: a gate must be known before the flags are
-// read.
+// init adds the gates, as Kubernetes adds its own: a gate must be known before the flags are read.
 func init() { //nolint:gochecknoinits // as in k8s.io/kubernetes/pkg/features
 	off := featuregate.FeatureSpec{Default: false, PreRelease: featuregate.Alpha}
 	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.Add(map[featuregate.Feature]featuregate.FeatureSpec{
