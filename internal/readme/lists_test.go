@@ -1,7 +1,6 @@
 package readme_test
 
 import (
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,20 +18,6 @@ func TestPackages(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, want, firstCells(t, page(t, "README.md"), "| package | what it does |", `^\[.*\]\((.*)\)$`))
-}
-
-// The table in the page of forks has every file that they copy.
-func TestFilesOfForks(t *testing.T) {
-	const folder = "../fork"
-	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	require.NoError(t, err)
-	var want []string
-	for _, name := range names {
-		if base := filepath.Base(name); base != "doc.go" && !strings.HasSuffix(base, "_test.go") {
-			want = append(want, base)
-		}
-	}
-	require.ElementsMatch(t, want, firstCells(t, page(t, "internal/fork/README.md"), "| file | replaces", "^`(.*)`$"))
 }
 
 // firstCells returns the first group of a pattern in the first cell of each row of a table. heading is

@@ -10,7 +10,7 @@
 # tracks or would add.
 set -euo pipefail
 
-oldest=32           # the first minor with which internal/fork builds and passes; KubeEdge uses it
+oldest=32           # the first minor with which internal/fork/v1.32 builds and passes; KubeEdge uses it
 floor=33            # the minor that go.mod requires; from here on everything is tested
 newest=37           # to be raised when Kubernetes has a new minor
 lastOfTestGo=35     # the last minor that builds with TEST_GO
@@ -55,18 +55,18 @@ test_minor() {
 	done | tar --create --null --files-from=-) | tar --extract --directory="$copy"
 	cd "$copy"
 	if ((minor < floor)); then
-		modules=$(kubernetes_modules; cd internal/fork && kubernetes_modules)
+		modules=$(kubernetes_modules; cd internal/fork/v1.32 && kubernetes_modules)
 		link_fork "$minor" "$version" "$copy" "$modules"
-		cd "$copy/internal/fork"
+		cd "$copy/internal/fork/v1.32"
 		for module in $modules; do go mod edit -replace="$module=$module@$version"; done
 		test_module "$version"
 		return
 	fi
 	if ((minor == floor)); then # as the oldest Go finds it, without the tests that need a newer one
 		say "$version: building with $OLDEST_GO ..."
-		for name in . internal/fork lifecycle/criruntime lifecycle/virtualkubelet; do (cd "$name" && GOTOOLCHAIN=$OLDEST_GO go build ./...); done
+		for name in . lifecycle/criruntime lifecycle/virtualkubelet; do (cd "$name" && GOTOOLCHAIN=$OLDEST_GO go build ./...); done
 	fi
-	for name in . internal/apiservertest internal/fork lifecycle/criruntime lifecycle/virtualkubelet; do
+	for name in . internal/apiservertest lifecycle/criruntime lifecycle/virtualkubelet; do
 		say "$version: testing module $name ..."
 		cd "$copy/$name"
 		for module in $(kubernetes_modules); do go mod edit -require="$module@$version"; done
@@ -129,7 +129,7 @@ failed=0 tests="all tests"
 for minor in "${minors[@]}"; do
 	what="vet, $tests" result=ok began=$SECONDS
 	((minor != floor)) || what="built with $OLDEST_GO; vet, $tests"
-	((minor >= floor)) || what="a fork linked with $OLDEST_GO; tests of internal/fork"
+	((minor >= floor)) || what="a fork linked with $OLDEST_GO; tests of internal/fork/v1.32"
 	version=$(version_of "$minor")
 	[[ -n $version ]] || { say "v0.$minor has no pre-release: not tested"; continue; }
 	export GOTOOLCHAIN=local

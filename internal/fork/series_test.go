@@ -1,0 +1,90 @@
+package fork
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// commands returns the commands of a change of the series; 0: those before the first.
+func commands(t *testing.T, change string) string {
+	t.Helper()
+	page, err := os.ReadFile("SERIES.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut("\n## 0. \n"+string(page), "\n## "+change+". ")
+	require.True(t, found)
+	section, _, _ := strings.Cut(rest, "\n## ")
+	var all strings.Builder
+	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```").FindAllStringSubmatch(section, -1) {
+		all.WriteString(block[1])
+	}
+	require.NotEmpty(t, all.String())
+	return all.String()
+}
+
+// The commands of the first five changes make of what a fork has that which is compiled and tested
+// here: they copy each file, and add each line that the declarations need.
+func TestSeries(t *testing.T) {
+	for _, tool := range []string{"bash", "perl", "sed"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("left to make check: the commands of the page need %s", tool)
+		}
+	}
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			fork, tested := filepath.Join(t.TempDir(), "fork"), mustAbs(t, version)
+			added := regexp.MustCompile(`(?m)^\tif kubegraceEnabled\(\) \{\n.*\n\t\}\n|^\tterminator +kubegraceTerminator\n|^\tdefer m\.kubegraceForget.*\n`)
+			declared := map[string]string{}
+			require.NoError(t, filepath.WalkDir(tested, func(path string, entry os.DirEntry, err error) error {
+				if err != nil || entry.IsDir() || isCopied(path) || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+					return err
+				}
+				data, err := os.ReadFile(path)
+				require.NoError(t, err)
+				name, err := filepath.Rel(tested, path)
+				require.NoError(t, err)
+				declared[name] = string(data)
+				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(fork, name)), 0o750))
+				return os.WriteFile(filepath.Join(fork, name), added.ReplaceAll(data, nil), 0o600)
+			}))
+			var script strings.Builder
+			script.WriteString(regexp.MustCompile(`(?m)^FORK=\S+`).ReplaceAllLiteralString(commands(t, "0"), "FORK="+tested))
+			for _, change := range []string{"1", "2", "3", "4", "5"} {
+				script.WriteString(commands(t, change))
+			}
+			command := exec.CommandContext(t.Context(), "bash", "-e", "-c", script.String())
+			command.Dir = fork
+			output, err := command.CombinedOutput()
+			require.NoError(t, err, string(output))
+			for name, want := range declared {
+				got, err := os.ReadFile(filepath.Join(fork, name))
+				require.NoError(t, err)
+				require.Equal(t, oneSpace(want), oneSpace(string(got)), name)
+			}
+			require.NoError(t, filepath.WalkDir(tested, func(path string, _ os.DirEntry, err error) error {
+				if err == nil && isCopied(path) {
+					name, err := filepath.Rel(tested, path)
+					require.NoError(t, err)
+					require.FileExists(t, filepath.Join(fork, name))
+				}
+				return err
+			}))
+		})
+	}
+}
+
+// oneSpace makes one space of each sequence of spaces, as fields are aligned with those beside
+// them.
+func oneSpace(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func mustAbs(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	require.NoError(t, err)
+	return path
+}

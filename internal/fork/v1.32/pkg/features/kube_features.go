@@ -1,0 +1,26 @@
+// Package features declares those feature gates of the kubelet that the copied files, or
+// kubegrace, ask for.
+package features
+
+import (
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
+)
+
+const (
+	AllowOverwriteTerminationGracePeriodSeconds featuregate.Feature = "AllowOverwriteTerminationGracePeriodSeconds"
+	GracefulNodeShutdown                        featuregate.Feature = "GracefulNodeShutdown"
+	GracefulNodeShutdownBasedOnPodPriority      featuregate.Feature = "GracefulNodeShutdownBasedOnPodPriority"
+	PodLifecycleSleepAction                     featuregate.Feature = "PodLifecycleSleepAction"
+)
+
+func init() { //nolint:gochecknoinits // as in k8s.io/kubernetes/pkg/features
+	beta := featuregate.FeatureSpec{Default: true, PreRelease: featuregate.Beta}
+	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.Add(map[featuregate.Feature]featuregate.FeatureSpec{
+		AllowOverwriteTerminationGracePeriodSeconds: {Default: false, PreRelease: featuregate.Deprecated},
+		GracefulNodeShutdown:                        beta,
+		GracefulNodeShutdownBasedOnPodPriority:      beta,
+		PodLifecycleSleepAction:                     beta,
+	}))
+}

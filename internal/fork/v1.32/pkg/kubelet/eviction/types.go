@@ -1,0 +1,15 @@
+// Package eviction declares what the copied files use of the eviction manager.
+package eviction
+
+import v1 "k8s.io/api/core/v1"
+
+// KillPodFunc kills a pod and returns when it has ended.
+type KillPodFunc func(pod *v1.Pod, isEvicted bool, gracePeriodOverride *int64, fn func(*v1.PodStatus)) error
+
+// ActivePodsFunc returns the running pods.
+type ActivePodsFunc func() []*v1.Pod
+
+// Config configures the manager.
+type Config struct{ MaxPodGracePeriodSeconds int64 }
+
+type managerImpl struct{ config Config }

@@ -1,0 +1,114 @@
+package kubelet
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+
+	"k8s.io/kubernetes/pkg/kubelet/kubegrace"
+	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
+	"k8s.io/kubernetes/pkg/vectors"
+)
+
+// The kubelet's Test_calculateEffectiveGracePeriod.
+func TestEffectiveGracePeriodVectors(t *testing.T) {
+	vectors.SetGate(t, kubegrace.Termination, true)
+	cases := vectors.Read[struct {
+		Pod struct {
+			Cases []struct {
+				Name                     string
+				Spec, Deletion, Override *int64
+				Want                     int64
+			}
+		} `json:"effective_grace_period"`
+	}](t, "graceperiod/testdata/vectors.yaml").Pod.Cases
+	require.Len(t, cases, 5)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: c.Spec}}
+			pod.DeletionGracePeriodSeconds = c.Deletion
+			got, shortened := calculateEffectiveGracePeriod(&podSyncStatus{}, pod, &KillPodOptions{PodTerminationGracePeriodSecondsOverride: c.Override})
+			require.Equal(t, c.Want, got)
+			require.False(t, shortened)
+			got, shortened = calculateEffectiveGracePeriod(&podSyncStatus{gracePeriod: c.Want + 1}, pod, &KillPodOptions{PodTerminationGracePeriodSecondsOverride: &c.Want})
+			require.Equal(t, c.Want, got)
+			require.True(t, shortened)
+		})
+	}
+	got, _ := calculateEffectiveGracePeriod(&podSyncStatus{}, &v1.Pod{}, nil)
+	require.EqualValues(t, 1, got)
+}
+
+// scriptedWorkers ends each pod after a while, or never if that is negative.
+type scriptedWorkers struct {
+	take    time.Duration
+	updates []UpdatePodOptions
+}
+
+func (w *scriptedWorkers) update(options UpdatePodOptions) {
+	w.updates = append(w.updates, options)
+	if w.take >= 0 {
+		time.AfterFunc(w.take, func() { close(options.KillPodOptions.CompletedCh) })
+	}
+}
+
+// The kubelet's TestKillPodNowNoTimeout: the pod workers get the options of the kill.
+func TestKillPodNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events, w := record.NewFakeRecorder(1), &scriptedWorkers{take: 14 * time.Second}
+		pod := &v1.Pod{}
+		marked := false
+		require.NoError(t, killNow(t, w, events)(pod, true, vectors.Seconds(10), func(*v1.PodStatus) { marked = true }))
+		require.Empty(t, vectors.Events(events))
+		update := w.updates[0]
+		require.Same(t, pod, update.Pod)
+		require.Equal(t, kubetypes.SyncPodKill, update.UpdateType)
+		require.True(t, update.KillPodOptions.Evict)
+		require.Equal(t, vectors.Seconds(10), update.KillPodOptions.PodTerminationGracePeriodSecondsOverride)
+		update.KillPodOptions.PodStatusFunc(nil)
+		require.True(t, marked)
+	})
+}
+
+// The kubelet's timeouts: one and a half times the override, else the pod's own, 10 s at least.
+func TestKillPodNowTimesOut(t *testing.T) {
+	for want, graces := range map[time.Duration]struct{ spec, override *int64 }{
+		10 * time.Second: {},
+		15 * time.Second: {override: vectors.Seconds(10), spec: vectors.Seconds(60)},
+		90 * time.Second: {spec: vectors.Seconds(60)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			events, w, began := record.NewFakeRecorder(1), &scriptedWorkers{take: -1}, time.Now()
+			pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: graces.spec}}
+			err := killNow(t, w, events)(pod, false, graces.override, nil)
+			synctest.Wait()
+			require.EqualError(t, err, "timeout waiting to kill pod")
+			require.Equal(t, want, time.Since(began))
+			require.Equal(t, []string{"Warning ExceededGracePeriod Container runtime did not kill the pod within specified grace period."}, vectors.Events(events))
+			require.Equal(t, graces.override, w.updates[0].KillPodOptions.PodTerminationGracePeriodSecondsOverride)
+			close(w.updates[0].KillPodOptions.CompletedCh)
+		})
+	}
+}
+
+// A kill that has timed out goes on. A caller can wait for it through the error, as the shutdown
+// manager does.
+func TestKillPodNowGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &scriptedWorkers{take: 25 * time.Second}
+		began := time.Now()
+		err := killNow(t, w, nil)(&v1.Pod{}, false, vectors.Seconds(1), nil)
+		var overdue *podkiller.OverdueError
+		require.ErrorAs(t, err, &overdue)
+		require.Equal(t, 10*time.Second, time.Since(began))
+		_, err = overdue.Await(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 25*time.Second, time.Since(began))
+	})
+}

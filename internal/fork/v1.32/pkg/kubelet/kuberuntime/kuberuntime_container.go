@@ -1,0 +1,33 @@
+package kuberuntime
+
+import (
+	"context"
+	"errors"
+
+	v1 "k8s.io/api/core/v1"
+
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+)
+
+var errStock = errors.New("this is the kubelet's own kill")
+
+// killContainer kills one container of a pod that goes on.
+func (m *kubeGenericRuntimeManager) killContainer(ctx context.Context, pod *v1.Pod, containerID kubecontainer.ContainerID, containerName string, message string, reason containerKillReason, gracePeriodOverride *int64, _ *terminationOrdering) error {
+	if kubegraceEnabled() {
+		return m.kubegraceKillContainer(ctx, pod, containerID, containerName, message, reason, gracePeriodOverride)
+	}
+	return errStock
+}
+
+// killContainersWithSyncResult kills all containers of a pod.
+func (m *kubeGenericRuntimeManager) killContainersWithSyncResult(ctx context.Context, pod *v1.Pod, runningPod kubecontainer.Pod, gracePeriodOverride *int64) (syncResults []*kubecontainer.SyncResult) {
+	if kubegraceEnabled() {
+		return m.kubegraceKillContainers(ctx, pod, runningPod, gracePeriodOverride)
+	}
+	return []*kubecontainer.SyncResult{failedKill("", errStock)}
+}
+
+// restoreSpecsFromContainerLabels restores a pod and a container from the labels of a container.
+func (m *kubeGenericRuntimeManager) restoreSpecsFromContainerLabels(ctx context.Context, containerID kubecontainer.ContainerID) (*v1.Pod, *v1.Container, error) {
+	return m.restored(ctx, containerID)
+}

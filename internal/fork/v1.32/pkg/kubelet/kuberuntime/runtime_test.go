@@ -1,0 +1,171 @@
+package kuberuntime
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	internalapi "k8s.io/cri-api/pkg/apis"
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+	"k8s.io/kubernetes/pkg/kubelet/kubegrace"
+	"k8s.io/kubernetes/pkg/vectors"
+)
+
+// script says how a container ends.
+type script struct {
+	takes time.Duration // after its stop signal; it is killed at its timeout
+	fails bool          // every stop does
+}
+
+// stop is one StopContainer.
+type stop struct {
+	id      string
+	timeout int64
+	at      time.Time
+}
+
+// criRuntime is a fake of the kubelet's CRI client. The ID of a container is its name.
+type criRuntime struct {
+	internalapi.RuntimeService // nil: the other methods are not called
+
+	mu         sync.Mutex // guards all below
+	containers map[string]script
+	stops      []stop
+	sandboxErr error
+	sandboxes  []string // that were stopped
+}
+
+func (r *criRuntime) StopContainer(ctx context.Context, id string, timeout int64) error {
+	r.mu.Lock()
+	r.stops = append(r.stops, stop{id, timeout, time.Now()})
+	script, found := r.containers[id]
+	r.mu.Unlock()
+	switch {
+	case !found:
+		return status.Error(codes.NotFound, "no such container")
+	case script.fails:
+		return errors.New("the runtime is away")
+	}
+	select {
+	case <-time.After(min(script.takes, time.Second*time.Duration(timeout))):
+	case <-ctx.Done():
+	}
+	r.remove(id)
+	return ctx.Err()
+}
+
+func (r *criRuntime) StopPodSandbox(_ context.Context, id string) error {
+	r.sandboxes = append(r.sandboxes, id)
+	return r.sandboxErr
+}
+
+// remove removes a container.
+func (r *criRuntime) remove(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.containers, id)
+}
+
+// recordedStops returns the calls of StopContainer so far.
+func (r *criRuntime) recordedStops() []stop {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.stops)
+}
+
+// node is a runtime manager with one pod, all of whose containers run.
+type node struct {
+	*kubeGenericRuntimeManager
+
+	runtime *criRuntime
+	events  *record.FakeRecorder
+	hooks   *hookFake
+	pod     *v1.Pod
+	running kubecontainer.Pod
+}
+
+// onNode runs a test in a bubble.
+func onNode(t *testing.T, gracePeriod int64, test func(t *testing.T, n *node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := &node{
+			runtime: &criRuntime{containers: map[string]script{}},
+			events:  record.NewFakeRecorder(100), hooks: &hookFake{},
+			pod:     &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: &gracePeriod}},
+			running: kubecontainer.Pod{ID: "u-1", Name: "web", Namespace: "shop", Sandboxes: []*kubecontainer.Container{{ID: kubecontainer.ContainerID{Type: "containerd", ID: "sandbox"}}}},
+		}
+		n.pod.Name, n.pod.Namespace, n.pod.UID = "web", "shop", "u-1"
+		vectors.SetGate(t, kubegrace.Termination, true)
+		n.kubeGenericRuntimeManager = &kubeGenericRuntimeManager{
+			runtimeService: n.runtime, runtimeName: "containerd", recorder: n.events,
+			runner: n.hooks,
+		}
+		test(t, n)
+	})
+}
+
+// addRunning adds a running container.
+func (n *node) addRunning(name string, how script) {
+	n.runtime.containers[name] = how
+	n.running.Containers = append(n.running.Containers, &kubecontainer.Container{ID: kubecontainer.ContainerID{Type: "containerd", ID: name}, Name: name})
+}
+
+func (n *node) addMain(name string, how script) *v1.Container {
+	n.pod.Spec.Containers = append(n.pod.Spec.Containers, v1.Container{Name: name})
+	n.addRunning(name, how)
+	return &n.pod.Spec.Containers[len(n.pod.Spec.Containers)-1]
+}
+
+func (n *node) addSidecar(name string, how script) {
+	always := v1.ContainerRestartPolicyAlways
+	n.pod.Spec.InitContainers = append(n.pod.Spec.InitContainers, v1.Container{Name: name, RestartPolicy: &always})
+	n.addRunning(name, how)
+}
+
+func (n *node) killNamed(t *testing.T, name string, reason containerKillReason, override *int64) error {
+	t.Helper()
+	return n.killContainer(t.Context(), n.pod, kubecontainer.ContainerID{Type: "containerd", ID: name}, name, "", reason, override, nil)
+}
+
+// stopTimeouts returns the timeouts of StopContainer, by container.
+func (n *node) stopTimeouts() map[string]int64 {
+	timeouts := map[string]int64{}
+	for _, stop := range n.runtime.recordedStops() {
+		timeouts[stop.id] = stop.timeout
+	}
+	return timeouts
+}
+
+func sleeping(of int64) *v1.Lifecycle {
+	return &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: of}}}
+}
+
+// hookFake is a runner that sleeps as long as a sleep hook says.
+type hookFake struct {
+	err error
+	mu  sync.Mutex
+	ran []string // the IDs of the containers
+}
+
+func (h *hookFake) Run(ctx context.Context, id kubecontainer.ContainerID, _ *v1.Pod, _ *v1.Container, handler *v1.LifecycleHandler) (string, error) {
+	h.mu.Lock()
+	h.ran = append(h.ran, id.String())
+	h.mu.Unlock()
+	if handler.Sleep != nil {
+		select {
+		case <-time.After(time.Second * time.Duration(handler.Sleep.Seconds)):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	return "", h.err
+}

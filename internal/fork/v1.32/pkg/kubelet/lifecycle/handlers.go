@@ -1,0 +1,46 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/tools/record"
+
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
+)
+
+// podStatusProvider returns the IPs of pods; the runtime implements it.
+type podStatusProvider interface {
+	GetPodStatus(ctx context.Context, uid types.UID, name, namespace string) (*kubecontainer.PodStatus, error)
+}
+
+// handlerRunner is the kubelet's.
+type handlerRunner struct{}
+
+// NewHandlerRunner returns the runner of the kubelet's hooks.
+func NewHandlerRunner(httpDoer kubetypes.HTTPDoer, commandRunner kubecontainer.CommandRunner, containerManager podStatusProvider, eventRecorder record.EventRecorder) kubecontainer.HandlerRunner {
+	if kubegraceEnabled() {
+		return newKubegraceRunner(httpDoer, commandRunner, containerManager, eventRecorder)
+	}
+	return &handlerRunner{}
+}
+
+func (*handlerRunner) Run(context.Context, kubecontainer.ContainerID, *v1.Pod, *v1.Container, *v1.LifecycleHandler) (string, error) {
+	return "the kubelet's", nil
+}
+
+// appArmorAdmitHandler, NewAppArmorAdmitHandler and resolvePort stand in the kubelet's file, and stay there.
+type appArmorAdmitHandler struct{}
+
+func (*appArmorAdmitHandler) Admit(*PodAdmitAttributes) PodAdmitResult {
+	return PodAdmitResult{Admit: true}
+}
+
+// NewAppArmorAdmitHandler takes a validator in the kubelet.
+func NewAppArmorAdmitHandler() PodAdmitHandler { return &appArmorAdmitHandler{} }
+
+func resolvePort(intstr.IntOrString, *v1.Container) (int, error) { return 0, errors.ErrUnsupported }

@@ -1,0 +1,91 @@
+/*
+Copyright The kubegrace Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+	"k8s.io/kubernetes/pkg/kubelet/kubegrace"
+	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
+
+	gracefullifecycle "github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/metrics"
+)
+
+// kubegraceEnabled reports whether NewHandlerRunner returns the runner of newKubegraceRunner.
+func kubegraceEnabled() bool { return kubegrace.Enabled(kubegrace.Hooks) }
+
+// kubegraceRunner runs hooks with kubegrace.
+type kubegraceRunner struct {
+	httpDoer      kubetypes.HTTPDoer
+	commandRunner kubecontainer.CommandRunner
+	pods          podStatusProvider
+	recorder      record.EventRecorder
+	metrics       *metrics.Lifecycle
+}
+
+// newKubegraceRunner has the parameters of NewHandlerRunner.
+func newKubegraceRunner(httpDoer kubetypes.HTTPDoer, commandRunner kubecontainer.CommandRunner, containerManager podStatusProvider, eventRecorder record.EventRecorder) kubecontainer.HandlerRunner {
+	return &kubegraceRunner{httpDoer, commandRunner, containerManager, eventRecorder, kubegrace.LifecycleMetrics(klog.Background())}
+}
+
+// Run runs a hook. The runner of kubegrace is made for each hook, because it reads the feature
+// gates when it is made and knows a container by its ID alone. The User-Agent of httpGet hooks has
+// the version of this kubelet.
+func (r *kubegraceRunner) Run(ctx context.Context, containerID kubecontainer.ContainerID, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
+	info := version.Get()
+	runner := gracefullifecycle.NewHandlerRunner(gracefullifecycle.HandlerRunnerOptions{
+		Commands:  commands{r.commandRunner, containerID},
+		HTTP:      r.httpDoer,
+		PodIP:     r.podIP,
+		UserAgent: fmt.Sprintf("kube-lifecycle/%s.%s", info.Major, info.Minor),
+		Events:    r.recorder,
+		Metrics:   r.metrics,
+		Gates:     utilfeature.DefaultFeatureGate,
+	})
+	return runner.Run(ctx, containerID.ID, pod, container, handler)
+}
+
+// podIP asks the runtime for the address of a pod. An empty one fails the hook.
+func (r *kubegraceRunner) podIP(ctx context.Context, pod *v1.Pod) (string, error) {
+	status, err := r.pods.GetPodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+	if err != nil || len(status.IPs) == 0 {
+		return "", err
+	}
+	return status.IPs[0], nil
+}
+
+// commands runs commands in one container.
+type commands struct {
+	runner      kubecontainer.CommandRunner
+	containerID kubecontainer.ContainerID
+}
+
+// RunInContainer runs a command. The ID that it is given is that of the container, without the
+// name of its runtime.
+func (c commands) RunInContainer(ctx context.Context, _ string, cmd []string, timeout time.Duration) ([]byte, error) {
+	return c.runner.RunInContainer(ctx, c.containerID, cmd, timeout)
+}

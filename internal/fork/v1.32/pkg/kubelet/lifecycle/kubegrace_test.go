@@ -1,0 +1,257 @@
+package lifecycle
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/version"
+
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+	"k8s.io/kubernetes/pkg/kubelet/kubegrace"
+	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
+	"k8s.io/kubernetes/pkg/vectors"
+)
+
+// hookVectors are the cases of the kubelet's handlers_test.go.
+type hookVectors struct {
+	Runner []runnerVector `json:"handler_runner"`
+	HTTP   struct {
+		Cases []struct {
+			Name, PodIP  string
+			Get          action
+			URL          string
+			ExtraHeaders map[string]string `json:"extra_headers"`
+		}
+	} `json:"run_http_handler"`
+}
+
+// action is an httpGet hook.
+type action struct {
+	Host, Path string
+	Port       intstr.IntOrString
+	Scheme     v1.URIScheme
+	Headers    map[string]string
+}
+
+func (a action) handler() *v1.LifecycleHandler {
+	get := &v1.HTTPGetAction{Host: a.Host, Path: a.Path, Port: a.Port, Scheme: a.Scheme}
+	for _, name := range slices.Sorted(maps.Keys(a.Headers)) {
+		get.HTTPHeaders = append(get.HTTPHeaders, v1.HTTPHeader{Name: name, Value: a.Headers[name]})
+	}
+	return &v1.LifecycleHandler{HTTPGet: get}
+}
+
+// runnerVector is a hook and its expected outcome.
+type runnerVector struct {
+	Test string
+	In   struct {
+		action
+
+		Exec         []string
+		RunnerErr    string `json:"runner_err"`
+		RunnerOutput string `json:"runner_output"`
+		DoerErr      string `json:"doer_err"`
+		Sleep        *int64
+		CtxTimeout   int64 `json:"ctx_timeout"`
+		HTTPSToPlain bool  `json:"request_https_to_plain_http_server"`
+	}
+	Out runnerOutcome
+}
+
+// runnerOutcome is the expected outcome of a hook.
+type runnerOutcome struct {
+	Err              any // its text, or whether there is one
+	Msg              *string
+	RunnerCalledWith *struct {
+		Cmd         []string
+		ContainerID string
+	} `json:"runner_called_with"`
+	URL               string
+	HeaderPresent     map[string]string `json:"header_present"`
+	AuthorizationSeen *string           `json:"authorization_seen_by_server"`
+	EventContains     string            `json:"event_contains"`
+	recognised        bool              // the whole outcome is "true": the error of an HTTPS request was recognised
+}
+
+func (o *runnerOutcome) UnmarshalJSON(data []byte) error {
+	if o.recognised = bytes.Equal(data, []byte("true")); o.recognised {
+		return nil
+	}
+	type fields runnerOutcome
+	return json.Unmarshal(data, (*fields)(o))
+}
+
+// hookFakes is the kubelet's runtime and the HTTP client that a hook uses.
+type hookFakes struct {
+	ips      []string // of the pod
+	err      error    // of the command, or of the request
+	output   string
+	ran      []string // the commands, after their container
+	requests []*http.Request
+}
+
+func (w *hookFakes) RunInContainer(_ context.Context, id kubecontainer.ContainerID, cmd []string, _ time.Duration) ([]byte, error) {
+	w.ran = append(w.ran, strings.Join(append([]string{id.String()}, cmd...), " "))
+	return []byte(w.output), w.err
+}
+
+func (w *hookFakes) Do(req *http.Request) (*http.Response, error) {
+	w.requests = append(w.requests, req)
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, w.err
+}
+
+// vectorPod is the pod of the kubelet's tests, with its container.
+func vectorPod() (*v1.Pod, *v1.Container) {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "podFoo", Namespace: "nsFoo"}}
+	pod.Spec.Containers = []v1.Container{{Name: "containerFoo", Ports: []v1.ContainerPort{{Name: "quux", ContainerPort: 8080}}}}
+	return pod, &pod.Spec.Containers[0]
+}
+
+func TestHTTPHookVectors(t *testing.T) {
+	for _, c := range vectors.Read[hookVectors](t, "lifecycle/testdata/hooks.yaml").HTTP.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			world := &hookFakes{ips: []string{c.PodIP}}
+			pod, container := vectorPod()
+			_, err := newRunner(t, world, world, world, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, c.Get.handler())
+			require.NoError(t, err)
+			require.Equal(t, c.URL, world.requests[0].URL.String())
+			for name, value := range c.ExtraHeaders {
+				require.Equal(t, value, world.requests[0].Header.Get(name))
+			}
+		})
+	}
+}
+
+func TestHandlerRunnerVectors(t *testing.T) {
+	vectors := vectors.Read[hookVectors](t, "lifecycle/testdata/hooks.yaml").Runner
+	require.Len(t, vectors, 13)
+	for _, v := range vectors {
+		t.Run(v.Test, func(t *testing.T) {
+			if v.In.Sleep != nil {
+				synctest.Test(t, v.run)
+				return
+			}
+			v.run(t)
+		})
+	}
+}
+
+func (v runnerVector) run(t *testing.T) {
+	world := &hookFakes{ips: []string{"192.0.2.1"}, output: v.In.RunnerOutput}
+	if text := v.In.RunnerErr + v.In.DoerErr; text != "" {
+		world.err = errors.New(text)
+	}
+	var doer kubetypes.HTTPDoer = world
+	if v.In.HTTPSToPlain || v.In.Port.StrVal == "<plain-http server>" {
+		doer = nil // that of kubegrace
+		v.In.action = world.serveHTTP(t, v.In.action)
+	}
+	ctx := t.Context()
+	if v.In.CtxTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(v.In.CtxTimeout)*time.Second)
+		defer cancel()
+	}
+	pod, container := vectorPod()
+	events := record.NewFakeRecorder(1)
+	msg, err := newRunner(t, doer, world, world, events).Run(ctx, kubecontainer.ContainerID{Type: "test", ID: "abc1234"}, pod, container, v.handler())
+
+	switch want := v.Out.Err.(type) {
+	case string:
+		require.EqualError(t, err, want)
+	case bool:
+		require.Equal(t, want, err != nil)
+	default:
+		require.NoError(t, err)
+	}
+	if v.Out.Msg != nil {
+		require.Equal(t, *v.Out.Msg, msg)
+	}
+	if want := v.Out.RunnerCalledWith; want != nil {
+		require.Equal(t, []string{want.ContainerID + " " + strings.Join(want.Cmd, " ")}, world.ran)
+	}
+	if v.Out.URL != "" {
+		require.Equal(t, v.Out.URL, world.requests[0].URL.String())
+	}
+	for name, value := range v.Out.HeaderPresent {
+		require.Equal(t, value, world.requests[0].Header.Get(name))
+	}
+	if v.Out.recognised || v.Out.AuthorizationSeen != nil {
+		require.Len(t, world.requests, 1, "it was sent again, in plain HTTP")
+		require.Empty(t, world.requests[0].Header.Get("Authorization"))
+	}
+	if v.Out.EventContains != "" {
+		require.Contains(t, vectors.Events(events)[0], v.Out.EventContains)
+	}
+}
+
+func (v runnerVector) handler() *v1.LifecycleHandler {
+	switch {
+	case v.In.Exec != nil:
+		return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: v.In.Exec}}
+	case v.In.Sleep != nil:
+		return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: *v.In.Sleep}}
+	case v.Test == "TestRunHandlerNil":
+		return &v1.LifecycleHandler{}
+	default:
+		return v.In.handler()
+	}
+}
+
+// serveHTTP is a server of plain HTTP, and the hook that asks it for HTTPS.
+func (w *hookFakes) serveHTTP(t *testing.T, hook action) action {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { w.requests = append(w.requests, req) }))
+	t.Cleanup(server.Close)
+	at, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	hook.Host, hook.Port, hook.Scheme = at.Hostname(), intstr.FromString(at.Port()), v1.URISchemeHTTPS
+	return hook
+}
+
+// newRunner returns the runner of NewHandlerRunner with the gate on.
+func newRunner(t *testing.T, doer kubetypes.HTTPDoer, commands kubecontainer.CommandRunner, pods podStatusProvider, events record.EventRecorder) kubecontainer.HandlerRunner {
+	t.Helper()
+	vectors.SetGate(t, kubegrace.Hooks, true)
+	return NewHandlerRunner(doer, commands, pods, events)
+}
+
+// With the gate off the runner is the kubelet's.
+func TestGateOfHooks(t *testing.T) {
+	require.IsType(t, &handlerRunner{}, NewHandlerRunner(nil, nil, nil, nil))
+	require.IsType(t, &kubegraceRunner{}, newRunner(t, nil, nil, nil, nil))
+}
+
+// The user agent of an httpGet hook has the version of the fork, which the linker sets.
+func TestUserAgentIsThatOfTheFork(t *testing.T) {
+	world := &hookFakes{ips: []string{"192.0.2.1"}}
+	pod, container := vectorPod()
+	_, err := newRunner(t, world, world, world, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Port: intstr.FromInt32(80)}.handler())
+	require.NoError(t, err)
+	require.Equal(t, "kube-lifecycle/"+version.Get().Major+"."+version.Get().Minor, world.requests[0].UserAgent())
+}
+
+// An httpGet hook without a host fails if its pod has no address.
+func TestHookOfAPodWithoutAnAddress(t *testing.T) {
+	world := &hookFakes{}
+	pod, container := vectorPod()
+	_, err := newRunner(t, world, world, world, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Port: intstr.FromInt32(80)}.handler())
+	require.ErrorContains(t, err, "failed to find networking container")
+}

@@ -1,0 +1,145 @@
+/*
+Copyright The kubegrace Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodeshutdown
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/klog/v2"
+
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/kubelet/kubegrace"
+	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// kubegraceEnabled reports whether NewManager returns the manager of newKubegraceManager.
+func kubegraceEnabled() bool { return kubegrace.Enabled(kubegrace.NodeShutdown) }
+
+// newKubegraceManager returns a shutdown manager that is kubegrace's, or the kubelet's stub if its
+// gate is off or no time is configured. It returns no error, so Start returns what is wrong with
+// the Config.
+func newKubegraceManager(conf *Config) Manager {
+	host, err := logind.New(logind.Options{Who: "kubelet", Why: "Kubelet needs time to handle node shutdown"})
+	if err != nil {
+		return brokenManager{err: err}
+	}
+	return newManagerOfHost(conf, host)
+}
+
+// newManagerOfHost is newKubegraceManager with another host than logind's.
+func newManagerOfHost(conf *Config, host shutdown.Source) Manager {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.GracefulNodeShutdown) {
+		return managerStub{}
+	}
+	manager, err := shutdown.NewManager(shutdown.Options{
+		Config:   planConfig(conf),
+		Pods:     shutdown.PodsFunc(conf.GetPodsFunc),
+		Killer:   podKiller(conf),
+		Source:   host,
+		Volumes:  conf.VolumeManager,
+		Reporter: nodeStatus(conf),
+		Events:   conf.Recorder,
+		Node:     conf.NodeRef,
+		Metrics:  kubegrace.ShutdownMetrics(conf.Logger),
+		Gates:    utilfeature.DefaultFeatureGate,
+		StateDir: conf.StateDirectory,
+	})
+	if err != nil {
+		return brokenManager{err: err}
+	}
+	if manager.Inhibitor().State == shutdown.InhibitorOff { // no time was configured
+		return managerStub{}
+	}
+	return &kubegraceManager{Manager: manager, logger: conf.Logger}
+}
+
+// planConfig returns the part of the kubelet's configuration that says how long pods have.
+func planConfig(conf *Config) plan.Config {
+	config := plan.Config{
+		ShutdownGracePeriod:             metav1.Duration{Duration: conf.ShutdownGracePeriodRequested},
+		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: conf.ShutdownGracePeriodCriticalPods},
+	}
+	for _, group := range conf.ShutdownGracePeriodByPodPriority {
+		config.ShutdownGracePeriodByPodPriority = append(config.ShutdownGracePeriodByPodPriority, plan.PodPriorityGracePeriod(group))
+	}
+	return config
+}
+
+// podKiller kills pods with the kubelet's function, which evictions use too.
+func podKiller(conf *Config) shutdown.PodKiller {
+	return shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+		return shutdown.KillResult{}, conf.KillPodFunc(pod, req.Evict, req.GracePeriodSeconds, req.SetStatus)
+	})
+}
+
+// nodeStatus lets the kubelet publish its node's status.
+func nodeStatus(conf *Config) shutdown.Reporter {
+	return shutdown.ReporterFunc(func(context.Context, shutdown.NodeState) error {
+		conf.SyncNodeStatusFunc()
+		return nil
+	})
+}
+
+// kubegraceManager is a [shutdown.Manager] with the methods of [Manager]. ShutdownStatus is the
+// embedded manager's.
+type kubegraceManager struct {
+	*shutdown.Manager
+	logger klog.Logger
+}
+
+// Admit refuses pods from the announcement of a shutdown on.
+func (m *kubegraceManager) Admit(attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
+	var pod *v1.Pod // a nil pod is refused like any other
+	if attrs != nil {
+		pod = attrs.Pod
+	}
+	return lifecycle.PodAdmitResult(m.Manager.Admit(pod))
+}
+
+// Start starts the manager, which runs until the process ends. It returns when the first attempt
+// to hold the host is over, after two seconds at most if logind does not answer. A lock that is
+// not held, or held for less time than was asked for, is no error, because the manager has logged
+// it and goes on trying.
+func (m *kubegraceManager) Start() error { return m.start(context.Background()) }
+
+// start is Start with a context, whose end ends the manager.
+func (m *kubegraceManager) start(ctx context.Context) error {
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(klog.NewContext(ctx, m.logger)) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-m.Ready():
+		return nil
+	}
+}
+
+// brokenManager stands for a manager that could not be made. It admits every pod.
+type brokenManager struct {
+	managerStub
+	err error
+}
+
+// Start returns why there is no manager.
+func (m brokenManager) Start() error { return m.err }

@@ -1,0 +1,54 @@
+// Package nodeshutdown declares what stands beside the copied file.
+package nodeshutdown
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
+	"k8s.io/kubernetes/pkg/kubelet/eviction"
+	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+	"k8s.io/kubernetes/pkg/kubelet/volumemanager"
+)
+
+// Manager is the node shutdown manager.
+type Manager interface {
+	lifecycle.PodAdmitHandler
+
+	Start() error
+	ShutdownStatus() error
+}
+
+// Config configures the manager. The kubelet's has a ProbeManager too.
+type Config struct {
+	Logger                           klog.Logger
+	VolumeManager                    volumemanager.VolumeManager
+	Recorder                         record.EventRecorder
+	NodeRef                          *v1.ObjectReference
+	GetPodsFunc                      eviction.ActivePodsFunc
+	KillPodFunc                      eviction.KillPodFunc
+	SyncNodeStatusFunc               func()
+	ShutdownGracePeriodRequested     time.Duration
+	ShutdownGracePeriodCriticalPods  time.Duration
+	ShutdownGracePeriodByPodPriority []kubeletconfig.ShutdownGracePeriodByPodPriority
+	StateDirectory                   string
+	Clock                            clock.Clock
+}
+
+// managerStub admits every pod.
+type managerStub struct{}
+
+// Admit admits every pod.
+func (managerStub) Admit(*lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
+	return lifecycle.PodAdmitResult{Admit: true}
+}
+
+// Start does nothing.
+func (managerStub) Start() error { return nil }
+
+// ShutdownStatus does nothing.
+func (managerStub) ShutdownStatus() error { return nil }

@@ -1,0 +1,48 @@
+package nodeshutdown
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2/textlogger"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// The README shows the log of a shutdown as a maintainer will see it: line by line, it is what
+// is logged.
+func TestLogOfTheREADME(t *testing.T) {
+	page, err := os.ReadFile("../../../../README.md")
+	require.NoError(t, err)
+	var shown []string
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, `    "`) {
+			shown = append(shown, strings.TrimSpace(line))
+		}
+	}
+	var log bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		dns := shutdowntest.Pod("dns", 2000000000, 30)
+		k := newKubelet(shutdowntest.Pod("web", 0, 30), dns)
+		conf := k.config(30*time.Second, 10*time.Second)
+		conf.Logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log), textlogger.Verbosity(1)))
+		_, err := k.start(t, conf)
+		require.NoError(t, err)
+		synctest.Wait()
+		k.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+		advance(time.Minute)
+	})
+	var logged []string
+	for line := range strings.Lines(log.String()) {
+		_, text, found := strings.Cut(line, "] ") // after the time and the place
+		require.True(t, found, line)
+		logged = append(logged, strings.TrimSpace(text))
+	}
+	require.Equal(t, shown, logged)
+}

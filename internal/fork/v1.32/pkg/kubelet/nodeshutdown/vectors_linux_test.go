@@ -1,0 +1,204 @@
+package nodeshutdown
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
+	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+	"k8s.io/kubernetes/pkg/vectors"
+)
+
+// managerVectors are the cases of the kubelet's TestManager. Its pods are described as
+// "prio 0" and "tgps nil".
+type managerVectors struct {
+	Vectors struct {
+		Pods       map[string][]string
+		AfterEvent struct {
+			ShutdownStatus  string
+			Reason, Message string
+		} `json:"after_event"`
+		Cases []managerCase
+	} `json:"nodeshutdown_manager"`
+}
+
+type managerCase struct {
+	Desc                   string
+	Pods                   any // names, or the phases of pods by name
+	Total, Critical, After int64
+	Kills                  map[string]int64
+	Status                 map[string]v1.PodPhase
+	StatusCommon           struct {
+		Reason, Message string
+		Condition       v1.PodCondition
+	} `json:"status_common"`
+}
+
+func podFromDescription(t *testing.T, name string, description []string) *v1.Pod {
+	t.Helper()
+	pod := shutdowntest.Pod(name, 0, -1)
+	for _, text := range description {
+		what, value, _ := strings.Cut(text, " ")
+		if value == "nil" {
+			continue
+		}
+		number, err := strconv.ParseInt(value, 10, 64)
+		require.NoError(t, err)
+		priority := int32(number) //nolint:gosec // of a vector
+		switch what {
+		case "prio":
+			pod.Spec.Priority = &priority
+		case "tgps":
+			pod.Spec.TerminationGracePeriodSeconds = &number
+		}
+	}
+	return pod
+}
+
+func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
+	t.Helper()
+	var pods []*v1.Pod
+	switch given := c.Pods.(type) {
+	case []any:
+		for _, name := range given {
+			pods = append(pods, podFromDescription(t, name.(string), v.Vectors.Pods[name.(string)]))
+		}
+	case map[string]any:
+		for name, phase := range given {
+			pod := shutdowntest.Pod(name, 0, -1)
+			pod.Status.Phase = v1.PodPhase(phase.(string))
+			pods = append(pods, pod)
+		}
+	}
+	require.NotEmpty(t, pods)
+	return pods
+}
+
+// The kubelet's TestManager. The host is asked for more than the sum of the schedule, because
+// volumes and the node's status have time of their own.
+func TestManagerVectors(t *testing.T) {
+	cases := vectors.Read[managerVectors](t, "shutdown/testdata/manager.yaml")
+	require.Len(t, cases.Vectors.Cases, 7)
+	for _, c := range cases.Vectors.Cases {
+		t.Run(c.Desc, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newKubelet(cases.podsOf(t, c)...)
+				k.host.Limit = 2 * time.Duration(c.After) * time.Second
+				total := time.Duration(c.Total) * time.Second
+				m, err := k.start(t, k.config(total, time.Duration(c.Critical)*time.Second))
+				require.NoError(t, err)
+				require.NoError(t, m.ShutdownStatus())
+				require.True(t, admit(m, nil).Admit)
+				require.Equal(t, 1, k.host.Held())
+				require.Greater(t, k.host.Wishes()[0], total)
+
+				k.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+				synctest.Wait()
+				after := cases.Vectors.AfterEvent
+				require.EqualError(t, m.ShutdownStatus(), after.ShutdownStatus)
+				require.Equal(t, lifecycle.PodAdmitResult{Reason: after.Reason, Message: after.Message}, admit(m, &v1.Pod{}))
+				advance(2 * time.Minute)
+				require.Zero(t, k.host.Held(), "the host goes on")
+				require.Equal(t, c.Kills, k.kills)
+				for _, pod := range k.pods {
+					if phase, asked := c.Status[pod.Name]; asked {
+						c.requireStatus(t, pod.Status, phase)
+					}
+				}
+			})
+		})
+	}
+}
+
+func (c managerCase) requireStatus(t *testing.T, status v1.PodStatus, phase v1.PodPhase) {
+	t.Helper()
+	want := c.StatusCommon
+	require.Equal(t, phase, status.Phase)
+	require.Equal(t, []string{want.Reason, want.Message}, []string{status.Reason, status.Message})
+	require.Len(t, status.Conditions, 1)
+	status.Conditions[0].LastTransitionTime = metav1.Time{}
+	require.Equal(t, want.Condition, status.Conditions[0])
+}
+
+// planOfManager returns the plan of a Config's manager for its pods; nil if it watches no host.
+func planOfManager(conf *Config) *plan.Plan {
+	m, made := newManagerOfHost(conf, &shutdowntest.Host{}).(*kubegraceManager)
+	if !made || m.Inhibitor().State == shutdown.InhibitorOff {
+		return nil
+	}
+	now := m.Plan()
+	return &now
+}
+
+// The kubelet's Test_migrateConfig. The kubelet ignores an invalid configuration; here Start
+// returns its error.
+func TestMigrateConfigVectors(t *testing.T) {
+	cases := vectors.Read[struct {
+		Migrate struct {
+			Cases []struct {
+				Name            string
+				Total, Critical int64
+				Want            [][]int64
+			}
+		} `json:"migrate_config"`
+	}](t, "shutdown/plan/testdata/schedule.yaml").Migrate.Cases
+	require.Len(t, cases, 4)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			drain := planOfManager(newKubelet().config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
+			var got [][]int64
+			if drain != nil {
+				for _, bucket := range drain.Schedule {
+					got = append(got, []int64{int64(bucket.Priority), bucket.Seconds})
+				}
+			}
+			require.Equal(t, c.Want, got)
+		})
+	}
+}
+
+// The kubelet's Test_groupByPriority.
+func TestGroupByPriorityVectors(t *testing.T) {
+	cases := vectors.Read[struct {
+		Group struct {
+			Cases []struct {
+				Name   string
+				Groups [][]int64
+				Pods   map[string]int32
+				Want   [][]string
+			}
+		} `json:"group_by_priority"`
+	}](t, "shutdown/plan/testdata/schedule.yaml").Group.Cases
+	require.Len(t, cases, 2)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			k := newKubelet()
+			for name, priority := range c.Pods {
+				k.pods = append(k.pods, shutdowntest.Pod(name, priority, 30))
+			}
+			conf := k.config(0, 0)
+			for _, group := range c.Groups {
+				conf.ShutdownGracePeriodByPodPriority = append(conf.ShutdownGracePeriodByPodPriority,
+					kubeletconfig.ShutdownGracePeriodByPodPriority{Priority: int32(group[0]), ShutdownGracePeriodSeconds: group[1]})
+			}
+			for i, bucket := range planOfManager(conf).Buckets {
+				var names []string
+				for _, pod := range bucket.Pods {
+					names = append(names, pod.Pod.Name)
+				}
+				require.ElementsMatch(t, c.Want[i], names)
+			}
+		})
+	}
+}

@@ -1,0 +1,26 @@
+package nodeshutdown
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+
+	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+)
+
+func syncs(f func()) func() { return f }
+
+// startManager starts a manager until ctx ends.
+func startManager(ctx context.Context, m Manager) error {
+	if m, runs := m.(*kubegraceManager); runs {
+		return m.start(ctx)
+	}
+	return m.Start()
+}
+
+func admit(m Manager, pod *v1.Pod) lifecycle.PodAdmitResult {
+	if pod == nil {
+		return m.Admit(nil)
+	}
+	return m.Admit(&lifecycle.PodAdmitAttributes{Pod: pod})
+}

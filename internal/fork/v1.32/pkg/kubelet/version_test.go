@@ -1,0 +1,20 @@
+package kubelet
+
+import (
+	"testing"
+
+	"k8s.io/client-go/tools/record"
+
+	"k8s.io/kubernetes/pkg/kubelet/eviction"
+	"k8s.io/kubernetes/pkg/kubelet/kubegrace"
+	"k8s.io/kubernetes/pkg/vectors"
+)
+
+func (w *scriptedWorkers) UpdatePod(options UpdatePodOptions) { w.update(options) }
+
+// killNow returns killPodNow's function with the gate on.
+func killNow(t *testing.T, w PodWorkers, events record.EventRecorder) eviction.KillPodFunc {
+	t.Helper()
+	vectors.SetGate(t, kubegrace.Termination, true)
+	return killPodNow(w, events)
+}

@@ -1,0 +1,56 @@
+// Package vectors reads the kubelet's own test cases, which are the testdata of kubegrace's
+// packages, for the tests of this module.
+package vectors
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/featuregate"
+	"sigs.k8s.io/yaml"
+)
+
+// Read reads a file of kubegrace's repository.
+func Read[T any](t *testing.T, path string) T {
+	t.Helper()
+	folder, err := os.Getwd()
+	require.NoError(t, err)
+	for filepath.Base(folder) != "internal" {
+		require.NotEqual(t, filepath.Dir(folder), folder, "the tests run outside of the repository")
+		folder = filepath.Dir(folder)
+	}
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(folder), path))
+	require.NoError(t, err)
+	var vectors T
+	require.NoError(t, yaml.Unmarshal(data, &vectors))
+	return vectors
+}
+
+// Seconds returns a pointer, because the kubelet's grace periods are pointers.
+func Seconds(n int64) *int64 { return &n }
+
+// Events returns the events of a recorder so far.
+func Events(events *record.FakeRecorder) []string {
+	var all []string
+	for {
+		select {
+		case event := <-events.Events:
+			all = append(all, event)
+		default:
+			return all
+		}
+	}
+}
+
+// SetGate sets a feature gate for the rest of a test.
+func SetGate(t *testing.T, gate featuregate.Feature, on bool) {
+	t.Helper()
+	before := utilfeature.DefaultFeatureGate.Enabled(gate)
+	gates := utilfeature.DefaultMutableFeatureGate
+	require.NoError(t, gates.SetFromMap(map[string]bool{string(gate): on}))
+	t.Cleanup(func() { require.NoError(t, gates.SetFromMap(map[string]bool{string(gate): before})) })
+}

@@ -1,0 +1,1 @@
+../../../../v1.32/pkg/apis/core/types.go

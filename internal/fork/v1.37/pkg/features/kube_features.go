@@ -1,0 +1,22 @@
+// Package features declares those feature gates of the kubelet that the copied files, or
+// kubegrace, ask for.
+package features
+
+import (
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
+)
+
+const (
+	GracefulNodeShutdown                   featuregate.Feature = "GracefulNodeShutdown"
+	GracefulNodeShutdownBasedOnPodPriority featuregate.Feature = "GracefulNodeShutdownBasedOnPodPriority"
+)
+
+func init() { //nolint:gochecknoinits // as in k8s.io/kubernetes/pkg/features
+	beta := featuregate.FeatureSpec{Default: true, PreRelease: featuregate.Beta}
+	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.Add(map[featuregate.Feature]featuregate.FeatureSpec{
+		GracefulNodeShutdown:                   beta,
+		GracefulNodeShutdownBasedOnPodPriority: beta,
+	}))
+}

@@ -1,0 +1,1 @@
+../../../../v1.32/pkg/kubelet/eviction/eviction_manager.go

@@ -1,0 +1,36 @@
+/*
+Copyright The kubegrace Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package eviction
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"k8s.io/kubernetes/pkg/kubelet/kubegrace"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+// softGracePeriod returns the grace period of an eviction at a soft threshold, in seconds: the
+// lesser of the maximum and the pod's own, or the pod's own if the maximum is negative, as the
+// description of evictionMaxPodGracePeriod has it. What the kubelet computes (stock) counts while
+// the gate is off.
+func (m *managerImpl) softGracePeriod(pod *v1.Pod, stock int64) int64 {
+	if !kubegrace.Enabled(kubegrace.Termination) {
+		return stock
+	}
+	return graceperiod.ForSoftEviction(pod, m.config.MaxPodGracePeriodSeconds)
+}

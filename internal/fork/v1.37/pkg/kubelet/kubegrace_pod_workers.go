@@ -1,0 +1,81 @@
+/*
+Copyright The kubegrace Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package kubelet
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"k8s.io/kubernetes/pkg/kubelet/eviction"
+	"k8s.io/kubernetes/pkg/kubelet/kubegrace"
+	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+)
+
+// kubegraceEnabled reports whether pods are terminated by kubegrace.
+func kubegraceEnabled() bool { return kubegrace.Enabled(kubegrace.Termination) }
+
+// kubegraceEffectiveGracePeriod is calculateEffectiveGracePeriod.
+func kubegraceEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *KillPodOptions) (gracePeriod int64, shortened bool) {
+	var override *int64
+	if options != nil {
+		override = options.PodTerminationGracePeriodSecondsOverride
+	}
+	return graceperiod.ForPod(pod, status.gracePeriod, override)
+}
+
+// kubegraceShorten applies a shortened grace period at once to what is under way: the hook, the
+// wait for other containers, and the stop. Without it that ends as it began.
+func kubegraceShorten(syncer podSyncer, pod *v1.Pod, gracePeriod int64) {
+	kubelet, is := syncer.(*Kubelet)
+	if !is || !kubegraceEnabled() {
+		return
+	}
+	if runtime, can := kubelet.containerRuntime.(interface{ ShortenGracePeriod(*v1.Pod, int64) }); can {
+		runtime.ShortenGracePeriod(pod, gracePeriod)
+	}
+}
+
+// kubegraceKillPodNow is killPodNow. It waits as long: one and a half times the grace period, at
+// least 10 s. The error of a kill that takes longer lets the shutdown manager wait for its end.
+func kubegraceKillPodNow(ctx context.Context, podWorkers PodWorkers, recorder record.EventRecorder) eviction.KillPodFunc {
+	return func(pod *v1.Pod, isEvicted bool, gracePeriodOverride *int64, statusFn func(*v1.PodStatus)) error {
+		kill := func(ctx context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
+			completed := make(chan struct{})
+			podWorkers.UpdatePod(ctx, UpdatePodOptions{Pod: pod, UpdateType: kubetypes.SyncPodKill, KillPodOptions: &KillPodOptions{
+				CompletedCh:                              completed,
+				Evict:                                    isEvicted,
+				PodStatusFunc:                            statusFn,
+				PodTerminationGracePeriodSecondsOverride: gracePeriodOverride,
+			}})
+			select {
+			case <-completed:
+				return shutdown.KillResult{}, nil
+			case <-ctx.Done():
+				return shutdown.KillResult{}, context.Cause(ctx)
+			}
+		}
+		killer := podkiller.Timed(shutdown.PodKillerFunc(kill), recorder)
+		_, err := killer.KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: gracePeriodOverride})
+		return err
+	}
+}

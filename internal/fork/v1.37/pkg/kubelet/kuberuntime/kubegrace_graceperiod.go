@@ -1,0 +1,32 @@
+/*
+Copyright The kubegrace Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package kuberuntime
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+// setTerminationGracePeriod returns the grace period of a container that is killed, in seconds.
+func setTerminationGracePeriod(_ context.Context, pod *v1.Pod, containerSpec *v1.Container, _ string, _ kubecontainer.ContainerID, reason containerKillReason) int64 {
+	return graceperiod.ForContainer(pod, containerSpec, graceperiod.KillReason(reason))
+}

@@ -1,0 +1,51 @@
+// Package kuberuntime declares what stands beside the copied files.
+package kuberuntime
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	internalapi "k8s.io/cri-api/pkg/apis"
+	crierror "k8s.io/cri-api/pkg/errors"
+
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+)
+
+// kubeGenericRuntimeManager has the fields of the kubelet's type that a kill needs.
+type kubeGenericRuntimeManager struct {
+	terminator     kubegraceTerminator
+	runtimeName    string
+	recorder       record.EventRecorderLogger
+	runner         kubecontainer.HandlerRunner
+	runtimeService internalapi.RuntimeService
+	// restored stands for the labels of containers.
+	restored func(context.Context, kubecontainer.ContainerID) (*v1.Pod, *v1.Container, error)
+}
+
+type containerKillReason string
+
+const (
+	reasonStartupProbe         containerKillReason = "StartupProbe"
+	reasonLivenessProbe        containerKillReason = "LivenessProbe"
+	reasonFailedPostStartHook  containerKillReason = "FailedPostStartHook"
+	reasonRestartAllContainers containerKillReason = "RestartAllContainers"
+	reasonUnknown              containerKillReason = "Unknown"
+)
+
+// terminationOrdering is the kubelet's order of containers.
+type terminationOrdering struct{}
+
+// killPodWithSyncResult kills the containers of a pod and then its sandboxes.
+func (m *kubeGenericRuntimeManager) killPodWithSyncResult(ctx context.Context, pod *v1.Pod, runningPod kubecontainer.Pod, gracePeriodOverride *int64) (result kubecontainer.PodSyncResult) {
+	defer m.kubegraceForget(runningPod.ID, &result)
+	result.AddSyncResult(m.killContainersWithSyncResult(ctx, pod, runningPod, gracePeriodOverride)...)
+	sandboxes := kubecontainer.NewSyncResult(kubecontainer.KillPodSandbox, runningPod.ID)
+	result.AddSyncResult(sandboxes)
+	for _, s := range runningPod.Sandboxes {
+		if err := m.runtimeService.StopPodSandbox(ctx, s.ID.ID); err != nil && !crierror.IsNotFound(err) {
+			sandboxes.Fail(kubecontainer.ErrKillPodSandbox, err.Error())
+		}
+	}
+	return result
+}

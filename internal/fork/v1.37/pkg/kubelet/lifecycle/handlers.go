@@ -1,0 +1,43 @@
+package lifecycle
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
+)
+
+// podStatusProvider returns the IPs of pods; the runtime implements it.
+type podStatusProvider interface {
+	GetPod(ctx context.Context, podUID types.UID) (*kubecontainer.Pod, error)
+	GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*kubecontainer.PodStatus, error)
+}
+
+// handlerRunner is the kubelet's.
+type handlerRunner struct{}
+
+// NewHandlerRunner returns the runner of the kubelet's hooks.
+func NewHandlerRunner(httpDoer kubetypes.HTTPDoer, commandRunner kubecontainer.CommandRunner, containerManager podStatusProvider, eventRecorder record.EventRecorder) kubecontainer.HandlerRunner {
+	if kubegraceEnabled() {
+		return newKubegraceRunner(httpDoer, commandRunner, containerManager, eventRecorder)
+	}
+	return &handlerRunner{}
+}
+
+func (*handlerRunner) Run(context.Context, kubecontainer.ContainerID, *v1.Pod, *v1.Container, *v1.LifecycleHandler) (string, error) {
+	return "the kubelet's", nil
+}
+
+// appArmorAdmitHandler and NewAppArmorAdmitHandler stand in the kubelet's file, and stay there.
+type appArmorAdmitHandler struct{}
+
+func (*appArmorAdmitHandler) Admit(context.Context, *PodAdmitAttributes) PodAdmitResult {
+	return PodAdmitResult{Admit: true}
+}
+
+// NewAppArmorAdmitHandler takes a validator in the kubelet.
+func NewAppArmorAdmitHandler() PodAdmitHandler { return &appArmorAdmitHandler{} }

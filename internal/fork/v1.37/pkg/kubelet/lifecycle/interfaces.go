@@ -1,0 +1,29 @@
+// Package lifecycle declares what stands beside the copied file.
+package lifecycle
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// PodAdmitAttributes is a pod that asks for admission.
+type PodAdmitAttributes struct {
+	Pod       *v1.Pod
+	OtherPods []*v1.Pod
+	Operation Operation
+}
+
+// PodAdmitResult is the decision about its admission.
+type PodAdmitResult struct {
+	Admit           bool
+	Reason, Message string
+}
+
+// PodAdmitHandler decides about admission.
+type PodAdmitHandler interface {
+	Admit(ctx context.Context, attrs *PodAdmitAttributes) PodAdmitResult
+}
+
+// Operation is what is done to the pod.
+type Operation string

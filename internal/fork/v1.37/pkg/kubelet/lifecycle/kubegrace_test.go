@@ -1,0 +1,1 @@
+../../../../v1.32/pkg/kubelet/lifecycle/kubegrace_test.go

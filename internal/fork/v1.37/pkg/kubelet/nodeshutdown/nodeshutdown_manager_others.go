@@ -1,0 +1,1 @@
+../../../../v1.32/pkg/kubelet/nodeshutdown/nodeshutdown_manager_others.go

@@ -1,0 +1,1 @@
+../../../../v1.32/pkg/kubelet/nodeshutdown/readme_linux_test.go

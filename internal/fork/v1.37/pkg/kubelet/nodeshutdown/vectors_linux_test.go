@@ -1,0 +1,1 @@
+../../../../v1.32/pkg/kubelet/nodeshutdown/vectors_linux_test.go

@@ -1,0 +1,62 @@
+// Package kubelet declares what stands beside the copied file.
+package kubelet
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+	"k8s.io/kubernetes/pkg/kubelet/eviction"
+	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
+)
+
+// Kubelet has a runtime.
+type Kubelet struct{ containerRuntime kubecontainer.Runtime }
+
+// podSyncer is what the pod workers call; its methods are not used here.
+type podSyncer any
+
+// KillPodOptions are the options of a kill.
+type KillPodOptions struct {
+	CompletedCh                              chan<- struct{}
+	Evict                                    bool
+	PodStatusFunc                            PodStatusFunc
+	PodTerminationGracePeriodSecondsOverride *int64
+}
+
+// PodStatusFunc changes the status of a pod that was killed.
+type PodStatusFunc func(podStatus *v1.PodStatus)
+
+// UpdatePodOptions is an update for the pod workers.
+type UpdatePodOptions struct {
+	UpdateType     kubetypes.SyncPodType
+	Pod            *v1.Pod
+	KillPodOptions *KillPodOptions
+}
+
+// PodWorkers is the part of the pod workers that kills pods.
+type PodWorkers interface {
+	UpdatePod(ctx context.Context, options UpdatePodOptions)
+}
+
+// podSyncStatus is the state of a pod in the pod workers.
+type podSyncStatus struct{ gracePeriod int64 }
+
+// calculateEffectiveGracePeriod returns the grace period of a pod that is being killed, and whether
+// it was shortened.
+func calculateEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *KillPodOptions) (int64, bool) {
+	if kubegraceEnabled() {
+		return kubegraceEffectiveGracePeriod(status, pod, options)
+	}
+	return 0, false
+}
+
+// killPodNow returns the function with which evictions and the shutdown manager kill pods.
+func killPodNow(ctx context.Context, podWorkers PodWorkers, recorder record.EventRecorder) eviction.KillPodFunc {
+	if kubegraceEnabled() {
+		return kubegraceKillPodNow(ctx, podWorkers, recorder)
+	}
+	return nil
+}

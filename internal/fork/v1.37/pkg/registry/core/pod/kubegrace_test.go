@@ -1,0 +1,1 @@
+../../../../../v1.32/pkg/registry/core/pod/kubegrace_test.go

@@ -1,0 +1,65 @@
+package fork
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// versions are the folders with files for a fork.
+func versions() []string { return []string{"v1.32", "v1.37"} }
+
+// goCommand runs the go command in a folder.
+func goCommand(t *testing.T, folder string, env []string, args ...string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", args...)
+	command.Dir = folder
+	command.Env = append(append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "GOTOOLCHAIN=auto"), env...)
+	output, err := command.CombinedOutput()
+	require.NoError(t, err, "%s: go %s\n%s", folder, strings.Join(args, " "), output)
+}
+
+// The files compile where they go, on Linux and on Windows, and pass the kubelet's own cases.
+func TestEachVersion(t *testing.T) {
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			goCommand(t, version, nil, "test", "./...")
+			goCommand(t, version, []string{"GOOS=windows"}, "vet", "./...")
+		})
+	}
+}
+
+// isCopied reports whether a file is one that a fork copies; the others declare what a fork has.
+func isCopied(path string) bool {
+	return strings.Contains(path, "kubegrace") && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go")
+}
+
+// Each file that is copied has the licence header that Kubernetes asks of its files, and stands
+// on the page.
+func TestCopiedFiles(t *testing.T) {
+	page, err := os.ReadFile("SERIES.md")
+	require.NoError(t, err)
+	header, err := os.ReadFile("v1.32/pkg/kubelet/kubegrace/gates.go")
+	require.NoError(t, err)
+	header, _, found := bytes.Cut(header, []byte("*/\n"))
+	require.True(t, found)
+	require.Contains(t, string(header), "Copyright The kubegrace Authors")
+	for _, version := range versions() {
+		require.NoError(t, filepath.WalkDir(version, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !isCopied(path) {
+				return err
+			}
+			require.Zero(t, entry.Type(), "%s is no regular file, and cannot be copied", path)
+			data, err := os.ReadFile(path)
+			require.True(t, bytes.HasPrefix(data, header), path)
+			require.Contains(t, string(page), strings.TrimPrefix(path, version+"/"))
+			return err
+		}))
+	}
+}
