@@ -10,7 +10,7 @@ CONTAINERD := internal/containerd/2.2 internal/containerd/2.4
 # most of them for testing/synctest: their files have the build constraint go1.25.
 OLDEST_GO := go1.24.13
 TEST_GO   := go1.25.14
-LIBRARY   := . lifecycle/virtualkubelet lifecycle/criruntime internal/fork
+LIBRARY   := . lifecycle/virtualkubelet lifecycle/criruntime
 TOOL      := go tool -modfile=$(CURDIR)/internal/tools/go.mod
 GOTESTSUM := $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg
 # The race detector needs a C compiler. Without one the tests run without the race detector.
