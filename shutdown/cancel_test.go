@@ -126,7 +126,7 @@ func TestCancelledAfterTheDrain(t *testing.T) {
 	})
 }
 
-// After true, false, true the second shutdown is delayed again. It waits for pods that are still
+// A host announces a shutdown, cancels it and announces another one, which is delayed again. It waits for pods that are still
 // ending, and signals them again only if that leaves them less time. Its report says that they
 // have joined it.
 func TestShutdownAgain(t *testing.T) {

@@ -40,7 +40,8 @@ func (p PodPolicy) known() bool {
 }
 
 // of returns the policy for one pod. Like kubectl drain it spares mirror pods and pods of a
-// DaemonSet, which would be created again for the same node.
+// DaemonSet, which would be created again for the same node. A pod that would be left as it is, but
+// whose deletion waits for its end, gets the final status all the same.
 func (p PodPolicy) of(pod *v1.Pod) PodPolicy {
 	if p == PolicyDelete && (staticpod.IsOrMirrors(pod) || ofDaemonSet(pod)) {
 		p = PolicyLeaveAsIs

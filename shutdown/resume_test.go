@@ -156,7 +156,7 @@ func TestResumeKeepsTheHostsEnd(t *testing.T) {
 
 // A host that cannot say whether a shutdown is pending does not stop a resumed drain. A pod whose
 // end is on record is not killed again, although it is listed; one that is not known to have ended
-// is, with what is left of its own grace period.
+// is, with what is left of the grace period that it was granted.
 func TestResumeWhereTheHostCannotTell(t *testing.T) {
 	pods := append(twoPods(), shutdowntest.Pod("hangs", 0, 60))
 	inBubbleWithState(t, pods, func(t *testing.T, n *node, one *boot) {

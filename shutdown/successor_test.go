@@ -127,8 +127,8 @@ func TestPodThatHasOutlivedItsShutdown(t *testing.T) {
 
 // A stored shutdown of this boot that begins later than now is from the future: the machine was
 // restored from a snapshot. No pod is killed or refused because of it, whether there is a host to ask
-// or not. One that has begun may end at any time: a notice may be ten minutes ahead, and a host may
-// have no limit.
+// or not. The end of a shutdown that has begun may be as far ahead as it likes: a notice may come ten
+// minutes before, and a host may have no limit.
 func TestShutdownFromTheFuture(t *testing.T) {
 	hour := func() (string, time.Duration, error) { return "one", time.Hour, nil }
 	for began, unusable := range map[time.Duration]bool{

@@ -188,6 +188,7 @@ func TestAProxyIsNotRevivedAfterItsTest(t *testing.T) {
 	require.ErrorIs(t, proxy.Revive(), http.ErrServerClosed)
 }
 
+// The proxy answers after it has died, was revived and got another script while requests were under way.
 func TestManyAtOnce(t *testing.T) {
 	proxy, client := startBefore(t, func(http.ResponseWriter, *http.Request) {})
 	var wg sync.WaitGroup

@@ -110,7 +110,8 @@ func TestFitOfManySmallShares(t *testing.T) {
 	}
 }
 
-// The shortened parts leave none of the limit.
+// Without the margin the shortened parts add up to the limit, or to a few nanoseconds less: each share
+// is rounded down.
 func TestFitAddsUpToTheLimit(t *testing.T) {
 	wanted := budget(twoBuckets())
 	for _, missing := range []time.Duration{1, 2, 999, 3333 * time.Millisecond, 9 * second} {

@@ -174,7 +174,8 @@ func (h *Host) runSession(parent context.Context) (closeErr, err error) {
 	life, end := context.WithCancel(parent) // of the connection, which some sources tie to it
 	defer end()
 	conn, err := ask(parent, h.contact, "Connect", hangTime, func(ctx context.Context) (source.Session, error) {
-		defer context.AfterFunc(ctx, end)()
+		stop := context.AfterFunc(ctx, end) // a Connect that is given up must not go on with the connection
+		defer stop()
 		return h.Source.Connect(life)
 	})
 	if err == nil && conn == nil {

@@ -132,7 +132,7 @@ func (m *model) end() {
 	m.unlock = m.h + m.margin/2
 }
 
-// fit gives what L has to whom it is due, one after the other: Prepare, the pods' needs, the
+// fit shares out the limit L in this order: Prepare, the pods' needs, the
 // steps beside the kills, the margin, the floor, the hold, and the pods' other seconds. Steps
 // of buckets that need nothing have no time, unless there is enough for everything.
 func (m *model) fit() {

@@ -17,7 +17,8 @@ type eventRecorder struct {
 	apiServer lifecycle.EventRecorder // nil: there is none
 }
 
-// Event logs a warning always, and other events from verbosity 1 on.
+// Event logs an event, a warning always and others from verbosity 1 on, and sends it to the API server
+// if there is one.
 func (e eventRecorder) Event(object runtime.Object, eventtype, reason, message string) {
 	logger := e.logger
 	if eventtype != v1.EventTypeWarning {

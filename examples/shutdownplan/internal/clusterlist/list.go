@@ -75,6 +75,8 @@ type template struct {
 	placeholders []string
 }
 
+// newTemplate cuts a text at its placeholders: texts[i] stands before placeholders[i], and the last
+// text after all of them.
 func newTemplate(text []byte) template {
 	var t template
 	for {
