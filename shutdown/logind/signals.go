@@ -156,10 +156,10 @@ func parsePrepare(body []any) (active bool, kind source.Kind, ok bool) {
 // logind sends poweroff. Other types are [source.KindUnknown].
 func kindOf(metadata map[string]dbus.Variant) source.Kind {
 	name, _ := metadata["type"].Value().(string)
-	switch kind := source.Kind(name); kind {
-	case "power-off":
+	switch kind := source.Kind(name); {
+	case kind == "power-off":
 		return source.KindPoweroff
-	case source.KindPoweroff, source.KindReboot, source.KindHalt, source.KindKexec, source.KindSoftReboot:
+	case slices.Contains(source.Kinds(), kind):
 		return kind
 	default:
 		return source.KindUnknown

@@ -21,6 +21,12 @@ const (
 	KindSoftReboot Kind = "soft-reboot"
 )
 
+// Kinds returns all kinds but [KindUnknown], in the order above. Every source takes the names of kinds
+// from it.
+func Kinds() []Kind {
+	return []Kind{KindPoweroff, KindReboot, KindHalt, KindKexec, KindSoftReboot}
+}
+
 // Event announces or cancels a shutdown of the host. The zero value is a shutdown that begins
 // now, of an unknown kind and without a deadline.
 type Event struct {

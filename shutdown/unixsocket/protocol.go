@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,12 +28,11 @@ func parse(line string, now time.Time) (source.Event, error) {
 		return source.Event{}, fmt.Errorf("%q is more than KIND [SECONDS] or cancel", line)
 	}
 	event := source.Event{Kind: source.Kind(words[0]), Origin: Origin}
-	switch event.Kind {
-	case "shutdown":
+	switch {
+	case event.Kind == "shutdown":
 		event.Kind = source.KindUnknown
-	case source.KindPoweroff, source.KindReboot, source.KindHalt, source.KindKexec, source.KindSoftReboot:
-	default:
-		return source.Event{}, fmt.Errorf("kind %q is none of shutdown, poweroff, reboot, halt, kexec, soft-reboot", words[0])
+	case !slices.Contains(source.Kinds(), event.Kind):
+		return source.Event{}, fmt.Errorf("kind %q is none of shutdown, %s", words[0], strings.Trim(strings.ReplaceAll(fmt.Sprint(source.Kinds()), " ", ", "), "[]"))
 	}
 	if len(words) == 1 {
 		return event, nil
