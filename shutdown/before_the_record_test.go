@@ -116,8 +116,10 @@ func TestShutdownJoinsTheOneOnRecord(t *testing.T) {
 		require.True(t, stored.Started.Equal(began))
 		require.Zero(t, stored.Ended)
 
-		third := former.startOther(successor.currentPods(), one, func(third *node) { third.killer.Default = successor.killer.Default })
-		third.host.SetPending(&shutdown.Event{})
+		third := former.startOther(successor.currentPods(), one, func(third *node) {
+			third.killer.Default = successor.killer.Default
+			third.host.SetPending(&shutdown.Event{}) // before it is asked
+		})
 		t.Cleanup(func() { third.end() })
 		successor.end()
 		third.advance(time.Minute)
