@@ -53,8 +53,8 @@ func run(ctx context.Context) error {
 	pod.Status.ContainerStatuses = []v1.ContainerStatus{{
 		Name: "web", ContainerID: "cri://7f3a", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
 	}}
-	killer := podkiller.New(terminator, podkiller.Options{})
-	result, err := killer.KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: 5})
+	killer, seconds := podkiller.New(terminator, podkiller.Options{}), int64(5)
+	result, err := killer.KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: &seconds})
 	if err != nil {
 		return err
 	}
