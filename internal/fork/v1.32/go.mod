@@ -23,10 +23,10 @@ require (
 	google.golang.org/grpc v1.65.0
 	k8s.io/api v0.33.13
 	k8s.io/apimachinery v0.33.13
-	k8s.io/apiserver v0.0.0-00010101000000-000000000000
+	k8s.io/apiserver v0.33.13
 	k8s.io/client-go v0.33.13
 	k8s.io/component-base v0.33.13
-	k8s.io/cri-api v0.0.0-00010101000000-000000000000
+	k8s.io/cri-api v0.33.13
 	k8s.io/klog/v2 v2.130.1
 	k8s.io/utils v0.0.0-20241104100929-3ea5e8cea738
 	sigs.k8s.io/yaml v1.4.0
