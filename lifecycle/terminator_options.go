@@ -63,8 +63,8 @@ type TerminatorOptions struct {
 	ExitSlack time.Duration
 	// OnHook is told the result of each preStop hook that has run, once it has returned or
 	// was abandoned. It is called in a goroutine of its own, after the events of the container
-	// that are due before it; the termination waits for it for at most a second. nil: nobody
-	// is told.
+	// that are due before it, for several containers at the same time; the termination waits
+	// for it for at most a second. nil: nobody is told.
 	OnHook func(pod *v1.Pod, c Container, r HookResult)
 	// HookTiming says when preStop hooks run; "": [HooksAtTermination].
 	HookTiming HookTiming

@@ -132,7 +132,7 @@ func (failingHooks) Run(context.Context, string, *v1.Pod, *v1.Container, *v1.Lif
 
 // A preStop hook that fails is an error in the log, and OnHook is told of it with the container.
 func TestAFailedHookIsLoggedAndTold(t *testing.T) {
-	var told []lifecycle.HookResult
+	told := make(chan lifecycle.HookResult, 10) // the hooks of two containers end at the same time
 	log := errorCounter{make(chan string, 10)}
 	inLife(t, func(b *lifeBed) {
 		b.runs("app", "a", lifecycletest.Script{})
@@ -143,12 +143,12 @@ func TestAFailedHookIsLoggedAndTold(t *testing.T) {
 		synctest.Wait()
 		require.Len(b, log.errors, 2)
 		require.Len(b, told, 2)
-		require.ErrorIs(b, told[0].Err, lifecycletest.ErrScripted)
+		require.ErrorIs(b, (<-told).Err, lifecycletest.ErrScripted)
 	}, func(_ *lifeBed, o *lifecycle.TerminatorOptions) {
 		o.Hooks = failingHooks{}
 		o.OnHook = func(pod *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
 			if pod.Name == "pod" && c.ID != "" && c.Name != "" {
-				told = append(told, r)
+				told <- r
 			}
 		}
 	})
