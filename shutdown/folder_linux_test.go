@@ -148,7 +148,8 @@ func TestCancelledWhereTheFolderIsFull(t *testing.T) {
 	a.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
 	a.run()
 	a.host.Announce(shutdown.Event{})
-	require.Eventually(t, func() bool { return fileContains(path, "uid-web") }, 10*time.Second, time.Millisecond)
+	written := func() bool { return fileContains(path, `"signalled":true`) } // a write under way would free room afterwards
+	require.Eventually(t, written, 10*time.Second, time.Millisecond)
 	fillUp(t, dir)
 	a.host.Cancel()
 	require.Eventually(t, func() bool { return !fileContains(path, "") }, 10*time.Second, time.Millisecond, "the file goes while the pod is still being killed")
