@@ -285,16 +285,18 @@ func (w *pairsWorld) tick() {
 		return
 	}
 	unreached := a.started.Add(5 * time.Second)
+	silent := a.contacted.IsZero() || a.contacted.After(unreached) // also if nobody has looked since
 	switch s, now := t.current, time.Now(); {
-	case !now.Before(s.h):
-		t.become(off, nil)
-	case !a.contacted.IsZero() || !a.adopted || now.Before(unreached):
-	case len(s.standing) == 0:
-		s.cancelled = true
-		t.become(off, nil)
-	default:
+	case a.adopted && silent && unreached.Before(s.h) && !now.Before(unreached):
+		if len(s.standing) == 0 {
+			s.cancelled = true
+			t.become(off, nil)
+			return
+		}
 		t.become(on, s)
 		w.plan()
+	case !now.Before(s.h):
+		t.become(off, nil)
 	}
 }
 
