@@ -63,3 +63,27 @@ func TestCopiedFiles(t *testing.T) {
 		}))
 	}
 }
+
+// Only these of the copied files differ with the version, in the declarations that they use. The others
+// are copies, as a fork cannot copy a link; a change of one is a change of both.
+func TestFilesThatDiffer(t *testing.T) {
+	var differ []string
+	require.NoError(t, filepath.WalkDir("v1.32", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !isCopied(path) {
+			return err
+		}
+		one, err := os.ReadFile(path)
+		require.NoError(t, err)
+		name := strings.TrimPrefix(path, "v1.32/")
+		other, err := os.ReadFile(filepath.Join("v1.37", name))
+		require.NoError(t, err)
+		if !bytes.Equal(one, other) {
+			differ = append(differ, strings.TrimPrefix(name, "pkg/kubelet/"))
+		}
+		return nil
+	}))
+	require.ElementsMatch(t, []string{
+		"eviction/kubegrace.go", "kubegrace_pod_workers.go", "kuberuntime/kubegrace_graceperiod.go",
+		"lifecycle/kubegrace.go", "nodeshutdown/kubegrace_linux.go",
+	}, differ)
+}
