@@ -72,6 +72,9 @@ func (s *stress) shuttingDown() bool { return len(s.announced) > 0 }
 // later one.
 func (s *stress) shutdownAnnounced(by string, end time.Time) {
 	again := s.shuttingDown() && !s.announced[by]
+	if now := time.Now(); s.dismissed && now.Before(s.hostEnd) && (end.IsZero() || s.hostEnd.Before(end)) {
+		end = s.hostEnd // the host goes all the same
+	}
 	if !s.shuttingDown() {
 		s.hostEnd, s.keptUntil = time.Time{}, time.Now().Add(s.leastTime)
 	}

@@ -182,9 +182,10 @@ func (w *stressWorld) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 func (w *stressWorld) checkGrace(p *stressPod, name string, seconds int64) {
 	const lag = time.Second + 150*time.Millisecond
 	until := time.Now().Add(time.Duration(seconds) * time.Second)
-	// A kill that has failed may have been given up at the end of its shutdown; then the next one is
-	// another kill. So only calls that overlap are compared.
-	fresh := p.graceEnd.IsZero() || p.running == 0
+	// A kill that has failed may have been given up at the end of its shutdown, and one that has ended
+	// may leave a call behind; then the next one is another kill. So only calls that overlap are
+	// compared, and none after an end.
+	fresh := p.graceEnd.IsZero() || p.running == 0 || p.ended
 	if !fresh && seconds > 0 && until.After(p.graceEnd.Add(lag)) {
 		w.addViolation("pod %s (%d) was given %d s at %v, which is %v more than before: %v", name, p.killWay, seconds, time.Since(w.began), until.Sub(p.graceEnd), p.history)
 	}
