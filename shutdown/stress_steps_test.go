@@ -72,16 +72,19 @@ func (s *stress) shuttingDown() bool { return len(s.announced) > 0 }
 // later one.
 func (s *stress) shutdownAnnounced(by string, end time.Time) {
 	again := s.shuttingDown() && !s.announced[by]
-	if now := time.Now(); s.dismissed && now.Before(s.hostEnd) && (end.IsZero() || s.hostEnd.Before(end)) {
-		end = s.hostEnd // the host goes all the same
+	if now := time.Now(); s.dismissed && now.Before(s.goesAt) && (end.IsZero() || s.goesAt.Before(end)) {
+		end = s.goesAt // the host goes all the same
 	}
 	if !s.shuttingDown() {
+		s.goesAt = time.Time{}
 		s.hostEnd, s.keptUntil = time.Time{}, time.Now().Add(s.leastTime)
 	}
 	if left := time.Until(end); !end.IsZero() {
 		s.keptUntil = earlierOf(s.keptUntil, time.Now().Add(max(left*8/10, 0)))
 	}
-	s.dismissed, s.announced[by] = false, true
+	if s.dismissed, s.announced[by] = false, true; by == byHost && !end.IsZero() && (s.goesAt.IsZero() || end.Before(s.goesAt)) {
+		s.goesAt = end
+	}
 	switch {
 	case again && (end.IsZero() || s.hostEnd.IsZero()):
 		s.hostEnd = time.Time{}

@@ -77,6 +77,7 @@ type stress struct {
 	announced          map[string]bool // the announcements that stand: by Trigger, by their Origin, or byHost
 	dismissed          bool            // Trigger has cancelled a shutdown that the host has pending
 	hostEnd            time.Time       // the end of the host's time; zero: not known, or no shutdown is
+	goesAt             time.Time       // the earliest end that the host itself has announced for the shutdown; zero: none
 	leastTime          time.Duration   // that a shutdown has if its host leaves enough
 	keptUntil          time.Time       // until when a shutdown that is dismissed keeps its lock at least
 	terminatedAll      bool            // TerminateAll was called
