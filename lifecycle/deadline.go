@@ -5,11 +5,8 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/times"
 )
-
-// timerLag is how late a timer may fire. A StopContainer that is called up to that long
-// after the deadline still has the whole minimum timeout.
-const timerLag = 100 * time.Millisecond
 
 // deadline is the end of the grace period of a pod, or of one of its containers. It only
 // moves earlier.
@@ -35,7 +32,7 @@ func (d deadline) isOver() bool { return !d.since.IsZero() && !time.Now().Before
 func (d deadline) stopTimeout() int64 {
 	timeout := graceperiod.Remaining(d.granted, time.Since(d.since))
 	late := time.Since(d.at())
-	if late < timerLag {
+	if late < times.Lag { // the call for which the deadline's timer has fired
 		return timeout
 	}
 	minimum := graceperiod.Duration(graceperiod.MinimumContainerSeconds)

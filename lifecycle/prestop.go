@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // abandonAfter is how long a hook that was cancelled may take to return before it is
@@ -117,7 +118,7 @@ func (h *preStop) sleepLocked(r *run, runner *handlerRunner, seconds int64) {
 	if runner.sleepEnabled && seconds > 0 {
 		end = end.Add(graceperiod.Duration(seconds))
 	}
-	r.waitLocked(r.isClosed, func() time.Time { return earlier(end, r.deadline.at()) }, r.exits.channel)
+	r.waitLocked(r.isClosed, func() time.Time { return times.Earlier(end, r.deadline.at()) }, r.exits.channel)
 	err := runner.sleepEnded(time.Until(end), r.hookCauseLocked(r.exits.exited))
 	errors.As(err, &r.result.Hook.Cause)
 	h.returnedLocked(r, err)

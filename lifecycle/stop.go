@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // The shortest and the longest wait between a StopContainer that failed and the next one.
@@ -96,7 +97,7 @@ func (s *stop) untilEndedLocked() (Outcome, error) {
 // interrupt is closed. It returns earlier, with an outcome set, if the terminator is closed or
 // the container is given up.
 func (s *stop) awaitLocked(ready func() bool, until time.Time, interrupt func() <-chan struct{}) {
-	s.waitLocked(func() bool { return s.isClosed() || ready() }, func() time.Time { return earlier(until, s.giveUpAt()) }, interrupt)
+	s.waitLocked(func() bool { return s.isClosed() || ready() }, func() time.Time { return times.Earlier(until, s.giveUpAt()) }, interrupt)
 	switch {
 	case s.claim != "" && s.confirmed():
 		s.outcome = s.claim
@@ -207,7 +208,7 @@ func (s *stop) call(ctx context.Context, pod *v1.Pod, name, id string, number in
 func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err error) {
 	killAt := calledAt.Add(graceperiod.Duration(seconds))
 	if !s.failed {
-		killAt = earlier(killAt, s.killAt)
+		killAt = times.Earlier(killAt, s.killAt)
 	}
 	wasKilled, isGone := errors.Is(err, ErrKilled), errors.Is(err, ErrContainerNotFound)
 	switch {
@@ -277,12 +278,4 @@ func (s *stop) logEndLocked() {
 	if s.failures > 1 {
 		s.err = fmt.Errorf("%w (the last of %d failures)", s.err, s.failures)
 	}
-}
-
-// earlier returns the earlier of two times. A zero b means that there is only a.
-func earlier(a, b time.Time) time.Time {
-	if !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

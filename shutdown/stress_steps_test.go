@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -80,7 +81,7 @@ func (s *stress) shutdownAnnounced(by string, end time.Time) {
 		s.hostEnd, s.keptUntil = time.Time{}, time.Now().Add(s.leastTime)
 	}
 	if left := time.Until(end); !end.IsZero() {
-		s.keptUntil = earlierOf(s.keptUntil, time.Now().Add(max(left*8/10, 0)))
+		s.keptUntil = times.Earlier(s.keptUntil, time.Now().Add(max(left*8/10, 0)))
 	}
 	if s.dismissed, s.announced[by] = false, true; by == byHost && !end.IsZero() && (s.goesAt.IsZero() || end.Before(s.goesAt)) {
 		s.goesAt = end
@@ -122,13 +123,6 @@ func (s *stress) triggerCancelled(origin string) {
 func (s *stress) shutdownEnded() {
 	clear(s.announced)
 	s.dismissed, s.hostEnd = false, time.Time{}
-}
-
-func earlierOf(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 func podName(i int) string { return fmt.Sprintf("pod-%d", i) }

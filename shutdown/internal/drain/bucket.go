@@ -7,6 +7,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
@@ -73,7 +74,7 @@ func (d *Drain) killBucket(i int) (chosen []*kills.Kill, window timetable.Window
 func (d *Drain) awaitAll() (ended bool) {
 	for !d.halted() && time.Now().Before(d.table.H()) {
 		d.killLate()
-		if d.killing.await(d.killing.batches, earlier(d.table.H(), time.Now().Add(lateListPause))) {
+		if d.killing.await(d.killing.batches, times.Earlier(d.table.H(), time.Now().Add(lateListPause))) {
 			return true
 		}
 	}
@@ -87,7 +88,7 @@ func (d *Drain) killLate() {
 	if last < 0 {
 		return
 	}
-	_, _ = d.list(earlier(time.Now().Add(answerTime), d.table.H()))
+	_, _ = d.list(times.Earlier(time.Now().Add(answerTime), d.table.H()))
 	schedule := d.table.Schedule()
 	picked := d.picker.Pick(schedule[last].Priority, func(int32) bool { return true })
 	for last > 0 && schedule[last].Seconds == 0 {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
@@ -27,8 +28,6 @@ const (
 	answerTime = time.Second
 	// recordTime bounds the wait of the first kill for the record of whom the drain means to kill.
 	recordTime = 100 * time.Millisecond
-	// timerLag is how much later than a timer a goroutine may run that waits for the same time.
-	timerLag = 100 * time.Millisecond
 	// lateListPause is the time between two lists while the pods of all buckets are waited for.
 	lateListPause = time.Second
 	// longestListTime bounds the wait for the first list of pods if the schedule depends on it.
@@ -95,7 +94,7 @@ func (d *Drain) Run() (ended bool) {
 	d.awaitPublished()
 	d.wait(d.table.NotBefore()) // a drain that begins late
 	d.awaitRecord(onRecord)
-	d.killing.until = later(d.table.H(), time.Now().Add(answerTime))
+	d.killing.until = times.Later(d.table.H(), time.Now().Add(answerTime))
 	d.killing.life, d.killing.end = d.untilHostGoesOn(d.killing.until)
 	for i := d.Table.Done; i < len(d.table.Schedule()) && !d.halted(); i++ {
 		d.listener.Begins(i)
@@ -168,10 +167,10 @@ func (d *Drain) cutsShort() bool {
 	start := time.Now()
 	for i, need := range needs(d.Table.Schedule, d.Table.Done, d.picker.Due()) {
 		window := d.table.Window(i, start, unlimited)
-		if need > int64((window.Grace(window.Ready)+timerLag)/time.Second) {
+		if need > times.WholeSeconds(window.Grace(window.Ready)) {
 			return true
 		}
-		start = later(start, window.End)
+		start = times.Later(start, window.End)
 	}
 	return false
 }
@@ -193,7 +192,7 @@ func (d *Drain) awaitPublished() {
 	if published == nil || d.Table.Published {
 		return
 	}
-	until := earlier(d.table.PublishEnd(), published.StartedAt.Add(d.table.Budget().Publish))
+	until := times.Earlier(d.table.PublishEnd(), published.StartedAt.Add(d.table.Budget().Publish))
 	if !time.Now().Before(until) {
 		return
 	}

@@ -69,17 +69,3 @@ func (h *halt) wait(until time.Time) {
 	case <-h.ctx.Done():
 	}
 }
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
@@ -136,11 +137,11 @@ func (g *killing) finishMarks() {
 // awaitSignalled waits until all pods of the batches are signalled, and returns when that was.
 func (g *killing) awaitSignalled(batches []*kills.Batch, window timetable.Window) (killed time.Time) {
 	for _, batch := range batches {
-		at, err := batch.Signalled.Await(g.run, window.Ready.Add(timerLag))
+		at, err := batch.Signalled.Await(g.run, window.Ready.Add(times.Lag))
 		if err != nil {
 			at = time.Now()
 		}
-		killed = later(killed, at)
+		killed = times.Later(killed, at)
 	}
 	return killed
 }
@@ -162,7 +163,7 @@ func (g *killing) awaitStatuses(batches []*kills.Batch, pods []*kills.Kill, wind
 	if !g.Flushes {
 		return
 	}
-	g.await(batches, earlier(window.End, time.Now().Add(reserve/2))) // the others are not waited for
+	g.await(batches, times.Earlier(window.End, time.Now().Add(reserve/2))) // the others are not waited for
 	g.Outbox.Await(g.run, anyUnacknowledged(pods), window.End, reserve)
 }
 
@@ -190,7 +191,7 @@ func (g *killing) awaitStragglers(release time.Time, hang time.Duration) {
 	for _, batch := range g.batches {
 		_, _ = batch.Done.Wait(g.run) // the loop below waits on after the end of Run
 	}
-	until := later(release, time.Now()).Add(hang)
+	until := times.Later(release, time.Now()).Add(hang)
 	for _, batch := range g.batches {
 		_, _ = batch.Done.Await(context.WithoutCancel(g.run), until) // a pod that still runs has no end in the report
 	}

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 const (
@@ -46,7 +47,7 @@ func (l *lister) list(ctx context.Context, until time.Time) (pods []*v1.Pod, com
 	}
 	first := l.begun + 1
 	for pause := listPause; ; pause = min(2*pause, listPauseMost) {
-		answered, err := l.ask(ctx, first, earlier(until, time.Now().Add(answerTime)))
+		answered, err := l.ask(ctx, first, times.Earlier(until, time.Now().Add(answerTime)))
 		if answered && err == nil {
 			return l.last, true
 		}

@@ -10,10 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/times"
 )
-
-// timerLag is how late a timer may fire without costing a whole second of grace.
-const timerLag = 100 * time.Millisecond
 
 // Key identifies a pod: by its UID, or by its namespace and name if it has none.
 func Key(pod *v1.Pod) types.UID {
@@ -127,7 +125,7 @@ func (k *Kill) Left() (seconds int64, known bool) {
 	}
 	left := max(k.until-k.now(), 0)
 	seconds = int64(left / time.Second)
-	if left%time.Second > timerLag {
+	if left%time.Second > times.Lag {
 		seconds++
 	}
 	return seconds, true
@@ -242,11 +240,7 @@ func (g *grace) secondsLeft(now time.Duration) int64 {
 	if g.until == math.MaxInt64 {
 		return max(g.seconds-int64((now-g.started)/time.Second), 0)
 	}
-	left := g.until - now
-	if left > math.MaxInt64-timerLag {
-		left -= timerLag
-	}
-	return max(int64((left+timerLag)/time.Second), 0)
+	return times.WholeSeconds(g.until - now)
 }
 
 // endCall records the result of the call of a turn. It returns true if this call is the one that

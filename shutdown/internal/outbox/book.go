@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
 )
 
@@ -198,7 +199,7 @@ func (b *book) next(now time.Time) (due *debt, soonest time.Time) {
 				over, early := d.withdrawn || d.expired(now), d.due.After(now)
 				if !over && (early || b.blocked(d)) {
 					if early {
-						soonest = earlier(soonest, d.due)
+						soonest = times.Earlier(soonest, d.due)
 					}
 					n++
 					continue
@@ -213,14 +214,6 @@ func (b *book) next(now time.Time) (due *debt, soonest time.Time) {
 		}
 	}
 	return nil, soonest
-}
-
-// earlier returns the earlier one of two times. A zero time is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // blocked reports whether the opposite of a debt is being sent: the later one of a mark and its

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 const (
@@ -124,7 +125,7 @@ func (s *sender) fill() {
 	if s.open == nil {
 		return
 	}
-	next := earlier(s.startPublishing(), s.startFlights())
+	next := times.Earlier(s.startPublishing(), s.startFlights())
 	if s.timer != nil {
 		s.timer.Stop()
 	}

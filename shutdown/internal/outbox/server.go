@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 const (
@@ -157,7 +159,7 @@ func (s *server) watch(start time.Time, reserve time.Duration, until time.Time) 
 	}
 	end = since.Add(max(patience-s.inVain, reserve))
 	if now.Before(end) && now.Before(until) {
-		return s.answered, earlier(end, until)
+		return s.answered, times.Earlier(end, until)
 	}
 	if !now.Before(end) {
 		s.lost = time.Time{}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -77,8 +78,8 @@ func (c modelCase) likeKubelet(t *testing.T, d draw, limit time.Duration) {
 			}
 		}
 		if found {
-			require.Equal(t, earlier(now.Add(time.Duration(group.Seconds)*second), code.H()), w.KillsEnd(now), c)
-			now = earlier(now.Add(time.Duration(d(int(group.Seconds*1e9+1)))), code.H())
+			require.Equal(t, times.Earlier(now.Add(time.Duration(group.Seconds)*second), code.H()), w.KillsEnd(now), c)
+			now = times.Earlier(now.Add(time.Duration(d(int(group.Seconds*1e9+1)))), code.H())
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -157,11 +158,11 @@ func (c modelCase) drain(t *testing.T, code timetable.Table, p pace) (granted []
 	for k, bucket := range buckets {
 		granted, in[bucket] = append(granted, -1), append(in[bucket], k)
 	}
-	end, left, now := after(c.hostEnds()), time.Duration(0), earlier(after(p.before), code.PublishEnd())
-	now = later(now, code.NotBefore())
+	end, left, now := after(c.hostEnds()), time.Duration(0), times.Earlier(after(p.before), code.PublishEnd())
+	now = times.Later(now, code.NotBefore())
 	for i := c.request.Done; i < len(c.request.Schedule); i++ {
 		w, used, found := code.Window(i, now, left), time.Duration(0), false
-		at := earlier(now.Add(p.marks), w.Ready)
+		at := times.Earlier(now.Add(p.marks), w.Ready)
 		for _, k := range in[i] {
 			granted[k], found = w.Seconds(all[k], at), true
 			used = max(used, min(p.pods[k], time.Duration(granted[k])*second))
@@ -173,13 +174,13 @@ func (c modelCase) drain(t *testing.T, code timetable.Table, p pace) (granted []
 		case !found:
 			left = code.Skip(i, left)
 			continue
-		case w.Ready.After(w.End) || later(w.KillsEnd(at), w.UnmountsEnd(at)).After(w.End) || w.End.After(code.H()):
+		case w.Ready.After(w.End) || times.Later(w.KillsEnd(at), w.UnmountsEnd(at)).After(w.End) || w.End.After(code.H()):
 			t.Fatalf("the steps of bucket %d do not end in time: %v, %v, %v, %v\n%v", i, w.Ready, w.KillsEnd(at), w.UnmountsEnd(at), w.End, c)
 		case code.Schedule()[i].Seconds > 0:
 			left = w.Left(at, used)
-			ended := earlier(at.Add(used), w.KillsEnd(at))
-			ended = later(ended, earlier(ended.Add(p.unmount), w.UnmountsEnd(at)))
-			now = later(ended, earlier(ended.Add(p.statuses), w.End))
+			ended := times.Earlier(at.Add(used), w.KillsEnd(at))
+			ended = times.Later(ended, times.Earlier(ended.Add(p.unmount), w.UnmountsEnd(at)))
+			now = times.Later(ended, times.Earlier(ended.Add(p.statuses), w.End))
 		}
 	}
 	return granted

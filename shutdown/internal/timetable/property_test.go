@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -73,10 +74,10 @@ func FuzzDrain(f *testing.F) {
 func endOfHost(r timetable.Request) time.Time {
 	end := after(10 * time.Hour)
 	if !r.HostEnd.IsZero() {
-		end = later(r.HostEnd, received())
+		end = times.Later(r.HostEnd, received())
 	}
 	if limit := r.Options.Limit; limit > 0 {
-		end = earlier(end, after(limit))
+		end = times.Earlier(end, after(limit))
 	}
 	return end
 }
@@ -118,7 +119,7 @@ func checkDrain(t *testing.T, r *rand.Rand, request timetable.Request, tt timeta
 		require.False(t, waits[i+1].Before(waits[i]))
 	}
 	require.False(t, tt.First().Before(tt.PublishEnd()))
-	now, latest, left := later(received().Add(take(tt.PublishEnd().Sub(received()))), tt.NotBefore()), tt.First(), time.Duration(0)
+	now, latest, left := times.Later(received().Add(take(tt.PublishEnd().Sub(received()))), tt.NotBefore()), tt.First(), time.Duration(0)
 	for i, bucket := range tt.Schedule() {
 		reserve := tt.Budget().Reserves[i]
 		planned := latest
@@ -133,32 +134,18 @@ func checkDrain(t *testing.T, r *rand.Rand, request timetable.Request, tt timeta
 			require.Zero(t, w.Grace(now))
 			continue
 		}
-		require.Equal(t, earlier(now.Add(reserve.Readiness), tt.H()), w.Ready, "marks have all of their time")
+		require.Equal(t, times.Earlier(now.Add(reserve.Readiness), tt.H()), w.Ready, "marks have all of their time")
 		killed := now.Add(take(reserve.Readiness))
 		grace := w.Grace(killed)
 		require.GreaterOrEqual(t, grace, graceperiod.Duration(bucket.Seconds), "bucket %d has less than its own", i)
 		require.LessOrEqual(t, grace, graceperiod.Duration(bucket.Seconds)+left)
 		require.False(t, killed.Add(grace).After(hostEnd), "a grace ends after the host's end")
-		require.False(t, w.End.After(earlier(latest, tt.H())), "bucket %d ends late", i)
-		require.Equal(t, earlier(killed.Add(grace), tt.H()), w.KillsEnd(killed))
+		require.False(t, w.End.After(times.Earlier(latest, tt.H())), "bucket %d ends late", i)
+		require.Equal(t, times.Earlier(killed.Add(grace), tt.H()), w.KillsEnd(killed))
 		require.False(t, w.UnmountsEnd(killed).After(w.End))
 		require.Equal(t, bucket.Seconds, min(bucket.Seconds, w.Seconds(pod(), killed)))
 		used := take(grace)
 		now, left = killed.Add(used).Add(take(reserve.Unmount)).Add(take(reserve.Statuses)), w.Left(killed, used)
 		require.GreaterOrEqual(t, left, time.Duration(0))
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -11,16 +11,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // Floor is the shortest timeout of a container's stop, which may end after the grace
 // period of its pod.
 const Floor = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second
-
-// timerLag is how late a bucket may start without loss of a second. Timers, and reading
-// the list of pods, take a moment, after which a pod of 20 s would be granted 19 whole
-// seconds.
-const timerLag = 100 * time.Millisecond
 
 // Bucket is the fitted time of the steps of one bucket, each 0 or more, in their order.
 type Bucket struct{ Readiness, Pods, Unmount, Statuses time.Duration }
@@ -131,7 +127,7 @@ func (w Window) Seconds(pod *v1.Pod, at time.Time) int64 {
 	if pod.Spec.TerminationGracePeriodSeconds == nil {
 		grace = min(grace, w.bucket.Pods)
 	}
-	return max(graceperiod.ForNodeShutdown(pod, int64(Sum(grace, timerLag)/time.Second)), 0)
+	return max(graceperiod.ForNodeShutdown(pod, times.WholeSeconds(grace)), 0)
 }
 
 // KillsEnd returns when the wait for pods that are killed at a time ends at the latest.

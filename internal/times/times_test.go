@@ -1,0 +1,35 @@
+package times_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/times"
+)
+
+func TestWholeSeconds(t *testing.T) {
+	for left, want := range map[time.Duration]int64{
+		math.MinInt64: 0, -time.Hour: 0, 0: 0,
+		900*time.Millisecond - 1: 0, 900 * time.Millisecond: 1, time.Second: 1, 1900*time.Millisecond - 1: 1,
+		math.MaxInt64: math.MaxInt64 / int64(time.Second), math.MaxInt64 - times.Lag + 1: math.MaxInt64 / int64(time.Second),
+	} {
+		require.Equal(t, want, times.WholeSeconds(left), left)
+	}
+}
+
+func TestEarlierAndLater(t *testing.T) {
+	none, one, two := time.Time{}, time.Unix(1, 0), time.Unix(2, 0)
+	for _, test := range []struct{ a, b, earlier, later time.Time }{
+		{one, two, one, two},
+		{two, one, one, two},
+		{one, none, one, one},
+		{none, one, one, one},
+		{none, none, none, none},
+	} {
+		require.Equal(t, test.earlier, times.Earlier(test.a, test.b))
+		require.Equal(t, test.later, times.Later(test.a, test.b))
+	}
+}
