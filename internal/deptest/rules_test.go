@@ -30,20 +30,20 @@ func allowedImports() map[string][]string {
 	return map[string][]string{
 		"graceperiod":                 {api, machine},
 		"metrics":                     {prom},
-		"lifecycle":                   {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/lifecycle/internal/hookhttp"},
+		"lifecycle":                   {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/lifecycle/internal/hookhttp", module + "/internal/times"},
 		"lifecycle/internal/hookhttp": {api, machine, klog},
 		"lifecycle/stopsignal":        {api},
 		"lifecycle/lifecycletest":     {api, machine, module + "/lifecycle", module + "/graceperiod"},
 		"shutdown":                    {api, machine, klog, gates, module + "/metrics", module + "/internal/features", module + "/internal/podcondition", module + "/internal/staticpod", module + "/shutdown/plan", module + "/shutdown/source", module + "/internal/call", parts + "/drain", parts + "/host", parts + "/kills", parts + "/outbox", parts + "/store", parts + "/timetable"},
 		"shutdown/plan":               {api, machine, module + "/graceperiod", parts + "/windows"},
 		// The rooms: none of them imports the manager, and only the drain knows several others.
-		"shutdown/internal/drain":     {api, klog, module + "/graceperiod", module + "/shutdown/plan", module + "/internal/call", parts + "/kills", parts + "/outbox", parts + "/timetable"},
+		"shutdown/internal/drain":     {api, klog, module + "/graceperiod", module + "/shutdown/plan", module + "/internal/call", parts + "/kills", parts + "/outbox", parts + "/timetable", module + "/internal/times"},
 		"shutdown/internal/host":      {klog, module + "/metrics", module + "/shutdown/source", module + "/internal/call"},
-		"shutdown/internal/outbox":    {api, machine, klog, module + "/internal/staticpod", module + "/internal/call", parts + "/kills"},
+		"shutdown/internal/outbox":    {api, machine, klog, module + "/internal/staticpod", module + "/internal/call", parts + "/kills", module + "/internal/times"},
 		"shutdown/internal/store":     {"golang.org/x/sys/unix", api, machine, module + "/internal/atomicfile", module + "/internal/call"},
-		"shutdown/internal/kills":     {api, machine, module + "/graceperiod", module + "/internal/call"},
+		"shutdown/internal/kills":     {api, machine, module + "/graceperiod", module + "/internal/call", module + "/internal/times"},
 		"shutdown/internal/timetable": {api, module + "/graceperiod", module + "/shutdown/plan", parts + "/windows"},
-		"shutdown/internal/windows":   {api, module + "/graceperiod"},
+		"shutdown/internal/windows":   {api, module + "/graceperiod", module + "/internal/times"},
 
 		"shutdown/shutdowntest":      {api, machine, module + "/shutdown"},
 		"shutdown/podkiller":         {api, machine, module + "/lifecycle", module + "/shutdown", module + "/internal/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
@@ -69,6 +69,7 @@ func allowedImports() map[string][]string {
 
 		"internal/podcondition": {api, machine, module + "/internal/staticpod"},
 		"internal/staticpod":    {api},
+		"internal/times":        {},
 	}
 }
 
