@@ -101,9 +101,12 @@ func (e *ender) finalize() {
 	}
 	pod := e.view()
 	e.mu.Lock()
-	set := e.ending.setStatus
+	set, refusal := e.ending.setStatus, e.ending.refusal
 	e.mu.Unlock()
-	if set != nil {
+	switch {
+	case refusal != nil:
+		refuse(&pod.Status, *refusal)
+	case set != nil:
 		set(&pod.Status)
 	}
 	e.mu.Lock()

@@ -40,16 +40,17 @@ func (p *Provider) GetPods(context.Context) ([]*v1.Pod, error) {
 }
 
 // Pods returns copies of the pods that have not ended, sorted by namespace and name. It
-// is the Pods of shutdown.Options.
-func (p *Provider) Pods() []*v1.Pod {
-	records := p.agent.pods.newest()
+// is the Pods of shutdown.Options. A pod is in the list before [Options.Admit] is asked for
+// it, so that a shutdown either finds the pod here or refuses it. The error is always nil.
+func (p *Provider) Pods(context.Context) ([]*v1.Pod, error) {
+	records := p.agent.pods.all()
 	pods := make([]*v1.Pod, 0, len(records))
 	for _, r := range records {
 		if r.final() == nil {
 			pods = append(pods, r.view())
 		}
 	}
-	return pods
+	return pods, nil
 }
 
 // markedView returns the view of a pod, with terminatingAnnotation if it is terminating.

@@ -91,6 +91,13 @@ func (b *bed) last() notification {
 	return b.heard[len(b.heard)-1]
 }
 
+// listed returns the pods that a shutdown would find.
+func (b *bed) listed() []*v1.Pod {
+	pods, err := b.Pods(b.Context())
+	require.NoError(b, err)
+	return pods
+}
+
 // notifications returns how often virtual-kubelet was notified of a pod.
 func (b *bed) notifications(pod *v1.Pod) (times int) {
 	b.mu.Lock()

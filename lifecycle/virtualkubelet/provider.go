@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // defaultExitSlack is the default of [Options.ExitSlack].
@@ -32,6 +33,11 @@ type Options struct {
 	// exit. After that the container gets an unknown exit code. 0 means 2 s; a negative
 	// value is an error.
 	ExitSlack time.Duration
+	// Admit is asked once for every pod that is to be started, after the pod is in the list of
+	// [Provider.Pods] and before anything of it starts: it is Manager.Admit. A pod that is
+	// refused never starts; its final status is Failed, with the reason and the message of the
+	// answer. If it is nil, every pod is admitted.
+	Admit func(pod *v1.Pod) shutdown.Admission
 }
 
 // Provider is a provider for virtual-kubelet and a [shutdown.PodKiller]. Make one with

@@ -21,8 +21,12 @@ type starter struct {
 	former *record // the earlier pod of the same name; nil: none
 }
 
-// run starts the containers. If that fails, the containers that run are terminated.
+// run starts the containers of a pod that is admitted. If that fails, the containers that
+// run are terminated.
 func (s *starter) run() {
+	if !s.admit() {
+		return
+	}
 	err := s.startAll()
 	s.r.mu.Lock()
 	s.r.ending.starting = false
