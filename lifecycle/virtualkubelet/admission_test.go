@@ -95,16 +95,11 @@ func (n *shuttingDown) pod(name string, priority int32) *v1.Pod {
 	return pod
 }
 
-// kinds are providers on both kinds of runtime, with what tells whether a pod was started.
-func kinds() map[string]func(*bed) (change func(*virtualkubelet.Options), started func(uid string) bool) {
-	return map[string]func(*bed) (func(*virtualkubelet.Options), func(string) bool){
-		"containers": func(b *bed) (func(*virtualkubelet.Options), func(string) bool) {
-			b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
-			return func(*virtualkubelet.Options) {}, func(uid string) bool {
-				_, known := b.rt.started.Load(uid + "/app")
-				return known
-			}
-		},
+// kinds are the options for both kinds of runtime.
+func kinds() map[string]func(*virtualkubelet.Options) {
+	return map[string]func(*virtualkubelet.Options){
+		"containers": func(*virtualkubelet.Options) {},
+		"whole pods": onPlace(newPlayedPlace(second)),
 	}
 }
 
@@ -112,12 +107,15 @@ func kinds() map[string]func(*bed) (change func(*virtualkubelet.Options), starte
 // them by an agent that was started again. Those before the shutdown are started and ended,
 // and of the others none starts.
 func TestNoPodStartsInAShutdown(t *testing.T) {
-	for kind, make := range kinds() {
+	for kind, options := range kinds() {
 		t.Run(kind, func(t *testing.T) {
 			inBubble(t, func(b *bed) {
-				n := &shuttingDown{bed: b, host: &shutdowntest.Host{}}
-				var started func(string) bool
-				n.options, started = make(b)
+				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
+				started := func(uid string) bool {
+					_, known := b.rt.started.Load(uid + "/app")
+					return known
+				}
+				n := &shuttingDown{bed: b, host: &shutdowntest.Host{}, options: options}
 				n.start()
 				for i, priority := range []int32{0, 1000, 2000} {
 					b.create(n.pod(fmt.Sprintf("early-%d", i), priority))
@@ -142,7 +140,11 @@ func TestNoPodStartsInAShutdown(t *testing.T) {
 				require.NoError(b, err)
 				n.end()
 				require.NoError(b, b.Close(b.Context()))
-				n.start(left...)
+				if kind == "containers" {
+					n.start(left...)
+				} else {
+					n.start() // the place tells
+				}
 				createTen()
 				for range 4 {
 					wait(3 * second)
