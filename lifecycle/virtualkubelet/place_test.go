@@ -142,6 +142,41 @@ func TestACreateThatArrivesLate(t *testing.T) {
 	})
 }
 
+// A pod is not called ended while its Create is under way, and is stopped once it has returned.
+func TestADeletionDuringACreateThatIsDeaf(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		b.rt.start = func(context.Context, string) error {
+			<-time.After(20 * second)
+			return nil
+		}
+		pod := podOf(plain("app"))
+		b.create(pod)
+		wait(5 * second)
+		b.deletePod(pod, 10)
+		wait(14 * second)
+		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+		wait(11 * second)
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase, "its grace period is over, and it was killed")
+		require.Len(b, b.rt.Exits(), 1)
+		wait(5 * second)
+		require.Empty(b, p.pods)
+	})
+}
+
+// A list that was asked for before a pod was there says nothing about it.
+func TestAListThatIsOlderThanThePod(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		wait(4 * second)
+		p.slow = 3 * second
+		wait(2 * second)
+		b.create(podOf(plain("app")))
+		wait(6 * second)
+		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+		wait(2 * second)
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+	})
+}
+
 // What the place has is known to an agent that was started again: pods go on, one that the API
 // server has no more ends, and one of another UID waits until its place is free.
 func TestAnAgentThatWasStartedAgainAsksThePlace(t *testing.T) {

@@ -24,6 +24,7 @@ type playedPlace struct {
 	pods     map[types.UID]*v1.Pod
 	hidden   map[types.UID]bool // Statuses leaves them out
 	away     bool               // all calls fail
+	slow     time.Duration      // how long the answer of Statuses is on its way
 	lose     int                // so many calls of Delete do nothing
 	refused  error              // of Create
 	lists    int
@@ -100,6 +101,14 @@ func (p *playedPlace) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64)
 }
 
 func (p *playedPlace) Statuses(context.Context) ([]*v1.Pod, error) {
+	pods, err := p.statuses()
+	if p.slow > 0 {
+		<-time.After(p.slow)
+	}
+	return pods, err
+}
+
+func (p *playedPlace) statuses() ([]*v1.Pod, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lists++
