@@ -44,7 +44,7 @@ func run(ctx context.Context, kubeconfig, name string) error {
 	if err != nil {
 		return err
 	}
-	manager, err := shutdown.NewManager(shutdown.Options{Pods: shutdown.PodsFunc(provider.Pods), Killer: provider, Reporter: reporter})
+	manager, err := shutdown.NewManager(shutdown.Options{Pods: provider.Pods, Killer: provider, Reporter: reporter})
 	if err != nil {
 		return err
 	}

@@ -2,12 +2,15 @@ package virtualkubelet
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
+
+var errAdopts = errors.New("a PodRuntime tells by itself which pods it has")
 
 // Adopted is a pod that an earlier process of the agent has left running.
 type Adopted struct {
@@ -31,10 +34,14 @@ type Adopted struct {
 // A deleted pod is terminated when DeletePod is called, which the controller does when it
 // starts. If the pod has completed meanwhile, virtual-kubelet is notified. After
 // [Provider.Close] the error is an errdefs.ErrInvalidInput that wraps
-// [lifecycle.AgentStopping].
+// [lifecycle.AgentStopping]. With a [PodRuntime], which tells by itself which pods it has, it is
+// one too.
 func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	if p.agent.workers.isClosed() {
 		return newRefusedError(adopted.Pod, lifecycle.AgentStopping)
+	}
+	if p.agent.opts.Pods != nil {
+		return newRefusedError(adopted.Pod, errAdopts)
 	}
 	if adopted.Containers == nil {
 		adopted.Containers = lifecycle.ContainersOf(adopted.Pod)

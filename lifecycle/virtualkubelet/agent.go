@@ -15,6 +15,7 @@ type agent struct {
 	workers    *workers
 	listener   *listener
 	pods       *podTable
+	poller     *poller
 }
 
 // listener holds virtual-kubelet's callback for pods whose status has changed.

@@ -61,9 +61,11 @@ type cluster struct {
 }
 
 // newCluster returns a cluster with an [obedient] runtime.
-func newCluster(t *testing.T, enough int64) *cluster {
+func newCluster(t *testing.T, enough int64, kind ...func(*virtualkubelet.Options)) *cluster {
 	t.Helper()
-	c := prepareCluster(t, func(o *virtualkubelet.Options) { o.Runtime = quickRuntime{o.Runtime.(*scriptedRuntime), enough} })
+	c := prepareCluster(t, append([]func(*virtualkubelet.Options){func(o *virtualkubelet.Options) {
+		o.Runtime = quickRuntime{o.Runtime.(*scriptedRuntime), enough}
+	}}, kind...)...)
 	c.start()
 	return c
 }

@@ -11,9 +11,10 @@ type container struct {
 	init         bool // it is in spec.initContainers
 	id           string
 	preStopDone  bool
-	state        v1.ContainerState // empty: not started
-	maybeStarted bool              // its start was cancelled and did not tell whether it runs
-	exited       chan struct{}     // closed once the state is terminated
+	state        v1.ContainerState   // empty: not started
+	maybeStarted bool                // its start was cancelled and did not tell whether it runs
+	exited       chan struct{}       // closed once the state is terminated
+	reported     *v1.ContainerStatus // by the place of the pod; nil: it reports nothing of it
 }
 
 // sidecar reports whether it is a restartable init container (KEP-753).
@@ -70,6 +71,12 @@ func (c *container) adopt(id *string, preStopDone bool, last v1.ContainerState) 
 // asking the provider, while init containers run (virtual-kubelet#989).
 func (c *container) status() v1.ContainerStatus {
 	running := c.running()
+	if c.reported != nil {
+		status := *c.reported.DeepCopy()
+		status.State = *c.state.DeepCopy()
+		status.Ready = status.Ready && (running || c.init)
+		return status
+	}
 	status := v1.ContainerStatus{
 		Name: c.spec.Name, Image: c.spec.Image,
 		State: *c.state.DeepCopy(), Started: &running,

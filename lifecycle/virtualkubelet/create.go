@@ -28,6 +28,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	if p.agent.workers.isClosed() {
 		return newRefusedError(pod, lifecycle.AgentStopping)
 	}
+	p.agent.poller.start(ctx)
 	r := newRecord(ctx, p.agent, pod)
 	r.ending.starting = true
 	known, former := p.agent.pods.add(r)
@@ -69,7 +70,20 @@ func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 func (r *record) update(pod *v1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.updateLocked(pod)
+}
+
+// updateLocked is update for a caller that holds the mutex. A pod whose place has not told its
+// spec has containers from now on.
+func (r *record) updateLocked(pod *v1.Pod) {
 	r.desired.update(pod)
+	if len(r.containers.all) > 0 || r.place == nil || r.ending.terminating {
+		return
+	}
+	if r.containers = newContainers(&r.desired.pod.Spec); r.place.status != nil {
+		r.containers.observe(r.place.status)
+	}
+	r.notifier.wake()
 }
 
 // updateUnlessEnding is update for a pod that is to run. It returns false if the pod's
@@ -80,7 +94,7 @@ func (r *record) updateUnlessEnding(pod *v1.Pod) bool {
 	if r.ending.terminating {
 		return false
 	}
-	r.desired.update(pod)
+	r.updateLocked(pod)
 	return true
 }
 

@@ -110,7 +110,7 @@
 //
 //	manager, err := shutdown.NewManager(shutdown.Options{
 //		Config: config, Source: host,
-//		Pods: shutdown.PodsFunc(provider.Pods), Killer: provider,
+//		Pods: provider.Pods, Killer: provider,
 //	})
 //	...
 //	report, err := manager.TerminateAll(ctx) // or: manager.Run(ctx), for the node

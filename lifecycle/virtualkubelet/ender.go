@@ -56,7 +56,7 @@ func (e *ender) setTerminating() (running []lifecycle.Container, complete bool, 
 		e.ending.terminating = true
 		close(e.terminating)
 	}
-	return e.containers.running(), !e.containers.maybeStarted(), nil
+	return e.members(), !e.containers.maybeStarted(), nil
 }
 
 // end terminates the pod. It is no error if the pod has been forgotten.
@@ -101,15 +101,21 @@ func (e *ender) finalize() {
 	}
 	pod := e.view()
 	e.mu.Lock()
-	set := e.ending.setStatus
+	set, refusal := e.ending.setStatus, e.ending.refusal
 	e.mu.Unlock()
-	if set != nil {
+	switch {
+	case refusal != nil:
+		refuse(&pod.Status, *refusal)
+	case set != nil:
 		set(&pod.Status)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ending.final = &pod.Status
 	close(e.ended)
+	if e.place == nil || e.place.gone {
+		e.leave()
+	}
 	e.notifier.wake()
 }
 
@@ -117,11 +123,18 @@ func (e *ender) finalize() {
 func (e *ender) startFinalizing() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.ending.startFinalizing(e.containers.mayRun()) {
+	if !e.ending.startFinalizing(e.mayRun()) {
 		return false
 	}
 	e.containers.terminateUnknown()
 	return true
+}
+
+// leave marks that the name of the pod can be used again. The caller holds the mutex.
+func (e *ender) leave() {
+	if !isClosed(e.left) {
+		close(e.left)
+	}
 }
 
 // forget removes the pod, unless a KillPod waits for its end, and reports whether it did.

@@ -2,6 +2,8 @@ package virtualkubelet
 
 import (
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // ending is the progress of a pod's end. The record's mutex guards it.
@@ -11,6 +13,7 @@ type ending struct {
 	terminated  bool                // a termination has ended, and the exits are known
 	stuck       error               // why containers run although a termination has ended
 	setStatus   func(*v1.PodStatus) // SetStatus of the last kill; nil: none
+	refusal     *shutdown.Admission // why the pod was not admitted; nil: it was
 	finalizing  bool                // the final status is being made
 	final       *v1.PodStatus       // nil: not final
 	finalSent   bool                // virtual-kubelet has the final status

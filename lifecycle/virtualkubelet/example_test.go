@@ -150,7 +150,7 @@ func ExampleProvider_KillPod() {
 	}
 	await(statuses, v1.PodRunning)
 
-	manager, err := shutdown.NewManager(shutdown.Options{Pods: shutdown.PodsFunc(provider.Pods), Killer: provider})
+	manager, err := shutdown.NewManager(shutdown.Options{Pods: provider.Pods, Killer: provider})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -163,13 +163,14 @@ func ExampleProvider_KillPod() {
 		fmt.Println(pod.Name, pod.Outcome)
 	}
 	final := await(statuses, v1.PodFailed)
-	fmt.Println(final.Reason, len(provider.Pods()))
+	left, err := provider.Pods(ctx)
+	fmt.Println(final.Reason, len(left), err)
 	if err := provider.Close(ctx); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
 	// web Graceful
-	// Terminated 0
+	// Terminated 0 <nil>
 }
 
 // The provider of an agent that was started again adopts the pods that the former one has left
@@ -203,7 +204,8 @@ func ExampleProvider_Adopt() {
 	if err := provider.Adopt(ctx, virtualkubelet.Adopted{Pod: pod, Alive: true}); err != nil {
 		fmt.Println(err)
 	}
-	fmt.Println(len(provider.Pods()), "pod")
+	pods, err := provider.Pods(ctx)
+	fmt.Println(len(pods), "pod", err)
 	if err := provider.DeletePod(ctx, pod); err != nil {
 		fmt.Println(err)
 	}
@@ -212,6 +214,6 @@ func ExampleProvider_Adopt() {
 		fmt.Println(err)
 	}
 	// Output:
-	// 1 pod
+	// 1 pod <nil>
 	// Failed
 }

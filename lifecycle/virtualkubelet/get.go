@@ -28,9 +28,15 @@ func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*v
 	return &pod.Status, nil
 }
 
-// GetPods returns copies of all pods as GetPod does, sorted by namespace and name. The
-// error is always nil.
-func (p *Provider) GetPods(context.Context) ([]*v1.Pod, error) {
+// GetPods returns copies of all pods as GetPod does, sorted by namespace and name. With a
+// [PodRuntime] it waits until that has told which pods it has, because virtual-kubelet starts
+// with this call, and deletes those that the API server has no more. The error has the cause of
+// ctx.
+func (p *Provider) GetPods(ctx context.Context) ([]*v1.Pod, error) {
+	p.agent.poller.start(ctx)
+	if err := p.agent.poller.await(ctx); err != nil {
+		return nil, err
+	}
 	records := p.agent.pods.newest()
 	pods := make([]*v1.Pod, 0, len(records))
 	for _, r := range records {
@@ -40,16 +46,21 @@ func (p *Provider) GetPods(context.Context) ([]*v1.Pod, error) {
 }
 
 // Pods returns copies of the pods that have not ended, sorted by namespace and name. It
-// is the Pods of shutdown.Options.
-func (p *Provider) Pods() []*v1.Pod {
-	records := p.agent.pods.newest()
+// is the Pods of shutdown.Options. A pod is in the list before [Options.Admit] is asked for
+// it, so that a shutdown either finds the pod here or refuses it. It is an error if the [PodRuntime] has
+// not told yet which pods it has.
+func (p *Provider) Pods(ctx context.Context) ([]*v1.Pod, error) {
+	if p.agent.poller.start(ctx); !p.agent.poller.isListed() {
+		return nil, errNotListed
+	}
+	records := p.agent.pods.all()
 	pods := make([]*v1.Pod, 0, len(records))
 	for _, r := range records {
 		if r.final() == nil {
 			pods = append(pods, r.view())
 		}
 	}
-	return pods
+	return pods, nil
 }
 
 // markedView returns the view of a pod, with terminatingAnnotation if it is terminating.

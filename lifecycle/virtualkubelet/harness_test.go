@@ -3,6 +3,8 @@
 package virtualkubelet_test
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,6 +25,11 @@ func (b *bed) stops() (asked []stop) {
 		asked = append(asked, stop{s.ID, s.TimeoutSeconds, s.At.Sub(b.began)})
 	}
 	return asked
+}
+
+// sortedStops returns the stops by ID and time.
+func (b *bed) sortedStops() []stop {
+	return slices.SortedFunc(slices.Values(b.stops()), func(x, y stop) int { return cmp.Or(cmp.Compare(x.id, y.id), cmp.Compare(x.at, y.at)) })
 }
 
 type stop struct {
@@ -89,6 +96,13 @@ func (b *bed) last() notification {
 	defer b.mu.Unlock()
 	require.NotEmpty(b, b.heard)
 	return b.heard[len(b.heard)-1]
+}
+
+// listed returns the pods that a shutdown would find.
+func (b *bed) listed() []*v1.Pod {
+	pods, err := b.Pods(b.Context())
+	require.NoError(b, err)
+	return pods
 }
 
 // notifications returns how often virtual-kubelet was notified of a pod.

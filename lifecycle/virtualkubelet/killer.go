@@ -18,10 +18,17 @@ import (
 //
 // ctx bounds only the waiting: when it ends, the error is a
 // [*lifecycle.StillRunningError] and the termination goes on. An unknown pod is an
-// errdefs.ErrNotFound. If containers cannot be stopped, the error is that of
+// errdefs.ErrNotFound; if a [PodRuntime] has no such pod it is an end without an error. If containers cannot be stopped, the error is that of
 // [lifecycle.Result.Err]. After [Provider.Close] it wraps [shutdown.ErrNoRetry].
 func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+	p.agent.poller.start(ctx)
+	if err := p.agent.poller.await(ctx); err != nil {
+		return shutdown.KillResult{}, err
+	}
 	r := p.agent.pods.find(pod)
+	if r == nil && p.agent.opts.Pods != nil {
+		return shutdown.KillResult{Outcome: string(lifecycle.NotFound)}, nil
+	}
 	if r == nil || !r.addKill(req.SetStatus) {
 		return shutdown.KillResult{}, newNotFoundError(pod.Namespace, pod.Name)
 	}

@@ -53,7 +53,7 @@ func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
 		}
 		require.ErrorIs(b, b.CreatePod(b.Context(), pod), lifecycle.ErrTerminating)
 		require.NoError(b, b.UpdatePod(b.Context(), pod))
-		require.Empty(b, b.Pods())
+		require.Empty(b, b.listed())
 		b.deletePod(pod, 30)
 		wait(0)
 		_, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
@@ -102,7 +102,7 @@ func TestTerminateAllAndClose(t *testing.T) {
 		b.create(two)
 		manager, err := shutdown.NewManager(shutdown.Options{
 			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * second}},
-			Pods:   shutdown.PodsFunc(b.Pods), Killer: b,
+			Pods:   b.Pods, Killer: b,
 		})
 		require.NoError(b, err)
 		report, err := manager.TerminateAll(b.Context())

@@ -11,8 +11,9 @@ import (
 // notify changes nothing.
 //
 // notify is called for several pods concurrently, but for one pod with one status after
-// the other. It may block. The context is not used: [Provider.Close] ends the calls.
-func (p *Provider) NotifyPods(_ context.Context, notify func(*v1.Pod)) {
+// the other. It may block. The end of the context changes nothing: [Provider.Close] ends the calls.
+func (p *Provider) NotifyPods(ctx context.Context, notify func(*v1.Pod)) {
+	p.agent.poller.start(ctx)
 	p.agent.listener.register(notify)
 }
 
@@ -45,7 +46,7 @@ func (n *notifier) run() {
 		case <-n.agent.workers.closing:
 			closing = true
 		}
-		if n.sendNews() && n.ender.forget() {
+		if n.sendNews() && n.clear() && n.ender.forget() {
 			return
 		}
 	}

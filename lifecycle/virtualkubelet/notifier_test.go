@@ -86,7 +86,7 @@ func TestOptionsThatAreWrong(t *testing.T) {
 	opts.Terminator.Runtime, opts.Terminator.Exits = rt, rt
 	_, err := virtualkubelet.New(opts)
 	require.ErrorContains(t, err, "Runtime: must be set")
-	require.ErrorContains(t, err, "Terminator.Runtime: must not be set")
+	require.ErrorContains(t, err, "Terminator.Runtime and Terminator.Pods: must not be set")
 	require.ErrorContains(t, err, "Terminator.Exits: must not be set")
 	require.ErrorContains(t, err, "ExitSlack: must not be negative, is -1ns")
 

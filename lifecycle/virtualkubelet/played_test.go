@@ -3,6 +3,7 @@ package virtualkubelet_test
 import (
 	"context"
 	"strings"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -18,6 +19,7 @@ type scriptedRuntime struct {
 	codes   map[string]int32
 	start   func(ctx context.Context, name string) error // nil: a start takes no time
 	deaf    bool                                         // it tells of no exit
+	started sync.Map                                     // the IDs of all that was started
 
 	cancelled func() (string, error) // what a start gives that waits until it is cancelled; nil: none waits
 }
@@ -38,6 +40,7 @@ func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1
 	}
 	id := string(pod.UID) + "/" + c.Name
 	r.Start(id, r.scripts[c.Name])
+	r.started.Store(id, true)
 	return id, nil
 }
 

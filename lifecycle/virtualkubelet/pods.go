@@ -2,6 +2,7 @@ package virtualkubelet
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -76,10 +77,20 @@ func (t *podTable) remove(r *record) {
 // newest returns the newest record of each name, sorted by namespace and name.
 func (t *podTable) newest() []*record {
 	t.mu.Lock()
-	records := slices.Collect(maps.Values(t.byName))
-	t.mu.Unlock()
-	slices.SortFunc(records, func(a, b *record) int {
-		return cmp.Or(cmp.Compare(a.name.Namespace, b.name.Namespace), cmp.Compare(a.name.Name, b.name.Name))
+	defer t.mu.Unlock()
+	return sorted(maps.Values(t.byName))
+}
+
+// all returns all records, sorted by namespace and name.
+func (t *podTable) all() []*record {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return sorted(maps.Values(t.byKey))
+}
+
+// sorted returns records by namespace, name and key.
+func sorted(records iter.Seq[*record]) []*record {
+	return slices.SortedFunc(records, func(a, b *record) int {
+		return cmp.Or(cmp.Compare(a.name.Namespace, b.name.Namespace), cmp.Compare(a.name.Name, b.name.Name), cmp.Compare(a.key, b.key))
 	})
-	return records
 }

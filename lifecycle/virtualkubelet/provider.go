@@ -9,19 +9,33 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// defaultExitSlack is the default of [Options.ExitSlack].
-const defaultExitSlack = 2 * time.Second
+const (
+	// defaultExitSlack is the default of [Options.ExitSlack].
+	defaultExitSlack = 2 * time.Second
+	// defaultPollInterval is the default of [Options.PollInterval].
+	defaultPollInterval = 5 * time.Second
+	// placeGiveUp is how long the end of a whole pod is insisted on: practically for ever.
+	placeGiveUp = 10 * 365 * 24 * time.Hour
+)
 
-// Options configure a [Provider]. Only Runtime is required.
+// Options configure a [Provider]. Only Runtime or Pods is required.
 type Options struct {
-	// Runtime runs the containers; nil is an error. If it is also a
+	// Runtime runs the containers; nil is an error unless Pods is set. If it is also a
 	// [lifecycle.CommandRunner], it runs exec hooks.
 	Runtime Runtime
+	// Pods runs whole pods, in place of Runtime: it is an error to set both.
+	Pods PodRuntime
+	// PollInterval is the time between two calls of PodRuntime.Statuses, and after a call of a
+	// PodRuntime that failed. 0 means 5 s; a negative value is an error.
+	PollInterval time.Duration
 	// Terminator has the options for stopping containers: events, metrics, hook timing,
-	// slack and feature gates. Its Runtime and Exits must be nil, because the Runtime
-	// above is used. Its Commands, if nil, are those of the Runtime above.
+	// slack and feature gates. Its Runtime, Pods and Exits must be nil, because the Runtime
+	// above is used, or Pods. Its Commands, if nil, are those of the Runtime or Pods above. With
+	// Pods, StopSlack is 5 s and an interval unless it is set, and GiveUp ten years: a provider
+	// never gives up whole pods by itself.
 	Terminator lifecycle.TerminatorOptions
 	// Status sets the fields of a status that only the author of the provider knows:
 	// podIP, hostIP, image IDs, readiness. It is called with a copy of the pod for every
@@ -32,6 +46,11 @@ type Options struct {
 	// exit. After that the container gets an unknown exit code. 0 means 2 s; a negative
 	// value is an error.
 	ExitSlack time.Duration
+	// Admit is asked once for every pod that is to be started, after the pod is in the list of
+	// [Provider.Pods] and before anything of it starts: it is Manager.Admit. A pod that is
+	// refused never starts; its final status is Failed, with the reason and the message of the
+	// answer. If it is nil, every pod is admitted.
+	Admit func(pod *v1.Pod) shutdown.Admission
 }
 
 // Provider is a provider for virtual-kubelet and a [shutdown.PodKiller]. Make one with
@@ -48,13 +67,12 @@ func New(opts Options) (*Provider, error) {
 		return nil, fmt.Errorf("failed to make a provider: %w", err)
 	}
 	opts.ExitSlack = cmp.Or(opts.ExitSlack, defaultExitSlack)
-	terminator, err := lifecycle.NewTerminator(opts.terminator())
-	if err != nil {
+	opts.PollInterval = cmp.Or(opts.PollInterval, defaultPollInterval)
+	shared := &agent{opts: opts, workers: newWorkers(), listener: newListener(), pods: newPodTable()}
+	shared.poller = &poller{agent: shared, listed: make(chan struct{})}
+	var err error
+	if shared.terminator, err = lifecycle.NewTerminator(shared.terminatorOptions()); err != nil {
 		return nil, fmt.Errorf("failed to make a provider: %w", err)
-	}
-	shared := &agent{
-		opts: opts, terminator: terminator,
-		workers: newWorkers(), listener: newListener(), pods: newPodTable(),
 	}
 	return &Provider{agent: shared}, nil
 }
@@ -63,11 +81,11 @@ func New(opts Options) (*Provider, error) {
 // options, which the terminator validates itself.
 func (o Options) validate() error {
 	var errs []error
-	if o.Runtime == nil {
-		errs = append(errs, errors.New("Runtime: must be set"))
+	if (o.Runtime == nil) == (o.Pods == nil) {
+		errs = append(errs, errors.New("Runtime: must be set, or Pods, and not both"))
 	}
-	if o.Terminator.Runtime != nil {
-		errs = append(errs, errors.New("Terminator.Runtime: must not be set, Runtime is"))
+	if o.Terminator.Runtime != nil || o.Terminator.Pods != nil {
+		errs = append(errs, errors.New("Terminator.Runtime and Terminator.Pods: must not be set, Runtime or Pods is"))
 	}
 	if o.Terminator.Exits != nil {
 		errs = append(errs, errors.New("Terminator.Exits: must not be set, Runtime is"))
@@ -75,15 +93,24 @@ func (o Options) validate() error {
 	if o.ExitSlack < 0 {
 		errs = append(errs, fmt.Errorf("ExitSlack: must not be negative, is %v", o.ExitSlack))
 	}
+	if o.PollInterval < 0 {
+		errs = append(errs, fmt.Errorf("PollInterval: must not be negative, is %v", o.PollInterval))
+	}
 	return errors.Join(errs...)
 }
 
-// terminator returns the terminator's options with the runtime.
-func (o Options) terminator() lifecycle.TerminatorOptions {
-	opts := o.Terminator
-	opts.Runtime, opts.Exits, opts.ExitSlack = o.Runtime, o.Runtime, cmp.Or(opts.ExitSlack, o.ExitSlack, defaultExitSlack)
+// terminatorOptions returns the terminator's options with the runtime.
+func (a *agent) terminatorOptions() lifecycle.TerminatorOptions {
+	opts, runtime := a.opts.Terminator, any(a.opts.Runtime)
+	if a.opts.Pods == nil {
+		opts.Runtime, opts.Exits, opts.ExitSlack = a.opts.Runtime, a.opts.Runtime, cmp.Or(opts.ExitSlack, a.opts.ExitSlack)
+	} else {
+		opts.Pods, runtime = placeStopper{a}, a.opts.Pods
+		opts.StopSlack = cmp.Or(opts.StopSlack, lifecycle.DefaultStopSlack+a.opts.PollInterval)
+		opts.GiveUp = cmp.Or(opts.GiveUp, placeGiveUp)
+	}
 	if opts.Commands == nil {
-		opts.Commands, _ = o.Runtime.(lifecycle.CommandRunner) // nil: exec hooks fail with an error
+		opts.Commands, _ = runtime.(lifecycle.CommandRunner) // nil: exec hooks fail with an error
 	}
 	return opts
 }

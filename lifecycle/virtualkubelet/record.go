@@ -20,6 +20,7 @@ type record struct {
 	created     metav1.Time
 	terminating chan struct{} // closed when the termination begins
 	ended       chan struct{} // closed when the status is final
+	left        chan struct{} // closed when the name of the pod can be used again
 	life        *lifecycle.Pod
 	ender       *ender
 	notifier    *notifier
@@ -28,6 +29,7 @@ type record struct {
 	desired    desired
 	containers containers
 	ending     ending
+	place      *place // nil without a PodRuntime
 }
 
 // newRecord returns the record of a pod that has not started. It does not add it to the
@@ -37,8 +39,11 @@ func newRecord(ctx context.Context, a *agent, pod *v1.Pod) *record {
 	r := &record{
 		agent: a, key: keyOf(pod), name: nameOf(pod), ctx: context.WithoutCancel(ctx),
 		created: metav1.Now(), life: a.terminator.Pod(pod),
-		terminating: make(chan struct{}), ended: make(chan struct{}),
+		terminating: make(chan struct{}), ended: make(chan struct{}), left: make(chan struct{}),
 		desired: desired{pod: pod}, containers: newContainers(&pod.Spec),
+	}
+	if a.opts.Pods != nil {
+		r.place = newPlace(a.poller.isListed())
 	}
 	r.ender = &ender{record: r, turn: make(chan struct{}, 1)}
 	r.notifier = &notifier{record: r, changed: make(chan struct{}, 1)}
@@ -46,14 +51,7 @@ func newRecord(ctx context.Context, a *agent, pod *v1.Pod) *record {
 }
 
 // isTerminating reports whether the termination has begun.
-func (r *record) isTerminating() bool {
-	select {
-	case <-r.terminating:
-		return true
-	default:
-		return false
-	}
-}
+func (r *record) isTerminating() bool { return isClosed(r.terminating) }
 
 // markRunning records that a container runs.
 func (r *record) markRunning(c *container, id string) {
@@ -93,11 +91,11 @@ func (r *record) lifeOf(pod *v1.Pod) *lifecycle.Pod {
 	return r.life
 }
 
-// completed reports whether no regular container runs any more, without a termination.
+// completed reports whether the pod has completed by itself.
 func (r *record) completed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.ending.terminating && !r.ending.starting && !r.containers.regularRuns()
+	return !r.ending.terminating && !r.ending.starting && !r.goesOn()
 }
 
 // final returns the final status, which does not change any more, or nil before that.
@@ -126,7 +124,13 @@ func (r *record) copyLocked() *v1.Pod {
 	if pod.Status.StartTime == nil {
 		pod.Status.StartTime = &r.created
 	}
+	if r.place == nil {
+		r.containers.write(pod, r.ending.finalizing)
+		return pod
+	}
+	r.place.write(&pod.Status)
 	r.containers.write(pod, r.ending.finalizing)
+	pod.Status.Phase = r.place.phase(pod.Status.Phase, r.ending.finalizing)
 	return pod
 }
 

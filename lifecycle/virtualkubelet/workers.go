@@ -25,18 +25,37 @@ func newWorkers() *workers {
 	return &workers{closing: make(chan struct{}), working: map[string]int{}}
 }
 
-// spawn runs work in a goroutine, unless close was called before.
-func (w *workers) spawn(name types.NamespacedName, work func()) {
+// spawn runs work in a goroutine, unless close was called before, and reports whether it does.
+func (w *workers) spawn(name types.NamespacedName, work func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return
+		return false
 	}
 	w.working[name.String()]++
 	go func() {
 		defer w.done(name.String())
 		work()
 	}()
+	return true
+}
+
+// context returns a context with the values of ctx, which ends when close is called, or ended is
+// closed if it is not nil. cancel must be called.
+func (w *workers) context(ctx context.Context, name types.NamespacedName, ended <-chan struct{}) (_ context.Context, cancel context.CancelFunc) {
+	ctx, cancel = context.WithCancel(ctx)
+	watched := w.spawn(name, func() {
+		defer cancel()
+		select {
+		case <-w.closing:
+		case <-ended:
+		case <-ctx.Done():
+		}
+	})
+	if !watched {
+		cancel()
+	}
+	return ctx, cancel
 }
 
 // done discounts a goroutine.
@@ -63,9 +82,12 @@ func (w *workers) close() {
 }
 
 // isClosed reports whether close was called.
-func (w *workers) isClosed() bool {
+func (w *workers) isClosed() bool { return isClosed(w.closing) }
+
+// isClosed reports whether a channel is closed on which nothing is sent.
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-w.closing:
+	case <-c:
 		return true
 	default:
 		return false

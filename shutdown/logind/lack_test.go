@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
@@ -44,8 +45,8 @@ func (l *told) missing() []string {
 	return slices.Clone(l.lines)
 }
 
-// A host whose bus or logind lacks something is held and drained as any other, its limit is raised,
-// and one line of the log says what is missing.
+// A host whose bus or logind lacks something, each two things, or all of them, is held and drained as
+// any other, its limit is raised, and one line of the log for each says what is missing.
 func TestHostThatLacks(t *testing.T) {
 	lines := map[logindtest.Lack][]string{ // three cost nothing
 		logindtest.LackOtherHandshakes: nil,
@@ -63,33 +64,32 @@ func TestHostThatLacks(t *testing.T) {
 		logindtest.LackList:            {"ListInhibitors"},
 	}
 	require.Len(t, lines, len(logindtest.Lacks()))
-	type test struct {
-		lacks   []logindtest.Lack
-		missing []string
+	tests := map[string][]logindtest.Lack{
+		"nothing": nil,
+		"all":     logindtest.Lacks(),
+		"Talos": {
+			logindtest.LackOtherHandshakes, logindtest.LackConnections, logindtest.LackOwner, logindtest.LackOwnerChanges,
+			logindtest.LackSenders, logindtest.LackInterface, logindtest.LackProcessIDs, logindtest.LackPreparing, logindtest.LackList,
+		},
 	}
-	talos := []logindtest.Lack{
-		logindtest.LackOtherHandshakes, logindtest.LackConnections, logindtest.LackOwner, logindtest.LackOwnerChanges,
-		logindtest.LackSenders, logindtest.LackInterface, logindtest.LackProcessIDs, logindtest.LackPreparing, logindtest.LackList,
-	}
-	tests := map[string]test{
-		"nothing": {},
-		"all":     {lacks: logindtest.Lacks()},
-		"Talos":   {lacks: talos},
-	}
-	for name, test := range tests {
-		for _, lack := range test.lacks {
-			test.missing = append(test.missing, lines[lack]...)
+	few := need.Less(t, "each two things that a host lacks")
+	for n, lack := range logindtest.Lacks() {
+		tests[string(lack)] = []logindtest.Lack{lack}
+		for _, other := range logindtest.Lacks()[:n] {
+			if !few {
+				tests[string(other)+" and "+string(lack)] = []logindtest.Lack{other, lack}
+			}
 		}
-		slices.Sort(test.missing)
-		test.missing = slices.Compact(test.missing)
-		tests[name] = test
 	}
-	for _, lack := range logindtest.Lacks() {
-		tests[string(lack)] = test{lacks: []logindtest.Lack{lack}, missing: lines[lack]}
-	}
-	for name, test := range tests {
+	for name, lacks := range tests {
 		t.Run(name, func(t *testing.T) {
-			broker := logindtest.StartBroker(t, test.lacks...)
+			t.Parallel()
+			var missing []string
+			for _, lack := range lacks {
+				missing = append(missing, lines[lack]...)
+			}
+			slices.Sort(missing)
+			broker := logindtest.StartBroker(t, lacks...)
 			broker.Login1.SetKind("reboot")
 			broker.Systemd1.OnHangUp(func() { broker.Login1.SetLimit(time.Minute) })
 			source, err := logind.New(logind.Options{Address: broker.Address, HostRoot: t.TempDir(), PollInterval: 10 * time.Millisecond, NoFDStore: true})
@@ -105,7 +105,7 @@ func TestHostThatLacks(t *testing.T) {
 			broker.Login1.Prepare(true)
 			awaitReleased(t, held[0])
 			require.Len(t, killer.Kills(), 2)
-			require.ElementsMatch(t, test.missing, log.missing())
+			require.ElementsMatch(t, slices.Compact(missing), log.missing())
 		})
 	}
 }

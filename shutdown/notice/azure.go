@@ -29,8 +29,10 @@ const (
 // minutes) a reboot. Freeze is no shutdown: the machine goes on where it was. Of several events the
 // first counts. One that is days away is announced 15 minutes ahead. An event counts if it names
 // this machine. One that has started before it was read announces nothing: the machine may just
-// come back from it. The first request of a machine switches the service on, which takes up to two
-// minutes. Azure takes an acknowledgement ([Acknowledge]).
+// come back from it. One that somebody acknowledges starts before its time: if it has not been
+// announced it is now, without a deadline; else what was announced stands. The first request of a
+// machine switches the service on, which takes up to two minutes. Azure takes an acknowledgement
+// ([Acknowledge]).
 func Azure() Provider {
 	return Provider{
 		items: func(s *service) []*item {
@@ -45,9 +47,9 @@ func Azure() Provider {
 // azure reads the events of this machine.
 type azure struct {
 	service *service
-	within  time.Duration // bounds the next request for the events
-	name    string        // of this machine; "": not asked for yet
-	known   map[string]notice
+	within  time.Duration     // bounds the next request for the events
+	name    string            // of this machine; "": not asked for yet
+	known   map[string]notice // of the last answer, by event
 }
 
 // scheduledEvent is what is used of an event in Azure's document.
@@ -59,7 +61,9 @@ type scheduledEvent struct {
 	NotBefore   string // empty once it has started
 }
 
-// read is the read of an item. An event that was announced stands until it is gone, started or not.
+// read is the read of an item. An event that was read before it began stands until it is gone. From its
+// time on, or once it has started, it may begin at any moment and has no deadline. An event whose
+// time has passed when it is first read hides no other one.
 func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	events, ahead, err := z.events(ctx)
 	if err != nil {
@@ -69,14 +73,19 @@ func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	known := map[string]notice{}
 	for _, e := range events {
 		n, found := z.known[e.EventID]
-		if e.EventStatus == "Scheduled" {
-			n, found = e.notice(ahead), true
+		begins := e.EventStatus != "Scheduled"
+		if !begins {
+			n = e.notice(ahead)
+			begins = n.passed()
 		}
-		if !found || n.tooEarly() {
-			continue
+		if begins {
+			if !found {
+				continue // the machine may have been through it
+			}
+			n.event.Deadline = time.Time{}
 		}
 		known[e.EventID] = n
-		if first.key == "" || n.event.Deadline.Before(first.event.Deadline) {
+		if !n.tooEarly() && (first.key == "" || n.event.Deadline.Before(first.event.Deadline)) {
 			first = n
 		}
 	}

@@ -201,6 +201,65 @@ func TestAzureTimes(t *testing.T) {
 	})
 }
 
+// An event whose time had passed before it was read is not announced, and hides no other one. An
+// announced event whose time passes stands.
+func TestAzureEventThatHasPassed(t *testing.T) {
+	service := &azure{}
+	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+		passed, when := event("A", "Reboot", at(-time.Minute)), at(5*time.Minute)
+		service.set(passed)
+		w.watch()
+		require.Empty(t, w.announced())
+		service.set(passed, event("B", "Redeploy", when))
+		advance(time.Second)
+		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.announced())
+		advance(10 * time.Minute)
+		require.Empty(t, w.announced())
+		service.set(passed)
+		advance(time.Second)
+		require.Equal(t, cancelled(notice.OriginAzure), w.announced())
+		require.Empty(t, w.failed())
+	})
+}
+
+// An event that is days away is announced when somebody acknowledges it and so starts it, or when
+// its time comes while the service does not answer. Nobody knows then how much time is left.
+func TestAzureEventThatBeginsUnannounced(t *testing.T) {
+	for name, begin := range map[string]func(w *world, service *azure, e azureEvent){
+		"acknowledged": func(_ *world, service *azure, e azureEvent) {
+			e.EventStatus, e.NotBefore = "Started", ""
+			service.set(e)
+			advance(time.Second)
+		},
+		"its time has come": func(w *world, _ *azure, _ azureEvent) {
+			w.fail(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusGone) })
+			advance(25 * time.Hour)
+			w.fail(nil)
+			advance(10 * time.Second)
+			w.failed()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := &azure{}
+			inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+				far := event("A", "Redeploy", at(24*time.Hour))
+				service.set(far)
+				w.watch()
+				advance(time.Minute)
+				require.Empty(t, w.announced())
+				begin(w, service, far)
+				require.Equal(t, []source.Event{{Kind: source.KindReboot, Origin: notice.OriginAzure}}, w.announced())
+				advance(time.Minute)
+				require.Empty(t, w.announced(), "once")
+				service.set()
+				advance(time.Second)
+				require.Equal(t, cancelled(notice.OriginAzure), w.announced())
+				require.Empty(t, w.failed())
+			})
+		})
+	}
+}
+
 // The first request switches the service on. That takes its time, and later ones do not.
 func TestAzureFirstRequest(t *testing.T) {
 	service := &azure{first: 2 * time.Minute}

@@ -21,6 +21,11 @@ type notice struct {
 	event source.Event
 }
 
+// passed reports whether the time of the notice has passed.
+func (n notice) passed() bool {
+	return !n.event.Deadline.IsZero() && !n.event.Deadline.After(time.Now())
+}
+
 // item is one thing that a service is asked for again and again.
 type item struct {
 	origin   string
@@ -144,7 +149,7 @@ func (r reading) settle(announce func(source.Event) error) error {
 		return nil
 	case r.notice.key == "":
 		event = source.Event{Cancelled: true}
-	case i.announced == "" && !event.Deadline.IsZero() && !event.Deadline.After(time.Now()):
+	case i.announced == "" && r.notice.passed():
 		return nil
 	}
 	event.Origin = i.origin

@@ -1,0 +1,35 @@
+package virtualkubelet
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// admit asks whether the pod may start. The pod is in the podTable, so that a shutdown that
+// begins after the answer finds it there. A pod that is refused ends.
+func (s *starter) admit() bool {
+	if s.opts.Admit == nil || s.r.isTerminating() {
+		return true
+	}
+	pod := s.r.view()
+	answer := s.opts.Admit(pod)
+	if answer.Admit {
+		return true
+	}
+	if events := s.opts.Terminator.Events; events != nil {
+		events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message)
+	}
+	s.r.mu.Lock()
+	s.r.ending.starting, s.r.ending.refusal = false, &answer
+	s.r.mu.Unlock()
+	s.r.ender.endCompleted()
+	s.r.ender.finalize()
+	return false
+}
+
+// refuse writes what the kubelet writes into the status of a pod that it does not admit.
+func refuse(status *v1.PodStatus, why shutdown.Admission) {
+	status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
+	status.InitContainerStatuses, status.ContainerStatuses = nil, nil
+}

@@ -1,0 +1,196 @@
+//go:build go1.25
+
+package virtualkubelet_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// A pod that is refused is Failed as the kubelet writes it, and starts nothing.
+func TestARefusedPodIsFailed(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		names := b.rt.recordStarts(0)
+		b.create(podOf(plain("app")))
+		status := b.last().pod.Status
+		require.Equal(b, v1.PodFailed, status.Phase)
+		require.Equal(b, "NodeShutdown", status.Reason)
+		require.Equal(b, "Pod was rejected as the node is shutting down.", status.Message)
+		require.Empty(b, status.ContainerStatuses)
+		require.Empty(b, names())
+		require.Empty(b, b.listed())
+		require.Equal(b, "NodeShutdown", b.events.All()[0].Reason)
+		require.NoError(b, b.DeletePod(b.Context(), podOf(plain("app"))))
+		synctest.Wait()
+		require.Error(b, b.DeletePod(b.Context(), podOf(plain("app"))), "it is forgotten")
+	}, func(o *virtualkubelet.Options) {
+		o.Admit = func(*v1.Pod) shutdown.Admission {
+			return shutdown.Admission{Reason: shutdown.NotAdmittedReason, Message: shutdown.NotAdmittedMessage}
+		}
+	})
+}
+
+// shuttingDown is a node with a manager that the provider asks for admission. Its host tells
+// an agent that was started again that the shutdown is pending.
+type shuttingDown struct {
+	*bed
+
+	host    *shutdowntest.Host
+	options func(*virtualkubelet.Options) // of the runtime
+	end     func()                        // of the agent
+}
+
+// start starts an agent: a provider and its manager. The provider adopts what runs of the
+// pods that a former agent has left.
+func (n *shuttingDown) start(left ...*v1.Pod) {
+	var m *shutdown.Manager
+	n.Provider = n.provider(n.options, func(o *virtualkubelet.Options) {
+		o.Admit = func(pod *v1.Pod) shutdown.Admission { return m.Admit(pod) }
+	})
+	bucket := func(priority int32, seconds int64) plan.PodPriorityGracePeriod {
+		return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
+	}
+	m, err := shutdown.NewManager(shutdown.Options{
+		Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{bucket(0, 20), bucket(1000, 10), bucket(2000, 10)}},
+		Pods:   n.Pods, Killer: n, Source: n.host,
+	})
+	require.NoError(n, err)
+	for _, pod := range left {
+		if pod.Status.Phase == v1.PodRunning {
+			require.NoError(n, n.Adopt(n.Context(), virtualkubelet.Adopted{Pod: pod}))
+		}
+	}
+	ctx, cancel := context.WithCancel(n.Context())
+	var run sync.WaitGroup
+	run.Go(func() {
+		if err := m.Run(ctx); err != nil && ctx.Err() == nil {
+			n.Error(err)
+		}
+	})
+	n.end = func() {
+		cancel()
+		run.Wait()
+	}
+	<-m.Ready()
+}
+
+// pod returns a pod of a priority.
+func (n *shuttingDown) pod(name string, priority int32) *v1.Pod {
+	pod := podOf(plain("app"))
+	pod.Name, pod.UID, pod.Spec.Priority = name, types.UID(name), &priority
+	return pod
+}
+
+// kinds are the options for both kinds of runtime.
+func kinds() map[string]func(*virtualkubelet.Options) {
+	return map[string]func(*virtualkubelet.Options){
+		"containers": func(*virtualkubelet.Options) {},
+		"whole pods": onPlace(newPlayedPlace(second)),
+	}
+}
+
+// 100 pods are created before, during and after each bucket, ten at each moment, some of
+// them by an agent that was started again. Those before the shutdown are started and ended,
+// and of the others none starts.
+func TestNoPodStartsInAShutdown(t *testing.T) {
+	for kind, options := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
+				started := func(uid string) bool {
+					_, known := b.rt.started.Load(uid + "/app")
+					return known
+				}
+				n := &shuttingDown{bed: b, host: &shutdowntest.Host{}, options: options}
+				n.start()
+				for i, priority := range []int32{0, 1000, 2000} {
+					b.create(n.pod(fmt.Sprintf("early-%d", i), priority))
+				}
+				wait(10 * second)
+				created := 0
+				createTen := func() {
+					for range 10 {
+						pod := n.pod(fmt.Sprintf("late-%d", created), int32(created%3)*1000)
+						require.NoError(b, b.CreatePod(b.Context(), pod))
+						created++
+					}
+				}
+				n.host.Announce(shutdown.Event{Deadline: time.Now().Add(60 * second)})
+				synctest.Wait()
+				createTen()
+				for range 4 {
+					wait(2 * second)
+					createTen()
+				}
+				left, err := b.GetPods(b.Context())
+				require.NoError(b, err)
+				n.end()
+				require.NoError(b, b.Close(b.Context()))
+				if kind == "containers" {
+					n.start(left...)
+				} else {
+					n.start() // the place tells
+				}
+				createTen()
+				for range 4 {
+					wait(3 * second)
+					createTen()
+				}
+				wait(30 * second)
+				require.Equal(b, 100, created)
+				for i := range created {
+					require.False(b, started(fmt.Sprintf("late-%d", i)), "%d", i)
+					status, err := b.GetPodStatus(b.Context(), "ns", fmt.Sprintf("late-%d", i))
+					if err == nil { // the agent that refused it may have ended
+						require.Equal(b, v1.PodFailed, status.Phase)
+					}
+				}
+				require.True(b, started("early-0"))
+				_, released := n.host.Released()
+				require.True(b, released)
+				n.end()
+			})
+		})
+	}
+}
+
+// A thousand pods, whose start takes two minutes, are created while the shutdown begins. Each is
+// killed by the drain, or was refused.
+func TestEachPodIsRefusedOrDrained(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		n := &shuttingDown{bed: b, host: &shutdowntest.Host{}, options: func(*virtualkubelet.Options) {}}
+		b.rt.recordStarts(2 * time.Minute)
+		n.start()
+		var racing sync.WaitGroup
+		for i := range 1000 {
+			racing.Go(func() { require.NoError(b, b.CreatePod(b.Context(), n.pod(fmt.Sprintf("pod-%d", i), 0))) })
+			if i == 500 {
+				racing.Go(func() { n.host.Announce(shutdown.Event{}) })
+			}
+		}
+		racing.Wait()
+		wait(3 * time.Minute)
+		reasons := map[string]int{}
+		for i := range 1000 {
+			status, err := b.GetPodStatus(b.Context(), "ns", fmt.Sprintf("pod-%d", i))
+			require.NoError(b, err)
+			reasons[status.Reason]++
+		}
+		require.Equal(b, 1000, reasons["Terminated"]+reasons["NodeShutdown"], "%v", reasons)
+		n.end()
+	})
+}

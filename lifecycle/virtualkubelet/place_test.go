@@ -1,0 +1,277 @@
+//go:build go1.25
+
+package virtualkubelet_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// atPlace runs a test with a provider whose pods run as a whole, and which is polled every 5 s.
+func atPlace(t *testing.T, do func(*bed, *playedPlace), change ...func(*virtualkubelet.Options)) {
+	t.Helper()
+	p := newPlayedPlace(5 * second)
+	inBubble(t, func(b *bed) {
+		defer p.stopping.Wait()
+		defer b.rt.Release()
+		do(b, p)
+	}, append(change, onPlace(p))...)
+}
+
+// A pod is created, found running and ended by polls, and deleted at its place before the
+// provider forgets it.
+func TestAPodAsAWhole(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
+		p.lose = 2
+		pod := podOf(plain("app"), plain("log"))
+		b.create(pod)
+		wait(second)
+		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+		wait(5 * second)
+		status := b.last().pod.Status
+		require.Equal(b, v1.PodRunning, status.Phase)
+		require.Equal(b, "10.0.0.1", status.PodIP)
+		require.Equal(b, "place://uid/app", status.ContainerStatuses[0].ContainerID)
+		require.Equal(b, v1.ConditionTrue, status.Conditions[1].Status)
+		require.True(b, b.last().at == 5*second, "%v", b.last().at)
+
+		b.deletePod(pod, 30)
+		wait(12 * second) // it has ended at 18 s
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase, "nobody has said so yet")
+		wait(2 * second)
+		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+		require.Equal(b, 20*second, b.last().at)
+		require.Equal(b, []stop{{"uid/app", 30, 6 * second}, {"uid/log", 30, 6 * second}}, b.sortedStops())
+		_, err := b.GetPod(b.Context(), "ns", "pod")
+		require.NoError(b, err, "it is still there")
+		wait(15 * second)
+		require.Empty(b, p.pods)
+		require.Equal(b, 3, p.deletes)
+		_, err = b.GetPod(b.Context(), "ns", "pod")
+		require.True(b, errdefs.IsNotFound(err))
+	})
+}
+
+// The end of a pod is insisted on: a place that is away is asked again, and a job that
+// outlives its grace is killed.
+func TestAPodThatDoesNotEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		script lifecycletest.Script
+		away   time.Duration
+		ended  time.Duration
+	}{
+		"the place is away for a while": {lifecycletest.Script{ExitAfterTerm: second}, 30 * second, 50 * second},
+		"it ignores the stop":           {lifecycletest.Script{IgnoreTerm: true}, 0, 20 * second},
+		"for five minutes":              {lifecycletest.Script{ExitAfterTerm: second}, 5 * time.Minute, 320 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			atPlace(t, func(b *bed, p *playedPlace) {
+				b.rt.scripts["app"] = test.script
+				pod := podOf(plain("app"))
+				b.create(pod)
+				wait(6 * second)
+				p.script(func() { p.away = test.away > 0 })
+				b.deletePod(pod, 10)
+				wait(test.away)
+				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+				require.NoError(b, b.DeletePod(b.Context(), pod), "there is nothing to say")
+				p.script(func() { p.away = false })
+				wait(test.ended - b.elapsed())
+				require.Contains(b, []v1.PodPhase{v1.PodFailed, v1.PodSucceeded}, b.last().pod.Status.Phase)
+				wait(20 * second)
+				require.Empty(b, p.pods)
+			})
+		})
+	}
+}
+
+// Create is asked again until it succeeds, or says that it never will.
+func TestAPodThatCannotBeCreated(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		wait(second)
+		p.script(func() { p.away = true })
+		b.create(podOf(plain("app")))
+		wait(30 * second)
+		require.Equal(b, 7, p.creates)
+		p.script(func() { p.away = false })
+		wait(10 * second)
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+
+		p.refused = errdefs.InvalidInput("no such queue")
+		other := podOf(plain("app"))
+		other.Name, other.UID = "other", "uid2"
+		b.create(other)
+		status := b.last().pod.Status
+		require.Equal(b, v1.PodFailed, status.Phase)
+		require.Contains(b, terminated(b, status, "app").Message, "no such queue")
+	})
+}
+
+// A place that is away while a pod is created and deleted has nothing of it in the end, also if
+// the Create arrives after all.
+func TestACreateThatArrivesLate(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		wait(second)
+		p.script(func() { p.away = true })
+		pod := podOf(plain("app"))
+		b.create(pod)
+		b.deletePod(pod, 10)
+		wait(time.Minute)
+		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase, "it may run")
+		p.script(func() { p.away = false })
+		wait(10 * second)
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+		require.NoError(b, p.Create(b.Context(), pod))
+		require.Len(b, p.pods, 1)
+		wait(2 * time.Minute)
+		require.Empty(b, p.pods)
+	})
+}
+
+// A pod is not called ended while its Create is under way, and is stopped once it has returned.
+func TestADeletionDuringACreateThatIsDeaf(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		b.rt.start = func(context.Context, string) error {
+			<-time.After(20 * second)
+			return nil
+		}
+		pod := podOf(plain("app"))
+		b.create(pod)
+		wait(5 * second)
+		b.deletePod(pod, 10)
+		wait(14 * second)
+		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+		wait(11 * second)
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase, "its grace period is over, and it was killed")
+		require.Len(b, b.rt.Exits(), 1)
+		wait(5 * second)
+		require.Empty(b, p.pods)
+	})
+}
+
+// A list that was asked for before a pod was there says nothing about it.
+func TestAListThatIsOlderThanThePod(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		wait(4 * second)
+		p.slow = 3 * second
+		wait(2 * second)
+		b.create(podOf(plain("app")))
+		wait(6 * second)
+		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+		wait(2 * second)
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+	})
+}
+
+// What the place has is known to an agent that was started again: pods go on, one that the API
+// server has no more ends, and one of another UID waits until its place is free.
+func TestAnAgentThatWasStartedAgainAsksThePlace(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
+		pod, gone, former := podOf(plain("app")), podOf(plain("app")), podOf(plain("app"))
+		gone.Name, gone.UID, former.Name, former.UID = "gone", "2", "replaced", "3"
+		for _, pod := range []*v1.Pod{pod, gone, former} {
+			b.create(pod)
+		}
+		wait(6 * second)
+		require.NoError(b, b.Close(b.Context()))
+		p.script(func() { p.away = true })
+		b.Provider = b.provider(onPlace(p))
+		_, err := b.Pods(b.Context())
+		require.Error(b, err, "a drain waits for the list")
+		ctx, cancel := context.WithTimeout(b.Context(), 10*second)
+		_, err = b.GetPods(ctx)
+		cancel()
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		p.script(func() { p.away = false })
+		known, err := b.GetPods(b.Context())
+		require.NoError(b, err)
+		require.Len(b, known, 3)
+
+		b.create(pod)
+		require.NoError(b, b.DeletePod(b.Context(), known[0])) // gone: as virtual-kubelet does
+		replacement := former.DeepCopy()
+		replacement.UID = "4"
+		require.NoError(b, b.UpdatePod(b.Context(), replacement))
+		wait(40 * second)
+		require.Len(b, p.pods, 2)
+		require.Contains(b, p.pods, pod.UID)
+		require.Contains(b, p.pods, replacement.UID)
+		require.Equal(b, 4, p.creates, "no pod twice")
+		require.Len(b, b.rt.Exits(), 2)
+
+		result, err := b.KillPod(b.Context(), gone, shutdown.KillRequest{})
+		require.NoError(b, err)
+		require.Equal(b, "NotFound", result.Outcome)
+	})
+}
+
+// A pod that its place has lost has ended.
+func TestAPodThatIsLost(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		b.create(podOf(plain("app")))
+		wait(6 * second)
+		p.script(func() { p.hidden["uid"] = true })
+		wait(5 * second)
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "app").Reason)
+	})
+}
+
+// Hooks run if the PodRuntime can run commands, and else are the place's own.
+func TestHooksOfAWholePod(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*virtualkubelet.Options)
+		stop   stop
+	}{
+		"without": {func(*virtualkubelet.Options) {}, stop{"uid/app", 30, 6 * second}},
+		"with": {func(o *virtualkubelet.Options) {
+			o.Pods = struct {
+				*playedPlace
+				*lifecycletest.Runtime
+			}{o.Pods.(*playedPlace), nil}
+		}, stop{"uid/app", 20, 16 * second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayedPlace(5 * second)
+			inBubble(t, func(b *bed) {
+				pod := podOf(sleeping("app", 10))
+				b.create(pod)
+				wait(6 * second)
+				result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(30))})
+				require.NoError(b, err)
+				require.Equal(b, "Graceful", result.Outcome)
+				require.Equal(b, []stop{test.stop}, b.stops())
+				synctest.Wait()
+			}, onPlace(p), test.change)
+		})
+	}
+}
+
+// A thousand pods cost one request an interval.
+func TestOneRequestForAThousandPods(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		for i := range 1000 {
+			pod := podOf(plain("app"))
+			pod.Name, pod.UID = strconv.Itoa(i), types.UID(strconv.Itoa(i))
+			b.create(pod)
+		}
+		wait(time.Minute)
+		require.Equal(b, 13, p.lists)
+		require.Len(b, p.pods, 1000)
+	})
+}

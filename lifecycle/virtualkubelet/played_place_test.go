@@ -1,0 +1,158 @@
+package virtualkubelet_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+)
+
+var errAway = errors.New("500")
+
+// playedPlace is a PodRuntime that runs the containers of its pods in a runtime.
+type playedPlace struct {
+	runtime virtualkubelet.Runtime
+	poll    time.Duration
+
+	mu       sync.Mutex
+	pods     map[types.UID]*v1.Pod
+	hidden   map[types.UID]bool // Statuses leaves them out
+	away     bool               // all calls fail
+	slow     time.Duration      // how long the answer of Statuses is on its way
+	lose     int                // so many calls of Delete do nothing
+	refused  error              // of Create
+	lists    int
+	deletes  int
+	creates  int
+	stopping sync.WaitGroup
+}
+
+// onPlace makes a provider run pods as a whole, in the runtime that it would have had.
+func onPlace(p *playedPlace) func(*virtualkubelet.Options) {
+	return func(o *virtualkubelet.Options) {
+		if o.Runtime != nil {
+			p.runtime = o.Runtime
+		}
+		o.Runtime, o.Pods, o.PollInterval = nil, p, p.poll
+	}
+}
+
+func newPlayedPlace(poll time.Duration) *playedPlace {
+	return &playedPlace{poll: poll, pods: map[types.UID]*v1.Pod{}, hidden: map[types.UID]bool{}}
+}
+
+// script changes the fields.
+func (p *playedPlace) script(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+}
+
+// take returns the pod that is there, and counts the call.
+func (p *playedPlace) take(pod *v1.Pod, calls *int) (*v1.Pod, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*calls++
+	if p.away {
+		return nil, errAway
+	}
+	if there := p.pods[pod.UID]; there != nil {
+		return there, nil
+	}
+	return nil, lifecycle.ErrContainerNotFound
+}
+
+func (p *playedPlace) Create(ctx context.Context, pod *v1.Pod) error {
+	if there, err := p.take(pod, &p.creates); there != nil || errors.Is(err, errAway) {
+		return err
+	}
+	if p.refused != nil {
+		return p.refused
+	}
+	for i := range pod.Spec.Containers {
+		if _, err := p.runtime.StartContainer(ctx, pod, &pod.Spec.Containers[i]); err != nil {
+			return err
+		}
+	}
+	p.script(func() { p.pods[pod.UID] = pod.DeepCopy() })
+	return nil
+}
+
+func (p *playedPlace) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error {
+	calls := 0
+	there, err := p.take(pod, &calls)
+	if err != nil {
+		return err
+	}
+	for _, c := range there.Spec.Containers {
+		p.stopping.Add(1)
+		go func() {
+			defer p.stopping.Done()
+			_ = p.runtime.StopContainer(context.WithoutCancel(ctx), string(pod.UID)+"/"+c.Name, graceSeconds)
+		}()
+	}
+	return nil
+}
+
+func (p *playedPlace) Statuses(context.Context) ([]*v1.Pod, error) {
+	pods, err := p.statuses()
+	if p.slow > 0 {
+		<-time.After(p.slow)
+	}
+	return pods, err
+}
+
+func (p *playedPlace) statuses() ([]*v1.Pod, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lists++
+	if p.away {
+		return nil, errAway
+	}
+	var pods []*v1.Pod
+	for uid, pod := range p.pods {
+		if p.hidden[uid] {
+			continue
+		}
+		pod = pod.DeepCopy()
+		pod.Status = v1.PodStatus{Phase: v1.PodSucceeded, PodIP: "10.0.0.1"}
+		for _, c := range pod.Spec.Containers {
+			id := string(uid) + "/" + c.Name
+			status := v1.ContainerStatus{Name: c.Name, ContainerID: "place://" + id, ImageID: "sha", Ready: true}
+			select {
+			case <-p.runtime.Exited(id):
+				code := p.runtime.ExitCode(id)
+				status.State.Terminated = &v1.ContainerStateTerminated{ExitCode: code, Reason: "Completed"}
+				if code != 0 && pod.Status.Phase == v1.PodSucceeded {
+					pod.Status.Phase = v1.PodFailed
+				}
+			default:
+				pod.Status.Phase = v1.PodRunning
+				status.State.Running = &v1.ContainerStateRunning{}
+			}
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
+		}
+		pods = append(pods, pod)
+	}
+	return pods, nil
+}
+
+func (p *playedPlace) Delete(_ context.Context, pod *v1.Pod) error {
+	if _, err := p.take(pod, &p.deletes); err != nil {
+		return err
+	}
+	p.script(func() {
+		if p.lose > 0 {
+			p.lose--
+			return
+		}
+		delete(p.pods, pod.UID)
+	})
+	return nil
+}

@@ -1,0 +1,43 @@
+package virtualkubelet
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// PodRuntime is what the author of a provider implements whose pods run as a whole at another
+// place: as a job, a virtual machine, or a pod of another cluster. The provider learns their
+// state by polling. The methods may be called concurrently, are given a copy of the pod, and
+// return at the latest when ctx ends. One that fails or panics is called again after
+// [Options.PollInterval]. That a pod is not there is an error that wraps
+// [lifecycle.ErrContainerNotFound].
+//
+// A preStop hook runs only if the PodRuntime is also a [lifecycle.CommandRunner]; the container
+// ID that RunInContainer is given is "UID/CONTAINER". The hooks of all containers then run side by
+// side before Stop. Otherwise hooks are left to the place, which is given the whole pod, and so
+// are postStart hooks, the order of the containers and their restarts.
+type PodRuntime interface {
+	// Create has the place create a pod and start it. As its answer may be lost, Create is
+	// called again after an error: it must not create a pod of the same UID twice. An
+	// errdefs.ErrInvalidInput says that the place will never run this pod, which then is
+	// Failed. ctx ends when the pod is deleted meanwhile.
+	Create(ctx context.Context, pod *v1.Pod) error
+	// Stop tells the place to stop a pod and to kill it after graceSeconds, 0 or more. It need
+	// not wait for the end; Statuses tells that. It is called again with less time if the grace
+	// period is shortened, and with 0 if the pod still runs after it.
+	Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error
+	// Statuses returns the pods of this node that the place has, those of former agents and
+	// those that have ended included: all from the return of Create until they are deleted, or
+	// an error. A pod has its namespace, name and UID, and its status: the phase Succeeded or
+	// Failed says that nothing of the pod runs any more, and nothing else does. The states of
+	// containers, if any, reasons, IPs and conditions go into the pod's status. A spec, if any,
+	// gives the grace period of a pod that the API server has no more.
+	//
+	// The call is made once in each interval for all pods, and its ctx ends after 30 s. A pod
+	// that is missing in a list that was asked for after its Create has ended, and is gone.
+	Statuses(ctx context.Context) ([]*v1.Pod, error)
+	// Delete has the place forget a pod that has ended. It is called again until a list of
+	// Statuses lacks the pod, or the error says that it is not there.
+	Delete(ctx context.Context, pod *v1.Pod) error
+}

@@ -1,0 +1,150 @@
+package virtualkubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/call"
+)
+
+const (
+	// callTimeout bounds a call of a [PodRuntime] for which nobody else does.
+	callTimeout = 30 * time.Second
+	// strangerTime is how long a pod that nobody has created here may be listed before it is
+	// ended: virtual-kubelet creates every pod that the API server has meanwhile.
+	strangerTime = time.Minute
+)
+
+var errNotListed = errors.New("the place has not told yet which pods it has")
+
+// poller asks a [PodRuntime] once an interval for all pods.
+type poller struct {
+	*agent
+
+	begun     sync.Once
+	listed    chan struct{}           // closed after the first list
+	strangers map[types.UID]time.Time // since when pods are listed that are not known; only run uses it
+	failing   bool                    // the last call failed; only run uses it
+}
+
+// start starts to poll, once. ctx gives values.
+func (p *poller) start(ctx context.Context) {
+	if p.opts.Pods != nil {
+		p.begun.Do(func() { p.workers.spawn(pollerName(), func() { p.run(context.WithoutCancel(ctx)) }) })
+	}
+}
+
+// pollerName is the name of the poller among those of pods.
+func pollerName() types.NamespacedName { return types.NamespacedName{Name: "(poller)"} }
+
+// isListed reports whether there was a list; without a PodRuntime none is needed.
+func (p *poller) isListed() bool { return p.opts.Pods == nil || isClosed(p.listed) }
+
+// await waits for the first list.
+func (p *poller) await(ctx context.Context) error {
+	if p.isListed() {
+		return nil
+	}
+	select {
+	case <-p.listed:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", errNotListed, context.Cause(ctx))
+	case <-p.workers.closing:
+		return errNotListed
+	}
+}
+
+// run polls until the agent stops.
+func (p *poller) run(ctx context.Context) {
+	ctx, cancel := p.workers.context(ctx, pollerName(), nil)
+	defer cancel()
+	ticker := time.NewTicker(p.opts.PollInterval)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		p.poll(ctx)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// poll asks once.
+func (p *poller) poll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	asked := time.Now()
+	var list []*v1.Pod
+	err := guarded(ctx, "Statuses", func() (err error) {
+		list, err = p.opts.Pods.Statuses(ctx)
+		return err
+	})
+	if err != nil {
+		if !p.failing && !p.workers.isClosed() {
+			klog.FromContext(ctx).Error(err, "Failed to ask for the statuses of all pods, which is tried again")
+		}
+		p.failing = true
+		return
+	}
+	p.failing = false
+	p.take(ctx, list, asked)
+}
+
+// take hands a list to the records.
+func (p *poller) take(ctx context.Context, list []*v1.Pod, asked time.Time) {
+	there := make(map[types.UID]*v1.Pod, len(list))
+	for _, pod := range list {
+		if pod != nil {
+			there[keyOf(pod)] = pod
+		}
+	}
+	for _, r := range p.pods.all() {
+		r.observe(there[r.key], asked)
+		delete(there, r.key)
+	}
+	isFirst, strangers := !p.isListed(), map[types.UID]time.Time{}
+	for key, pod := range there {
+		since, known := p.strangers[key]
+		switch {
+		case isFirst:
+			p.recover(ctx, pod, asked)
+		case !known:
+			strangers[key] = asked
+		case asked.Sub(since) < strangerTime:
+			strangers[key] = since
+		default:
+			r := p.recover(ctx, pod, asked)
+			p.workers.spawn(r.name, func() { _ = r.ender.end(r.ctx, r.remove(pod)) }) // fails only when the agent stops
+		}
+	}
+	if p.strangers = strangers; isFirst {
+		close(p.listed)
+	}
+}
+
+// recover adds a pod that the place has and that no CreatePod has added.
+func (p *poller) recover(ctx context.Context, pod *v1.Pod, asked time.Time) *record {
+	r := newRecord(ctx, p.agent, pod)
+	r.desired.adopted = true
+	if known, _ := p.pods.add(r); known != nil {
+		r = known
+	} else {
+		p.workers.spawn(r.name, r.notifier.run)
+	}
+	r.observe(pod, asked)
+	return r
+}
+
+// guarded calls code of the author; a panic is an error.
+func guarded(ctx context.Context, name string, f func() error) (err error) {
+	call.Guard(ctx, name, f, func(failed error) { err = failed })
+	return err
+}

@@ -1,0 +1,234 @@
+package virtualkubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// observe takes over what a list says of the pod; nil: the list lacks it.
+func (r *record) observe(listed *v1.Pod, asked time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var status *v1.PodStatus
+	if listed != nil {
+		status = &listed.Status
+	}
+	wasOver := r.place.over
+	if r.place.observe(status, asked) && !r.ending.finalizing {
+		r.containers.observe(r.place.status)
+		r.notifier.wake()
+	}
+	if r.place.over && !wasOver {
+		r.agent.workers.spawn(r.name, r.over)
+	}
+}
+
+// lose records that the place has nothing of the pod.
+func (r *record) lose() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.place.lose()
+}
+
+// over ends a pod of which nothing runs any more.
+func (r *record) over() {
+	if r.completed() {
+		r.ender.endCompleted()
+	}
+	r.ender.finalize()
+}
+
+// is reports whether the place of the pod is so.
+func (r *record) is(so func(*place) bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return so(r.place)
+}
+
+// await waits until the place of the pod is so, at most for a time unless that is 0, and reports
+// whether it is.
+func (r *record) await(ctx context.Context, atMost time.Duration, isSo func(*place) bool) bool {
+	if atMost > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, atMost)
+		defer cancel()
+	}
+	for {
+		r.mu.Lock()
+		so, changed := isSo(r.place), r.place.changed
+		r.mu.Unlock()
+		if so {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// ask makes a call of the PodRuntime for the pod, and logs why it failed.
+func (r *record) ask(ctx context.Context, name string, f func(context.Context) error) error {
+	err := guarded(ctx, name, func() error { return f(ctx) })
+	if err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).V(1).Info("A call for a pod failed", "call", name, "pod", r.name, "err", err)
+	}
+	return err
+}
+
+// createPod has the place create the pod, unless it has it already, and asks until it has.
+func (s *starter) createPod() error {
+	ctx, cancel := s.workers.context(s.r.ctx, s.r.name, s.r.terminating)
+	defer cancel()
+	for !s.r.is((*place).hasPod) {
+		if err := s.tryCreate(ctx); errdefs.IsInvalidInput(err) {
+			for _, c := range s.r.containers.all {
+				s.r.markTerminated(c, notStarted(err))
+			}
+			return err
+		}
+		if ctx.Err() == nil {
+			s.r.await(ctx, s.opts.PollInterval, (*place).hasPod)
+		}
+		switch {
+		case s.r.isTerminating():
+			return lifecycle.ErrTerminating
+		case s.workers.isClosed():
+			return lifecycle.AgentStopping
+		}
+	}
+	return nil
+}
+
+// tryCreate asks the place once to create the pod, unless its termination has begun.
+func (s *starter) tryCreate(ctx context.Context) error {
+	pod := s.r.view()
+	s.r.mu.Lock()
+	if s.r.ending.terminating {
+		s.r.mu.Unlock()
+		return lifecycle.ErrTerminating
+	}
+	s.r.place.startCreating()
+	s.r.mu.Unlock()
+	err := s.r.ask(ctx, "Create", func(ctx context.Context) error { return s.opts.Pods.Create(ctx, pod) })
+	isNone := errdefs.IsInvalidInput(err) || errors.Is(err, lifecycle.ErrContainerNotFound)
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	s.r.place.created(err == nil, isNone)
+	return err
+}
+
+// placeStopper stops a pod at the place of a [PodRuntime]. It is a [lifecycle.PodStopper].
+type placeStopper struct{ *agent }
+
+// StopPod asks the place to stop the pod until it has taken that, and waits until the place
+// says that nothing of the pod runs any more.
+func (s placeStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
+	r := s.pods.find(pod)
+	if r == nil {
+		return lifecycle.ErrContainerNotFound
+	}
+	until := time.Now().Add(graceperiod.Duration(timeoutSeconds))
+	if err := s.poller.await(ctx); err != nil {
+		return err
+	}
+	isOver := func(p *place) bool { return p.over }
+	if !r.await(ctx, 0, func(p *place) bool { return !p.creating }) {
+		return fmt.Errorf("the pod is being created: %w", context.Cause(ctx))
+	}
+	for !r.is(isOver) {
+		left := max(int64(time.Until(until).Seconds()), 0)
+		err := r.ask(ctx, "Stop", func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), left) })
+		again := time.Duration(0)
+		switch {
+		case errors.Is(err, lifecycle.ErrContainerNotFound):
+			r.lose()
+		case err != nil:
+			again = s.opts.PollInterval
+		}
+		if !r.await(ctx, again, isOver) && ctx.Err() != nil {
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// clear has the place forget the pod, and asks until it has. It reports whether it has, and is
+// true where there is no place.
+func (r *record) clear() bool {
+	if r.place == nil {
+		return true
+	}
+	ctx, cancel := r.agent.workers.context(r.ctx, r.name, nil)
+	defer cancel()
+	isGone := func(p *place) bool { return p.gone }
+	for !r.is(isGone) {
+		if ctx.Err() != nil {
+			return false
+		}
+		pod := r.view()
+		err := r.ask(ctx, "Delete", func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, callTimeout)
+			defer cancel()
+			return r.agent.opts.Pods.Delete(ctx, pod)
+		})
+		if errors.Is(err, lifecycle.ErrContainerNotFound) {
+			r.lose()
+		}
+		r.await(ctx, r.agent.opts.PollInterval, isGone)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ender.leave()
+	return true
+}
+
+// members returns the containers that a termination is to stop with the pod. The caller holds
+// the mutex.
+func (r *record) members() []lifecycle.Container {
+	if r.place == nil {
+		return r.containers.running()
+	}
+	members := []lifecycle.Container{}
+	if r.place.over {
+		return members
+	}
+	_, hasHooks := r.agent.opts.Pods.(lifecycle.CommandRunner)
+	for _, c := range r.containers.all {
+		if c.state.Terminated == nil {
+			members = append(members, lifecycle.Container{
+				Name: c.spec.Name, ID: string(r.key) + "/" + c.spec.Name, PreStopDone: !hasHooks || !c.running(),
+			})
+		}
+	}
+	if len(members) == 0 { // what runs of the pod is not known
+		members = append(members, lifecycle.Container{Name: r.name.Name, ID: string(r.key), PreStopDone: true})
+	}
+	return members
+}
+
+// mayRun reports whether something of the pod runs or may run. The caller holds the mutex.
+func (r *record) mayRun() bool {
+	if r.place == nil {
+		return r.containers.mayRun()
+	}
+	return !r.place.over
+}
+
+// goesOn reports whether the pod has not completed. The caller holds the mutex.
+func (r *record) goesOn() bool {
+	if r.place == nil {
+		return r.containers.regularRuns()
+	}
+	return !r.place.over
+}
