@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/internal/podkey"
 )
 
 // life is what is known of one pod: the attempts to run its containers, and its termination.
@@ -234,4 +236,4 @@ func (l *life) awaitIdle(ctx context.Context) (stuck []string) {
 }
 
 // fullName returns the name of a container in a [StillRunningError].
-func fullName(pod *v1.Pod, name string) string { return pod.Namespace + "/" + pod.Name + "/" + name }
+func fullName(pod *v1.Pod, name string) string { return string(podkey.Name(pod)) + "/" + name }

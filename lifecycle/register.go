@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/internal/podkey"
 )
 
 // register finds the lives of pods by UID, or by NAMESPACE/NAME for those that began without.
@@ -26,9 +28,6 @@ const fewNames = 16
 func newRegister() *register {
 	return &register{lives: map[types.UID]*life{}, named: map[types.UID]weak.Pointer[life]{}, enough: fewNames}
 }
-
-// nameOf returns NAMESPACE/NAME.
-func nameOf(pod *v1.Pod) types.UID { return types.UID(pod.Namespace + "/" + pod.Name) }
 
 // get returns the life with a key, nil if there is none.
 func (r *register) get(key types.UID) *life {
@@ -50,13 +49,11 @@ func (r *register) getLocked(key types.UID) *life {
 func (r *register) lifeOf(tr *Terminator, pod *v1.Pod, named bool) *life {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := pod.UID
-	if key == "" {
-		key, r.nameless = nameOf(pod), true
-	}
+	key := podkey.Of(pod)
+	r.nameless = r.nameless || pod.UID == ""
 	l := r.getLocked(key)
 	if l == nil && pod.UID != "" && r.nameless {
-		if l = r.getLocked(nameOf(pod)); l != nil && !l.takeUID(pod.UID) {
+		if l = r.getLocked(podkey.Name(pod)); l != nil && !l.takeUID(pod.UID) {
 			l = nil
 		}
 		if l != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
 // The shortest and the longest wait between a StopContainer that failed and the next one.
@@ -188,7 +189,7 @@ func (s *stop) callLocked() {
 
 // call is the body of the goroutine of one call.
 func (s *stop) call(ctx context.Context, pod *v1.Pod, name, id string, number int, seconds int64, calledAt time.Time) {
-	guarded(ctx, "runtime", pod, name, func() error {
+	call.GuardAbout(ctx, "the runtime", about(pod, name), func() error {
 		if s.settings.Pods != nil {
 			return s.settings.Pods.StopPod(ctx, pod, seconds)
 		}
