@@ -75,6 +75,19 @@ func (l *life) lock(handle *Pod, pod *v1.Pod) (*v1.Pod, error) {
 	}
 }
 
+// unbegun returns the pod of a handle if nothing has begun the life, else nil.
+func (l *life) unbegun(handle *Pod) *v1.Pod {
+	pod, err := l.lock(handle, nil)
+	if err != nil {
+		return nil
+	}
+	defer l.mu.Unlock()
+	if l.live != nil || l.current != nil {
+		return nil
+	}
+	return pod
+}
+
 // begin makes the life one that is under way, if it is not yet. What is under way from a
 // former life belongs to it.
 func (l *life) begin() {

@@ -33,10 +33,6 @@ func newRegister() *register {
 func (r *register) get(key types.UID) *life {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.getLocked(key)
-}
-
-func (r *register) getLocked(key types.UID) *life {
 	if l := r.lives[key]; l != nil {
 		return l
 	}
@@ -51,20 +47,32 @@ func (r *register) lifeOf(tr *Terminator, pod *v1.Pod, named bool) *life {
 	defer r.mu.Unlock()
 	key := podkey.Of(pod)
 	r.nameless = r.nameless || pod.UID == ""
-	l := r.getLocked(key)
-	if l == nil && pod.UID != "" && r.nameless {
-		if l = r.getLocked(podkey.Name(pod)); l != nil && !l.takeUID(pod.UID) {
-			l = nil
-		}
-		if l != nil {
-			r.put(l, r.lives[l.name] != l)
-		}
+	l := r.lives[key]
+	mayTake := l == nil && pod.UID != "" && r.nameless
+	if mayTake {
+		l = r.take(r.lives[podkey.Name(pod)], pod.UID)
+	}
+	if l == nil { // what is under way goes before what is only named
+		l = r.named[key].Value()
+	}
+	if l == nil && mayTake {
+		l = r.take(r.named[podkey.Name(pod)].Value(), pod.UID)
 	}
 	if l == nil {
 		l = &life{terminator: tr, name: key}
 		l.own.life, l.handle = l, &l.own
 		r.put(l, named)
 	}
+	return l
+}
+
+// take gives a life that began without a UID the first one. It returns nil if there is no such
+// life.
+func (r *register) take(l *life, uid types.UID) *life {
+	if l == nil || !l.takeUID(uid) {
+		return nil
+	}
+	r.put(l, r.lives[l.name] != l)
 	return l
 }
 

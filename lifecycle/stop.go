@@ -265,6 +265,7 @@ func (s *stop) logEndLocked() {
 		s.life.live.failing--
 	}
 	switch err := s.err; {
+	case s.outcome == RuntimeStuck && s.reported && s.manner.once: // that it is not tried again was logged
 	case s.outcome == RuntimeStuck:
 		s.logLocked(func(l klog.Logger) { l.Error(err, "Gave up stopping a container", "failures", s.failures) })
 	case s.reported && s.outcome != LeftRunning:
