@@ -2,14 +2,14 @@ package lifecycle
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
 // calls are the goroutines that are at work for one container, and those who wait for what
@@ -92,7 +92,7 @@ func (c *calls) waitLocked(ready func() bool, until func() time.Time, interrupt 
 func (c *calls) spawnLocked(ctx context.Context, what string, pod *v1.Pod, name string, do func() error, then func(error)) (returned *bool) {
 	c.goroutines++
 	returned = new(bool)
-	go guarded(ctx, what, pod, name, do, func(err error) {
+	go call.GuardAbout(ctx, what, about(pod, name), do, func(err error) {
 		c.mu.Lock()
 		then(err)
 		*returned = true
@@ -112,30 +112,9 @@ func (c *calls) doneAndUnlock() {
 	c.mu.Unlock()
 }
 
-// guarded calls do, which is code of the embedder, and then calls then with its error. If
-// do panics or ends its goroutine, that is logged and becomes the error.
-func guarded(ctx context.Context, what string, pod *v1.Pod, name string, do func() error, then func(error)) {
-	var err error
-	returned := false
-	defer func() {
-		if !returned {
-			err = notReturned(ctx, what, pod, name, recover())
-		}
-		then(err)
-	}()
-	err = do()
-	returned = true
-}
-
-// notReturned returns and logs the error of code that has panicked, or has ended its goroutine.
-func notReturned(ctx context.Context, what string, pod *v1.Pod, name string, panicked any) error {
-	err := fmt.Errorf("the %s ended its goroutine", what)
-	if panicked != nil {
-		err = fmt.Errorf("the %s panicked: %v", what, panicked)
-	}
-	klog.FromContext(ctx).Error(err, "Code that was called for a container did not return",
-		"pod", klog.KObj(pod), "containerName", name, "stack", string(debug.Stack()))
-	return err
+// about returns what the log of a panic has to say of a container.
+func about(pod *v1.Pod, name string) func() []any {
+	return func() []any { return []any{"pod", klog.KObj(pod), "containerName", name} }
 }
 
 // isClosed reports whether a channel is closed.

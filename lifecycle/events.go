@@ -43,7 +43,7 @@ func (q *queue) addLocked(r *run, call func()) {
 
 // nextLocked starts the first of the calls that are left.
 func (q *queue) nextLocked(r *run) {
-	r.spawnLocked(r.ctx, "event recorder", r.pod, r.result.Name, q.waiting[0], func(err error) {
+	r.spawnLocked(r.ctx, "the event recorder", r.pod, r.result.Name, q.waiting[0], func(err error) {
 		r.addErrorLocked(err)
 		if q.waiting = q.waiting[1:]; len(q.waiting) > 0 {
 			q.nextLocked(r)
@@ -72,7 +72,7 @@ func recordWarningLocked(ctx context.Context, a *attempt, object runtime.Object,
 	if recorder == nil {
 		return
 	}
-	recorded := a.spawnLocked(ctx, "event recorder", a.pod, a.result.Name, func() error {
+	recorded := a.spawnLocked(ctx, "the event recorder", a.pod, a.result.Name, func() error {
 		recorder.Event(object, v1.EventTypeWarning, reason, message)
 		return nil
 	}, func(error) {})

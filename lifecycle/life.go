@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/internal/podkey"
 )
 
 // life is what is known of one pod: the attempts to run its containers, and its termination.
@@ -71,6 +73,19 @@ func (l *life) lock(handle *Pod, pod *v1.Pod) (*v1.Pod, error) {
 	default:
 		return pod, nil
 	}
+}
+
+// unbegun returns the pod of a handle if nothing has begun the life, else nil.
+func (l *life) unbegun(handle *Pod) *v1.Pod {
+	pod, err := l.lock(handle, nil)
+	if err != nil {
+		return nil
+	}
+	defer l.mu.Unlock()
+	if l.live != nil || l.current != nil {
+		return nil
+	}
+	return pod
 }
 
 // begin makes the life one that is under way, if it is not yet. What is under way from a
@@ -234,4 +249,4 @@ func (l *life) awaitIdle(ctx context.Context) (stuck []string) {
 }
 
 // fullName returns the name of a container in a [StillRunningError].
-func fullName(pod *v1.Pod, name string) string { return pod.Namespace + "/" + pod.Name + "/" + name }
+func fullName(pod *v1.Pod, name string) string { return string(podkey.Name(pod)) + "/" + name }

@@ -104,6 +104,40 @@ func TestTheUIDOfALife(t *testing.T) {
 	}
 }
 
+// A handle is only a name: one that was made before does not hide a life that began without a UID,
+// and is a name for it too.
+func TestAHandleHidesNoLife(t *testing.T) {
+	for name, kill := range map[string]func(*lifeBed) error{
+		"KillPod": func(b *lifeBed) error {
+			_, err := b.tr.KillPod(b.ctx, b.spec, lifecycle.Request{})
+			return err
+		},
+		"the handle": func(b *lifeBed) error {
+			_, err := b.kill(lifecycle.Request{})
+			return err
+		},
+		"another handle": func(b *lifeBed) error {
+			_, err := b.tr.Pod(b.spec).Kill(b.ctx, lifecycle.Request{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLife(t, func(b *lifeBed) { // b.life is a handle with a UID
+				b.spec.Spec.InitContainers = nil
+				require.NoError(b, b.tr.Pod(withUID(b.spec, "")).Start(b.ctx, "app", func(ctx context.Context) (string, error) {
+					return b.rt.StartContainer(ctx, "a", lifecycletest.Script{})
+				}))
+				require.NoError(b, kill(b))
+				b.requireStops("a")
+				_, ok := b.life.Termination()
+				require.True(b, ok)
+				b.life.Forget()
+				require.NoError(b, b.tr.Pod(b.spec).Start(b.ctx, "app", func(context.Context) (string, error) { return "a2", nil }))
+			})
+		})
+	}
+}
+
 // An empty list means the same as none: the containers of the status. Only a complete one says
 // that nothing else runs.
 func TestAnEmptyListIsNotComplete(t *testing.T) {

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -26,11 +28,14 @@ func TestTheFirstFailureEndsACallOfOneAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inLife(t, func(b *lifeBed) {
 				b.spec.Spec.InitContainers, b.takes = nil, 3*time.Second
+				log := errorCounter{make(chan string, 10)}
+				b.ctx = klog.NewContext(b.ctx, logr.New(log))
 				b.runs("app", "a", lifecycletest.Script{FailStops: 2, IgnoreTerm: true})
 				for i, want := range []time.Duration{3 * time.Second, 3 * time.Second} {
 					outcome, err := kill(b)
 					require.ErrorIs(b, err, lifecycletest.ErrScripted)
 					require.False(b, hasEnded(outcome), outcome)
+					require.Len(b, log.errors, i+1, "its failure is logged once")
 					require.Len(b, b.rt.Stops(), i+1)
 					require.Equal(b, want, time.Since(b.began))
 				}

@@ -56,6 +56,7 @@ type Pod struct {
 //
 // After [Terminator.Close] start is not called, and the error wraps [AgentStopping].
 func (p *Pod) Start(ctx context.Context, name string, start func(context.Context) (id string, err error)) error {
+	p = p.now()
 	if err := p.life.start(ctx, p, name, start); err != nil {
 		return fmt.Errorf("failed to start container %q of pod %q: %w", name, p.ref(), err)
 	}
@@ -81,6 +82,7 @@ func (p *Pod) Start(ctx context.Context, name string, start func(context.Context
 // hook is returned, but there is no event and no kill. A hook that ignores its context holds
 // up only this call.
 func (p *Pod) PostStart(ctx context.Context, c Container) error {
+	p = p.now()
 	failed, err := (&postStart{caller: ctx, container: c}).run(p)
 	if err == nil {
 		return nil
@@ -118,6 +120,7 @@ func (p *Pod) PostStart(ctx context.Context, c Container) error {
 // [Terminator.Close] the result is a termination that has ended, with all containers
 // [LeftRunning]. For a nil pod, and after Forget, it is one that has ended with an error.
 func (p *Pod) Terminate(ctx context.Context, req Request) *Termination {
+	p = p.now()
 	t, err := terminate(ctx, p.life, p, nil, &req)
 	if err != nil {
 		return failedTermination(err)
@@ -146,12 +149,14 @@ func (p *Pod) Kill(ctx context.Context, req Request) (Result, error) {
 // is [RuntimeStuck] is stopped again, under its old deadline. No hook runs twice. A nil pod and
 // an empty ID are errors; with a [PodStopper] the error is [ErrUnit].
 func (p *Pod) KillContainer(ctx context.Context, c Container, req ContainerRequest) (ContainerResult, error) {
+	p = p.now()
 	return p.life.killContainer(ctx, p, nil, c, req)
 }
 
 // Termination returns the termination of the pod that is under way or has ended; false if
 // there is none, and after Forget.
 func (p *Pod) Termination() (*Termination, bool) {
+	p = p.now()
 	if _, err := p.life.lock(p, nil); err != nil {
 		return nil, false
 	}
@@ -167,7 +172,19 @@ func (p *Pod) Termination() (*Termination, bool) {
 // being started or stopped belong to the next life of the pod until they have ended. It also
 // removes the record that a preStop hook has run: if a container is stopped again in the next
 // life, its hook runs again.
-func (p *Pod) Forget() { p.life.forget(p) }
+func (p *Pod) Forget() {
+	p = p.now()
+	p.life.forget(p)
+}
+
+// now returns the handle of the life that the pod has now. It is another one if that life began
+// without a UID after this handle was made, which has begun none.
+func (p *Pod) now() *Pod {
+	if pod := p.life.unbegun(p); pod != nil {
+		return p.life.terminator.Pod(pod)
+	}
+	return p
+}
 
 // ref returns the name of the pod in errors.
 func (p *Pod) ref() string {

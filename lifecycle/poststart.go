@@ -47,7 +47,7 @@ func (h *postStart) run(handle *Pod) (failed bool, err error) {
 	}
 	ctx, cut := context.WithCancelCause(h.caller)
 	defer cut(nil)
-	returned := a.spawnLocked(ctx, "hook", pod, named.Name, func() error {
+	returned := a.spawnLocked(ctx, "the hook", pod, named.Name, func() error {
 		_, err := settings.Hooks.Run(ctx, named.ID, pod, spec, handler)
 		return err
 	}, func(hookErr error) { err = hookErr })

@@ -77,7 +77,7 @@ func (h *preStop) callLocked(r *run, hooks HandlerRunner, handler *v1.LifecycleH
 	ctx, cut := context.WithCancelCause(&graceContext{Context: r.ctx, attempt: r.attempt})
 	defer cut(nil)
 	id, pod, spec := r.result.ID, r.pod, r.spec
-	r.spawnLocked(ctx, "hook", pod, spec.Name, func() error {
+	r.spawnLocked(ctx, "the hook", pod, spec.Name, func() error {
 		_, err := hooks.Run(ctx, id, pod, spec, handler)
 		return err
 	}, func(err error) { h.returnedLocked(r, err) })

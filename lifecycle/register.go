@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/internal/podkey"
 )
 
 // register finds the lives of pods by UID, or by NAMESPACE/NAME for those that began without.
@@ -27,17 +29,10 @@ func newRegister() *register {
 	return &register{lives: map[types.UID]*life{}, named: map[types.UID]weak.Pointer[life]{}, enough: fewNames}
 }
 
-// nameOf returns NAMESPACE/NAME.
-func nameOf(pod *v1.Pod) types.UID { return types.UID(pod.Namespace + "/" + pod.Name) }
-
 // get returns the life with a key, nil if there is none.
 func (r *register) get(key types.UID) *life {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.getLocked(key)
-}
-
-func (r *register) getLocked(key types.UID) *life {
 	if l := r.lives[key]; l != nil {
 		return l
 	}
@@ -50,24 +45,34 @@ func (r *register) getLocked(key types.UID) *life {
 func (r *register) lifeOf(tr *Terminator, pod *v1.Pod, named bool) *life {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := pod.UID
-	if key == "" {
-		key, r.nameless = nameOf(pod), true
+	key := podkey.Of(pod)
+	r.nameless = r.nameless || pod.UID == ""
+	l := r.lives[key]
+	mayTake := l == nil && pod.UID != "" && r.nameless
+	if mayTake {
+		l = r.take(r.lives[podkey.Name(pod)], pod.UID)
 	}
-	l := r.getLocked(key)
-	if l == nil && pod.UID != "" && r.nameless {
-		if l = r.getLocked(nameOf(pod)); l != nil && !l.takeUID(pod.UID) {
-			l = nil
-		}
-		if l != nil {
-			r.put(l, r.lives[l.name] != l)
-		}
+	if l == nil { // what is under way goes before what is only named
+		l = r.named[key].Value()
+	}
+	if l == nil && mayTake {
+		l = r.take(r.named[podkey.Name(pod)].Value(), pod.UID)
 	}
 	if l == nil {
 		l = &life{terminator: tr, name: key}
 		l.own.life, l.handle = l, &l.own
 		r.put(l, named)
 	}
+	return l
+}
+
+// take gives a life that began without a UID the first one. It returns nil if there is no such
+// life.
+func (r *register) take(l *life, uid types.UID) *life {
+	if l == nil || !l.takeUID(uid) {
+		return nil
+	}
+	r.put(l, r.lives[l.name] != l)
 	return l
 }
 

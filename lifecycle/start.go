@@ -8,6 +8,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
 // ErrTerminating is wrapped by the error of [Pod.Start] for a pod whose termination has
@@ -32,7 +34,7 @@ func (l *life) start(ctx context.Context, handle *Pod, name string, start func(c
 	}
 	var id string
 	unknown := true // it is not known whether start has started a container
-	guarded(ctx, "start", pod, name, func() (err error) {
+	call.GuardAbout(ctx, "the start", about(pod, name), func() (err error) {
 		if id, err = start(ctx); err == nil && id == "" {
 			return errNoID
 		}

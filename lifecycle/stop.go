@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
@@ -189,7 +190,7 @@ func (s *stop) callLocked() {
 
 // call is the body of the goroutine of one call.
 func (s *stop) call(ctx context.Context, pod *v1.Pod, name, id string, number int, seconds int64, calledAt time.Time) {
-	guarded(ctx, "runtime", pod, name, func() error {
+	call.GuardAbout(ctx, "the runtime", about(pod, name), func() error {
 		if s.settings.Pods != nil {
 			return s.settings.Pods.StopPod(ctx, pod, seconds)
 		}
@@ -265,6 +266,7 @@ func (s *stop) logEndLocked() {
 		s.life.live.failing--
 	}
 	switch err := s.err; {
+	case s.outcome == RuntimeStuck && s.reported && s.manner.once: // that it is not tried again was logged
 	case s.outcome == RuntimeStuck:
 		s.logLocked(func(l klog.Logger) { l.Error(err, "Gave up stopping a container", "failures", s.failures) })
 	case s.reported && s.outcome != LeftRunning:

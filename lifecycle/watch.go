@@ -39,7 +39,7 @@ func (w *watch) askLocked(ctx context.Context, a *attempt, again bool) {
 		return
 	}
 	var watched <-chan struct{}
-	w.answered = a.spawnLocked(ctx, "exit watcher", a.pod, a.result.Name, func() error {
+	w.answered = a.spawnLocked(ctx, "the exit watcher", a.pod, a.result.Name, func() error {
 		watched = exits.Exited(id)
 		return nil
 	}, func(err error) {

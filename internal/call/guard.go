@@ -27,11 +27,20 @@ func (e *PanicError) Error() string {
 // becomes a [PanicError]. Guard calls end after a runtime.Goexit too; the goroutine ends then,
 // which cannot be prevented.
 func Guard(ctx context.Context, name string, f func() error, end func(error)) {
+	GuardAbout(ctx, name, nil, f, end)
+}
+
+// GuardAbout is [Guard] with more to log of a panic: the keys and values of about, nil for none.
+func GuardAbout(ctx context.Context, name string, about func() []any, f func() error, end func(error)) {
 	err := error(&PanicError{Call: name}) // stays if f calls runtime.Goexit
 	defer func() {
 		if value := recover(); value != nil {
 			err = &PanicError{Call: name, Value: value}
-			klog.FromContext(ctx).Error(err, "Recovered from a panic", "call", name, "stack", string(debug.Stack()))
+			logger := klog.FromContext(ctx)
+			if about != nil {
+				logger = logger.WithValues(about()...)
+			}
+			logger.Error(err, "Recovered from a panic", "call", name, "stack", string(debug.Stack()))
 		}
 		end(err)
 	}()

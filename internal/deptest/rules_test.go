@@ -30,7 +30,7 @@ func allowedImports() map[string][]string {
 	return map[string][]string{
 		"graceperiod":                 {api, machine},
 		"metrics":                     {prom},
-		"lifecycle":                   {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/lifecycle/internal/hookhttp", module + "/internal/times"},
+		"lifecycle":                   {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/call", module + "/internal/podkey", module + "/internal/features", module + "/lifecycle/internal/hookhttp", module + "/internal/times"},
 		"lifecycle/internal/hookhttp": {api, machine, klog},
 		"lifecycle/stopsignal":        {api},
 		"lifecycle/lifecycletest":     {api, machine, module + "/lifecycle", module + "/graceperiod"},
@@ -41,7 +41,7 @@ func allowedImports() map[string][]string {
 		"shutdown/internal/host":      {klog, module + "/metrics", module + "/shutdown/source", module + "/internal/call"},
 		"shutdown/internal/outbox":    {api, machine, klog, module + "/internal/staticpod", module + "/internal/call", parts + "/kills", module + "/internal/times"},
 		"shutdown/internal/store":     {"golang.org/x/sys/unix", api, machine, module + "/internal/atomicfile", module + "/internal/call"},
-		"shutdown/internal/kills":     {api, machine, module + "/graceperiod", module + "/internal/call", module + "/internal/times"},
+		"shutdown/internal/kills":     {api, machine, module + "/graceperiod", module + "/internal/call", module + "/internal/podkey", module + "/internal/times"},
 		"shutdown/internal/timetable": {api, module + "/graceperiod", module + "/shutdown/plan", parts + "/windows"},
 		"shutdown/internal/windows":   {api, module + "/graceperiod", module + "/internal/times"},
 
@@ -59,6 +59,7 @@ func allowedImports() map[string][]string {
 		"internal/features":   {gates},
 		"internal/atomicfile": {},
 		"internal/call":       {klog},
+		"internal/podkey":     {api, machine},
 		"internal/deptest":    {},
 		"internal/docprogram": {},
 		"internal/need":       {},

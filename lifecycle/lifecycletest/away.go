@@ -3,11 +3,18 @@ package lifecycletest
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 )
 
 // ErrAway is the error of each call while the runtime is [Runtime.Away].
 var ErrAway = errors.New("the runtime is away")
+
+// absence is when a runtime is away.
+type absence struct {
+	mu      sync.Mutex
+	windows []window
+}
 
 // window is a period in which the runtime is away.
 type window struct{ from, to time.Time }
@@ -17,38 +24,29 @@ type window struct{ from, to time.Time }
 // that are under way fail when it starts. The containers go on; a signal that was sent still
 // has its effect, but the kill at the end of a failed call's timeout is not sent. Away may
 // be called several times, for several periods.
-func (r *Runtime) Away(from, to time.Duration) {
+func (r *absence) Away(from, to time.Duration) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.windows = append(r.windows, window{from: now.Add(from), to: now.Add(to)})
 }
 
-// awayLocked reports whether the runtime is away now. The mutex is held.
-func (r *Runtime) awayLocked() bool {
-	now := time.Now()
-	for _, w := range r.windows {
-		if !now.Before(w.from) && now.Before(w.to) {
-			return true
-		}
-	}
-	return false
-}
-
-// untilAway returns a context that ends with the cause [ErrAway] at the start of the next
-// period in which the runtime is away.
-func (r *Runtime) untilAway(ctx context.Context) (context.Context, context.CancelFunc) {
+// limit returns a context that ends with the cause [ErrAway] at the start of the next period
+// in which the runtime is away. It reports whether the runtime is away now.
+func (r *absence) limit(ctx context.Context) (limited context.Context, cancel context.CancelFunc, isAway bool) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var next time.Time
 	for _, w := range r.windows {
+		isAway = isAway || !now.Before(w.from) && now.Before(w.to)
 		if w.from.After(now) && (next.IsZero() || w.from.Before(next)) {
 			next = w.from
 		}
 	}
 	if next.IsZero() {
-		return ctx, func() {}
+		return ctx, func() {}, isAway
 	}
-	return context.WithDeadlineCause(ctx, next, ErrAway)
+	limited, cancel = context.WithDeadlineCause(ctx, next, ErrAway)
+	return limited, cancel, isAway
 }

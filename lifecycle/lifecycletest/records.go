@@ -2,6 +2,7 @@ package lifecycletest
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -52,15 +53,24 @@ type Signal struct {
 	At     time.Time
 }
 
+// records are the calls of a runtime, and what has become of its containers.
+type records struct {
+	mu      sync.Mutex // guards the fields below
+	stops   []Stop
+	execs   []Exec
+	exits   []Exit
+	signals []Signal
+}
+
 // Stops returns the StopContainer calls so far, in order.
-func (r *Runtime) Stops() []Stop {
+func (r *records) Stops() []Stop {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.stops)
 }
 
 // Execs returns the RunInContainer calls so far, in order.
-func (r *Runtime) Execs() []Exec {
+func (r *records) Execs() []Exec {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.execs)
@@ -68,26 +78,49 @@ func (r *Runtime) Execs() []Exec {
 
 // Signals returns the signals that were sent so far, in order. A container that has exited
 // is sent no signal.
-func (r *Runtime) Signals() []Signal {
+func (r *records) Signals() []Signal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.signals)
 }
 
-// ExitCode returns the exit code of a container, false if it runs or is unknown.
-func (r *Runtime) ExitCode(id string) (code int32, exited bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := r.containers[id]
-	if c == nil || !c.gone {
-		return 0, false
-	}
-	return c.code, true
-}
-
 // Exits returns the exits of containers so far, in order.
-func (r *Runtime) Exits() []Exit {
+func (r *records) Exits() []Exit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.exits)
+}
+
+// stopCalled records a StopContainer call, and returns the function that records its result.
+func (r *records) stopCalled(id string, timeoutSeconds int64) (returned func(error)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := len(r.stops)
+	r.stops = append(r.stops, Stop{ID: id, TimeoutSeconds: timeoutSeconds, At: time.Now()})
+	return func(err error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.stops[i].Returned, r.stops[i].Err = time.Now(), err
+	}
+}
+
+// execCalled records a RunInContainer call.
+func (r *records) execCalled(id string, cmd []string, timeout time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.execs = append(r.execs, Exec{ID: id, Cmd: slices.Clone(cmd), Timeout: timeout, At: time.Now()})
+}
+
+// exited records the exit of a container.
+func (r *records) exited(id string, by ExitCause, code int32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.exits = append(r.exits, Exit{ID: id, By: by, Code: code, At: time.Now()})
+}
+
+// signalled records a signal that a container was sent.
+func (r *records) signalled(id string, signal v1.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.signals = append(r.signals, Signal{ID: id, Signal: signal, At: time.Now()})
 }

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -26,35 +24,16 @@ var (
 	_ lifecycle.ExitWatcher   = (*Runtime)(nil)
 )
 
-// killedCode is the exit code of a process that SIGKILL has ended.
-const killedCode = 137
-
 // Runtime is a container runtime whose containers follow a [Script]. It is a
 // [lifecycle.Runtime], a [lifecycle.CommandRunner] and a [lifecycle.ExitWatcher].
 type Runtime struct {
+	records
+	absence
+
 	mu         sync.Mutex // guards the fields below; not held while anything waits
 	containers map[string]*container
-	stops      []Stop
-	execs      []Exec
-	exits      []Exit
-	signals    []Signal
-	windows    []window // in which the runtime is away
-	forgiving  bool     // the stop of an unknown container succeeds
+	forgiving  bool // the stop of an unknown container succeeds
 	released   chan struct{}
-}
-
-// container is one run of a container. The mutex of the runtime guards the fields that
-// change.
-type container struct {
-	id     string
-	script Script
-	exited chan struct{} // closed once it has exited
-	gone   bool          // it has exited
-	code   int32         // the exit code, once it has exited
-	calls  int           // StopContainer calls so far
-	termed bool          // the stop signal was sent
-	bySelf *time.Timer   // ends it by ExitAfter; nil: it does not end by itself
-	byTerm *time.Timer   // ends it by ExitAfterTerm; nil: it was sent no signal, or ended at once
 }
 
 // NewRuntime makes a runtime without containers.
@@ -65,16 +44,12 @@ func NewRuntime() *Runtime {
 // Start runs a container. If a container with this ID has run before, the new one replaces
 // it; one that still runs exits first.
 func (r *Runtime) Start(id string, s Script) {
-	c := &container{id: id, script: s, exited: make(chan struct{})}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if old := r.containers[id]; old != nil {
-		r.endLocked(old, ByItself)
+		old.end(ByItself)
 	}
-	r.containers[id] = c
-	if s.ExitAfter > 0 {
-		c.bySelf = time.AfterFunc(s.ExitAfter, func() { r.end(c, ByItself) })
-	}
+	r.containers[id] = run(id, s, &r.records)
 }
 
 // StartContainer runs a container after [Script.StartTakes], unless [Script.StartErr] is
@@ -112,8 +87,16 @@ func (r *Runtime) AnswerNilForUnknown() {
 // has exited.
 func (r *Runtime) Exit(id string) {
 	if c := r.find(id); c != nil {
-		r.end(c, ByItself)
+		c.end(ByItself)
 	}
+}
+
+// ExitCode returns the exit code of a container, false if it runs or is unknown.
+func (r *Runtime) ExitCode(id string) (code int32, exited bool) {
+	if c := r.find(id); c != nil {
+		return c.exitCode()
+	}
+	return 0, false
 }
 
 // Remove makes a container exit, if it runs, and removes it: it is unknown then. Its records
@@ -128,12 +111,10 @@ func (r *Runtime) Remove(id string) {
 // Exited returns a channel that is closed when the container has exited, also if it was
 // removed since. It is nil for an ID that no container has had.
 func (r *Runtime) Exited(id string) <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c := r.containers[id]; c != nil {
+	if c := r.find(id); c != nil {
 		return c.exited
 	}
-	if !slices.ContainsFunc(r.exits, func(e Exit) bool { return e.ID == id }) {
+	if !slices.ContainsFunc(r.Exits(), func(e Exit) bool { return e.ID == id }) {
 		return nil
 	}
 	closed := make(chan struct{})
@@ -153,6 +134,59 @@ func (r *Runtime) Release() {
 	}
 }
 
+// StopContainer sends the stop signal, waits timeoutSeconds for the container to end, and
+// then kills it; with a timeout of 0 or less it kills at once. If ctx ends first, it returns
+// the error of ctx and does not kill. For an unknown container the error wraps
+// [lifecycle.ErrContainerNotFound], or is nil after [Runtime.AnswerNilForUnknown]. While the
+// runtime is [Runtime.Away] it returns [ErrAway].
+func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+	returned := r.stopCalled(id, timeoutSeconds)
+	ctx, cancel, isAway := r.limit(ctx)
+	defer cancel()
+	err := ErrAway
+	if !isAway {
+		err = r.stop(ctx, id, timeoutSeconds)
+	}
+	if errors.Is(context.Cause(ctx), ErrAway) && err != nil {
+		err = ErrAway
+	}
+	returned(err)
+	return err
+}
+
+// stop is StopContainer of a runtime that is there.
+func (r *Runtime) stop(ctx context.Context, id string, timeoutSeconds int64) error {
+	r.mu.Lock()
+	c, forgiving := r.containers[id], r.forgiving
+	r.mu.Unlock()
+	switch {
+	case c != nil:
+		return c.stop(ctx, timeoutSeconds, r.released)
+	case forgiving:
+		return nil
+	default:
+		return errUnknown(id)
+	}
+}
+
+// RunInContainer runs a command with the container's [Script.Exec], for at most timeout if
+// that is above 0. For a container that has exited it returns [ErrContainerExited], and for
+// an unknown one an error that wraps [lifecycle.ErrContainerNotFound].
+func (r *Runtime) RunInContainer(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, error) {
+	r.execCalled(id, cmd, timeout)
+	ctx, cancel, isAway := r.limit(ctx)
+	defer cancel()
+	c := r.find(id)
+	switch {
+	case isAway:
+		return nil, ErrAway
+	case c == nil:
+		return nil, errUnknown(id)
+	default:
+		return c.exec(ctx, cmd, timeout)
+	}
+}
+
 // find returns the container with an ID, nil if it is unknown.
 func (r *Runtime) find(id string) *container {
 	r.mu.Lock()
@@ -160,29 +194,7 @@ func (r *Runtime) find(id string) *container {
 	return r.containers[id]
 }
 
-// end makes a container exit, unless it has exited.
-func (r *Runtime) end(c *container, by ExitCause) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.endLocked(c, by)
-}
-
-// endLocked is end with the mutex held.
-func (r *Runtime) endLocked(c *container, by ExitCause) {
-	if c.gone {
-		return
-	}
-	c.gone = true
-	for _, timer := range []*time.Timer{c.bySelf, c.byTerm} {
-		if timer != nil {
-			timer.Stop()
-		}
-	}
-	c.code = c.script.ExitCode
-	if by == ByKill {
-		c.code = killedCode
-		r.signals = append(r.signals, Signal{ID: c.id, Signal: v1.SIGKILL, At: time.Now()})
-	}
-	r.exits = append(r.exits, Exit{ID: c.id, By: by, Code: c.code, At: time.Now()})
-	close(c.exited)
+// errUnknown returns the error for an ID that no container has.
+func errUnknown(id string) error {
+	return fmt.Errorf("failed to find container %q: %w", id, lifecycle.ErrContainerNotFound)
 }

@@ -10,16 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/podkey"
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// Key identifies a pod: by its UID, or by its namespace and name if it has none.
-func Key(pod *v1.Pod) types.UID {
-	if pod.UID != "" {
-		return pod.UID
-	}
-	return types.UID(pod.Namespace + "/" + pod.Name)
-}
+// Key identifies a pod, see [podkey.Of].
+func Key(pod *v1.Pod) types.UID { return podkey.Of(pod) }
 
 // Result is what a killer returns for a pod that has ended.
 type Result struct {

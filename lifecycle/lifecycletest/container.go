@@ -1,0 +1,185 @@
+package lifecycletest
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// killedCode is the exit code of a process that SIGKILL has ended.
+const killedCode = 137
+
+// container is one run of a container.
+type container struct {
+	id      string
+	script  Script
+	records *records
+	exited  chan struct{} // closed once it has exited
+
+	mu     sync.Mutex  // guards the fields below; not held while anything waits
+	gone   bool        // it has exited
+	code   int32       // the exit code, once it has exited
+	calls  int         // StopContainer calls so far
+	termed bool        // the stop signal was sent
+	bySelf *time.Timer // ends it by ExitAfter; nil: it does not end by itself
+	byTerm *time.Timer // ends it by ExitAfterTerm; nil: it was sent no signal, or ended at once
+}
+
+// run runs a container.
+func run(id string, s Script, log *records) *container {
+	c := &container{id: id, script: s, records: log, exited: make(chan struct{})}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.ExitAfter > 0 {
+		c.bySelf = time.AfterFunc(s.ExitAfter, func() { c.end(ByItself) })
+	}
+	return c
+}
+
+// exitCode returns the exit code, false if the container runs.
+func (c *container) exitCode() (code int32, exited bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.code, c.gone
+}
+
+// end makes the container exit, unless it has exited.
+func (c *container) end(by ExitCause) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endLocked(by)
+}
+
+// endLocked is end with the mutex held.
+func (c *container) endLocked(by ExitCause) {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	for _, timer := range []*time.Timer{c.bySelf, c.byTerm} {
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+	c.code = c.script.ExitCode
+	if by == ByKill {
+		c.code = killedCode
+		c.records.signalled(c.id, v1.SIGKILL)
+	}
+	c.records.exited(c.id, by, c.code)
+	close(c.exited)
+}
+
+// stop handles a StopContainer call as the script says. A call that hangs waits for released or,
+// unless the script ignores it, for the end of ctx.
+func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-chan struct{}) error {
+	switch hang, fail := c.nextFault(); {
+	case hang:
+		ended := ctx.Done()
+		if c.script.HangDeaf {
+			ended = nil
+		}
+		select {
+		case <-ended:
+			return ctx.Err()
+		case <-released:
+			return c.stopErr()
+		}
+	case fail:
+		return c.stopErr()
+	case timeoutSeconds <= 0:
+		return c.kill()
+	}
+	c.term()
+	timeout := time.NewTimer(graceperiod.Duration(timeoutSeconds))
+	defer timeout.Stop()
+	select {
+	case <-c.exited:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timeout.C:
+		return c.kill()
+	}
+}
+
+// nextFault counts a call, and reports whether the script makes it hang or fail.
+func (c *container) nextFault() (hang, fail bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls++
+	if c.script.HangStops < 0 || c.calls <= c.script.HangStops {
+		return true, false
+	}
+	return false, c.script.FailStops < 0 || c.calls <= c.script.HangStops+c.script.FailStops
+}
+
+// stopErr returns the error of a scripted failure.
+func (c *container) stopErr() error {
+	if c.script.StopErr != nil {
+		return c.script.StopErr
+	}
+	return ErrScripted
+}
+
+// kill ends the container, and says so if its script does.
+func (c *container) kill() error {
+	c.end(ByKill)
+	if c.script.SaysKilled {
+		return lifecycle.ErrKilled
+	}
+	return nil
+}
+
+// term sends the stop signal. Only the first one has an effect.
+func (c *container) term() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone || c.termed {
+		return
+	}
+	c.termed = true
+	c.records.signalled(c.id, cmp.Or(c.script.StopSignal, v1.SIGTERM))
+	switch {
+	case c.script.IgnoreTerm:
+	case c.script.ExitAfterTerm <= 0:
+		c.endLocked(ByTerm)
+	default:
+		c.byTerm = time.AfterFunc(c.script.ExitAfterTerm, func() { c.end(ByTerm) })
+	}
+}
+
+// exec runs a scripted command with a context that ends when the container exits.
+func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duration) ([]byte, error) {
+	if _, gone := c.exitCode(); gone {
+		return nil, ErrContainerExited
+	}
+	if c.script.Exec == nil {
+		return nil, nil
+	}
+	if timeout > 0 {
+		timed, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		ctx = timed
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watcher sync.WaitGroup
+	defer watcher.Wait() // the deferred cancel below runs first, and ends the watcher
+	defer cancel(nil)
+	watcher.Add(1)
+	go func() {
+		defer watcher.Done()
+		select {
+		case <-c.exited:
+			cancel(ErrContainerExited)
+		case <-ctx.Done():
+		}
+	}()
+	return c.script.Exec(ctx, cmd)
+}
