@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
@@ -164,6 +165,21 @@ func TestInitContainersAndSidecarsAreStartedAgain(t *testing.T) {
 	})
 }
 
+// A pod has not completed while a container waits for its restart.
+func TestAnotherContainerEndsDuringABackOff(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		times := b.startTimes("app")
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
+		b.rt.scripts["other"] = lifecycletest.Script{ExitAfter: 5 * second}
+		pod := podOf(plain("app"), plain("other"))
+		pod.Spec.Containers[0].RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
+		b.create(pod)
+		wait(15 * second)
+		require.Len(b, times(), 3)
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+	})
+}
+
 // A pod that is deleted while a container waits for its restart ends at once, and as that
 // container has ended.
 func TestADeletionDuringABackOff(t *testing.T) {
@@ -190,13 +206,13 @@ func TestARestartOfTheAgentDuringABackOff(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		times := b.startTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-		b.create(always(plain("app"), plain("other")))
+		b.create(always(plain("other"), plain("app")))
 		wait(5 * second)
 		b.rt.scripts["app"] = lifecycletest.Script{}
 		b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Alive: true})
 		require.Len(b, times(), 3)
 		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running)
-		require.EqualValues(b, 2, b.last().pod.Status.ContainerStatuses[0].RestartCount)
+		require.EqualValues(b, 2, b.last().pod.Status.ContainerStatuses[1].RestartCount)
 		require.NotNil(b, b.last().pod.Status.ContainerStatuses[1].State.Running)
 	})
 }
@@ -272,6 +288,7 @@ type device struct {
 	*scriptedRuntime
 
 	lists int
+	slow  time.Duration // how long an answer is on its way
 }
 
 func (d *device) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
@@ -280,10 +297,10 @@ func (d *device) StopContainer(ctx context.Context, id string, timeoutSeconds in
 }
 
 func (d *device) RunningContainers(context.Context) (ids []string, err error) {
-	d.lists++
-	if d.lists%3 == 0 {
+	if d.lists++; d.lists%3 == 0 {
 		return nil, errors.New("500")
 	}
+	defer func() { <-time.After(d.slow) }()
 	d.started.Range(func(id, _ any) bool {
 		select {
 		case <-d.Runtime.Exited(id.(string)):
@@ -317,6 +334,13 @@ func TestExitsByPolling(t *testing.T) {
 		wait(10 * second)
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
 		require.Equal(b, 7, polled.lists)
+
+		polled.slow = 2 * second
+		wait(second) // a list is on its way, that of 35 s
+		app := podOf(plain("late"))
+		b.create(app)
+		wait(9 * second)
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase, "that list is older than the container")
 	}, func(o *virtualkubelet.Options) {
 		polled = &device{scriptedRuntime: o.Runtime.(*scriptedRuntime)}
 		o.Runtime = polled
