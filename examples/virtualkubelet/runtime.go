@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -45,7 +46,7 @@ func (ps *processes) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Contai
 		defer close(p.exited)
 		_ = p.Wait() // ExitCode reads ProcessState
 	}()
-	id := string(pod.UID) + "/" + c.Name
+	id := fmt.Sprintf("%s/%s/%d", pod.UID, c.Name, p.Process.Pid)
 	ps.byID.Store(id, p)
 	return id, nil
 }
@@ -77,12 +78,15 @@ func (ps *processes) Exited(id string) <-chan struct{} {
 	return nil
 }
 
-func (ps *processes) ExitCode(id string) int32 {
-	p, _ := ps.find(id)
-	if status, ok := p.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int32(status.Signal()) // as container runtimes report it
+func (ps *processes) ExitCode(id string) (int32, bool) {
+	p, ok := ps.find(id)
+	if !ok {
+		return 0, false
 	}
-	return int32(p.ProcessState.ExitCode())
+	if status, ok := p.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int32(status.Signal()), true // as container runtimes report it
+	}
+	return int32(p.ProcessState.ExitCode()), true
 }
 
 func (ps *processes) find(id string) (*process, bool) {

@@ -54,9 +54,20 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	}
 	r.notifier.wake()
 	p.agent.workers.spawn(r.name, r.notifier.run)
+	p.agent.poller.start(ctx)
 	for _, c := range r.containers.all {
-		if id := c.id; id != "" {
-			p.agent.workers.spawn(r.name, func() { r.watchExit(c, id) })
+		r.mu.Lock()
+		id, runs, restarting := c.id, c.running(), c.restarting
+		r.mu.Unlock()
+		switch {
+		case restarting:
+			p.agent.workers.spawn(r.name, func() {
+				_ = (&starter{agent: p.agent, r: r}).again(c) // shows in the state of the container
+				r.over()
+			})
+		case runs:
+			p.agent.exits.expect(id)
+			p.agent.workers.spawn(r.name, func() { r.watch(c, id) })
 		}
 	}
 	if r.completed() {
@@ -65,19 +76,27 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	return nil
 }
 
-// adopt sets the state of each container.
+// adopt sets the state of each container. One that does not run is started again if the restart
+// policy says so, the pod was not deleted, and its init containers are known to have succeeded.
 func (cs *containers) adopt(adopted Adopted) {
+	mayRestart := adopted.Pod.DeletionTimestamp == nil
 	statuses := slices.Concat(adopted.Pod.Status.InitContainerStatuses, adopted.Pod.Status.ContainerStatuses)
 	for _, c := range cs.all {
 		var last v1.ContainerState
 		if i := slices.IndexFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == c.spec.Name }); i >= 0 {
-			last = statuses[i].State
+			last, c.restarted = statuses[i].State, statuses[i].RestartCount
+			if last.Terminated == nil && last.Running == nil {
+				last = statuses[i].LastTerminationState
+			}
 		}
 		i := slices.IndexFunc(adopted.Containers, func(running lifecycle.Container) bool { return running.Name == c.spec.Name })
 		if i < 0 {
-			c.adopt(nil, false, last)
+			c.adopt(nil, mayRestart, adopted.Pod, last)
+			mayRestart = mayRestart && (!c.init || c.restarting || c.state.Terminated.ExitCode == 0)
 		} else {
-			c.adopt(&adopted.Containers[i].ID, adopted.Containers[i].PreStopDone, last)
+			c.preStopDone = adopted.Containers[i].PreStopDone
+			c.adopt(&adopted.Containers[i].ID, false, adopted.Pod, last)
+			mayRestart = mayRestart && (!c.init || c.sidecar())
 		}
 	}
 	cs.refreshReady()

@@ -16,6 +16,8 @@ type agent struct {
 	listener   *listener
 	pods       *podTable
 	poller     *poller
+	exits      *exits        // nil with a PodRuntime
+	starts     chan struct{} // of size MaxStarts: has an element for each start under way
 }
 
 // listener holds virtual-kubelet's callback for pods whose status has changed.

@@ -1,6 +1,8 @@
 package virtualkubelet
 
 import (
+	"time"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -11,10 +13,16 @@ type container struct {
 	init         bool // it is in spec.initContainers
 	id           string
 	preStopDone  bool
-	state        v1.ContainerState   // empty: not started
-	maybeStarted bool                // its start was cancelled and did not tell whether it runs
-	exited       chan struct{}       // closed once the state is terminated
-	reported     *v1.ContainerStatus // by the place of the pod; nil: it reports nothing of it
+	state        v1.ContainerState            // empty: not started
+	maybeStarted bool                         // its start was cancelled and did not tell whether it runs
+	exited       chan struct{}                // closed once it has ended for good
+	seen, lost   chan struct{}                // of this run: closed once its end is known, and if it will not be
+	reported     *v1.ContainerStatus          // by the place of the pod; nil: it reports nothing of it
+	last         *v1.ContainerStateTerminated // the end of the run before; nil: there was none
+	restarted    int32                        // how often
+	restarting   bool                         // it is to be started again
+	againAt      time.Time                    // when
+	pause        time.Duration                // the back-off of the next restart
 }
 
 // sidecar reports whether it is a restartable init container (KEP-753).
@@ -27,15 +35,24 @@ func (c *container) running() bool { return c.state.Running != nil }
 
 // markRunning sets the state running.
 func (c *container) markRunning(id string, since metav1.Time) {
-	c.id = id
+	c.id, c.seen, c.lost, c.restarting = id, make(chan struct{}), make(chan struct{}), false
 	c.state = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: since}}
 }
 
-// markTerminated sets the state terminated, also for a container that will never start.
+// markTerminated sets the state terminated for good, also for a container that will never start.
 // Only the first call has an effect.
 func (c *container) markTerminated(end v1.ContainerStateTerminated) {
 	if c.state.Terminated != nil {
 		return
+	}
+	c.state, c.restarting = v1.ContainerState{Terminated: c.endedWith(end)}, false
+	close(c.exited)
+}
+
+// endedWith completes the state of a run that ends now; one that has ended before stays.
+func (c *container) endedWith(end v1.ContainerStateTerminated) *v1.ContainerStateTerminated {
+	if !end.FinishedAt.IsZero() {
+		return &end
 	}
 	end.FinishedAt = metav1.Now()
 	if c.id != "" {
@@ -44,24 +61,25 @@ func (c *container) markTerminated(end v1.ContainerStateTerminated) {
 	if c.running() {
 		end.StartedAt = c.state.Running.StartedAt
 	}
-	c.state = v1.ContainerState{Terminated: &end}
-	close(c.exited)
+	return &end
 }
 
-// adopt sets the state of an adopted container. id is its ID if it runs, and nil
-// otherwise; last is the state of its status.
-func (c *container) adopt(id *string, preStopDone bool, last v1.ContainerState) {
-	c.preStopDone = preStopDone
+// adopt sets the state of an adopted container. id is its ID if it runs, and nil otherwise; last
+// is the state of its status. mayRestart says that it may be started again.
+func (c *container) adopt(id *string, mayRestart bool, pod *v1.Pod, last v1.ContainerState) {
+	end := unknownEnd()
+	if last.Terminated != nil {
+		end = *last.Terminated.DeepCopy()
+	}
 	switch {
 	case id != nil && last.Running != nil:
 		c.markRunning(*id, last.Running.StartedAt)
 	case id != nil:
 		c.markRunning(*id, metav1.Now())
-	case last.Terminated != nil:
-		c.state = v1.ContainerState{Terminated: last.Terminated.DeepCopy()}
-		close(c.exited)
+	case mayRestart && c.restarts(pod, end) && !(c.init && !c.sidecar()):
+		c.markAgain(pod, end)
 	default:
-		c.markTerminated(unknownEnd())
+		c.markTerminated(end)
 	}
 }
 
@@ -79,11 +97,14 @@ func (c *container) status() v1.ContainerStatus {
 	}
 	status := v1.ContainerStatus{
 		Name: c.spec.Name, Image: c.spec.Image,
-		State: *c.state.DeepCopy(), Started: &running,
+		State: *c.state.DeepCopy(), Started: &running, RestartCount: c.restarted,
 		Ready: running || c.init && c.state.Terminated != nil && c.state.Terminated.ExitCode == 0,
 	}
 	if c.id != "" {
 		status.ContainerID = statusID(c.id)
+	}
+	if c.last != nil && c.restarted > 0 || c.restarting {
+		status.LastTerminationState.Terminated = c.last.DeepCopy()
 	}
 	return status
 }

@@ -60,9 +60,9 @@ func (cs *containers) running() []lifecycle.Container {
 	return running
 }
 
-// mayRun reports whether a container runs or may run.
+// mayRun reports whether a container runs, may run or is to be started again.
 func (cs *containers) mayRun() bool {
-	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.running() || c.maybeStarted })
+	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.running() || c.maybeStarted || c.restarting })
 }
 
 // maybeStarted reports whether a container may run although its start did not tell so.
@@ -70,9 +70,9 @@ func (cs *containers) maybeStarted() bool {
 	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.maybeStarted })
 }
 
-// regularRuns reports whether a regular container runs.
+// regularRuns reports whether a regular container runs or is to be started again.
 func (cs *containers) regularRuns() bool {
-	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.init && c.running() })
+	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.init && (c.running() || c.restarting) })
 }
 
 // terminateUnknown terminates the containers that have not terminated, with an unknown

@@ -16,19 +16,14 @@
 //		"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 //	)
 //
-//	// machine runs no containers yet, but plays them: StopContainer and Exited are those of
-//	// lifecycletest.
+//	// machine runs no containers yet, but plays them: StopContainer, Exited and ExitCode are
+//	// those of lifecycletest.
 //	type machine struct{ *lifecycletest.Runtime }
 //
 //	func (m machine) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
 //		id := pod.Name + "/" + c.Name
 //		m.Start(id, lifecycletest.Script{ExitAfterTerm: time.Second})
 //		return id, nil
-//	}
-//
-//	func (m machine) ExitCode(id string) int32 {
-//		code, _ := m.Runtime.ExitCode(id)
-//		return code
 //	}
 //
 //	func main() {

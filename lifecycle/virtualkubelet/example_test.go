@@ -38,7 +38,7 @@ func (m *machine) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container
 		defer close(p.exited)
 		_ = p.cmd.Wait() // ProcessState has the exit code
 	}()
-	id := string(pod.UID) + "/" + c.Name
+	id := fmt.Sprintf("%s/%s/%d", pod.UID, c.Name, p.cmd.Process.Pid)
 	m.processes.Store(id, p)
 	return id, nil
 }
@@ -64,8 +64,8 @@ func (m *machine) StopContainer(ctx context.Context, id string, timeoutSeconds i
 
 func (m *machine) Exited(id string) <-chan struct{} { return m.process(id).exited }
 
-func (m *machine) ExitCode(id string) int32 {
-	return int32(m.process(id).cmd.ProcessState.ExitCode())
+func (m *machine) ExitCode(id string) (int32, bool) {
+	return int32(m.process(id).cmd.ProcessState.ExitCode()), true
 }
 
 func (m *machine) process(id string) *process {

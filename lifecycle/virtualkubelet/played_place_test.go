@@ -127,7 +127,7 @@ func (p *playedPlace) statuses() ([]*v1.Pod, error) {
 			status := v1.ContainerStatus{Name: c.Name, ContainerID: "place://" + id, ImageID: "sha", Ready: true}
 			select {
 			case <-p.runtime.Exited(id):
-				code := p.runtime.ExitCode(id)
+				code, _ := p.runtime.ExitCode(id)
 				status.State.Terminated = &v1.ContainerStateTerminated{ExitCode: code, Reason: "Completed"}
 				if code != 0 && pod.Status.Phase == v1.PodSucceeded {
 					pod.Status.Phase = v1.PodFailed

@@ -2,6 +2,7 @@ package virtualkubelet_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -15,11 +16,12 @@ import (
 type scriptedRuntime struct {
 	*lifecycletest.Runtime
 
-	scripts map[string]lifecycletest.Script
-	codes   map[string]int32
-	start   func(ctx context.Context, name string) error // nil: a start takes no time
-	deaf    bool                                         // it tells of no exit
-	started sync.Map                                     // the IDs of all that was started
+	scripts  map[string]lifecycletest.Script
+	codes    map[string]int32
+	start    func(ctx context.Context, name string) error // nil: a start takes no time
+	codeless bool                                         // it knows no exit code
+	deaf     bool                                         // it tells of no exit
+	started  sync.Map                                     // the IDs of all that was started
 
 	cancelled func() (string, error) // what a start gives that waits until it is cancelled; nil: none waits
 }
@@ -39,8 +41,13 @@ func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1
 		}
 	}
 	id := string(pod.UID) + "/" + c.Name
+	for n := 1; ; n++ { // of a container that is started again
+		if _, taken := r.started.LoadOrStore(id, true); !taken {
+			break
+		}
+		id = fmt.Sprintf("%s/%s#%d", pod.UID, c.Name, n)
+	}
 	r.Start(id, r.scripts[c.Name])
-	r.started.Store(id, true)
 	return id, nil
 }
 
@@ -51,11 +58,12 @@ func (r *scriptedRuntime) Exited(id string) <-chan struct{} {
 	return r.Runtime.Exited(id)
 }
 
-func (r *scriptedRuntime) ExitCode(id string) int32 {
+func (r *scriptedRuntime) ExitCode(id string) (int32, bool) {
 	for _, exit := range r.Exits() {
 		if exit.ID == id && exit.By == lifecycletest.ByKill {
-			return 137
+			return 137, true
 		}
 	}
-	return r.codes[id[strings.LastIndex(id, "/")+1:]]
+	name, _, _ := strings.Cut(id[strings.LastIndex(id, "/")+1:], "#")
+	return r.codes[name], !r.codeless
 }

@@ -20,11 +20,11 @@ func deleted(pod *v1.Pod, seconds int64, at time.Time) *v1.Pod {
 	return pod
 }
 
-// podOf is a pod of regular containers, with a grace of 30 s.
+// podOf is a pod of regular containers that are not started again, with a grace of 30 s.
 func podOf(containers ...v1.Container) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"},
-		Spec:       v1.PodSpec{NodeName: "node", TerminationGracePeriodSeconds: ptr.To(int64(30)), Containers: containers},
+		Spec:       v1.PodSpec{NodeName: "node", RestartPolicy: v1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To(int64(30)), Containers: containers},
 	}
 }
 

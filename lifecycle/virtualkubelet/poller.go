@@ -24,7 +24,7 @@ const (
 
 var errNotListed = errors.New("the place has not told yet which pods it has")
 
-// poller asks a [PodRuntime] once an interval for all pods.
+// poller asks a [PodRuntime] once an interval for all pods, or a [RunningLister] for all containers.
 type poller struct {
 	*agent
 
@@ -36,7 +36,7 @@ type poller struct {
 
 // start starts to poll, once. ctx gives values.
 func (p *poller) start(ctx context.Context) {
-	if p.opts.Pods != nil {
+	if p.opts.Pods != nil || p.exits.lister != nil {
 		p.begun.Do(func() { p.workers.spawn(pollerName(), func() { p.run(context.WithoutCancel(ctx)) }) })
 	}
 }
@@ -82,20 +82,20 @@ func (p *poller) poll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	asked := time.Now()
-	var list []*v1.Pod
-	err := guarded(ctx, "Statuses", func() (err error) {
-		list, err = p.opts.Pods.Statuses(ctx)
+	err := guarded(ctx, "polling", func() error {
+		if p.opts.Pods == nil {
+			return p.pollRunning(ctx, asked)
+		}
+		list, err := p.opts.Pods.Statuses(ctx)
+		if err == nil {
+			p.take(ctx, list, asked)
+		}
 		return err
 	})
-	if err != nil {
-		if !p.failing && !p.workers.isClosed() {
-			klog.FromContext(ctx).Error(err, "Failed to ask for the statuses of all pods, which is tried again")
-		}
-		p.failing = true
-		return
+	if err != nil && !p.failing && !p.workers.isClosed() {
+		klog.FromContext(ctx).Error(err, "Failed to poll, which is tried again")
 	}
-	p.failing = false
-	p.take(ctx, list, asked)
+	p.failing = err != nil
 }
 
 // take hands a list to the records.

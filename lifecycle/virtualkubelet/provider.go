@@ -2,6 +2,7 @@ package virtualkubelet
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -15,6 +16,8 @@ import (
 const (
 	// defaultExitSlack is the default of [Options.ExitSlack].
 	defaultExitSlack = 2 * time.Second
+	// defaultMaxStarts is the default of [Options.MaxStarts].
+	defaultMaxStarts = 10
 	// defaultPollInterval is the default of [Options.PollInterval].
 	defaultPollInterval = 5 * time.Second
 	// placeGiveUp is how long the end of a whole pod is insisted on: practically for ever.
@@ -28,8 +31,8 @@ type Options struct {
 	Runtime Runtime
 	// Pods runs whole pods, in place of Runtime: it is an error to set both.
 	Pods PodRuntime
-	// PollInterval is the time between two calls of PodRuntime.Statuses, and after a call of a
-	// PodRuntime that failed. 0 means 5 s; a negative value is an error.
+	// PollInterval is the time between two calls of PodRuntime.Statuses or of a [RunningLister],
+	// and after a call of a PodRuntime that failed. 0 means 5 s; a negative value is an error.
 	PollInterval time.Duration
 	// Terminator has the options for stopping containers: events, metrics, hook timing,
 	// slack and feature gates. Its Runtime, Pods and Exits must be nil, because the Runtime
@@ -43,9 +46,17 @@ type Options struct {
 	// hooks without a host fail because there is no podIP.
 	Status func(pod *v1.Pod)
 	// ExitSlack is how long after a successful stop the runtime may take to report the
-	// exit. After that the container gets an unknown exit code. 0 means 2 s; a negative
-	// value is an error.
+	// exit. After that the container gets an unknown exit code. 0 means 2 s, and with a
+	// [RunningLister] an interval more; a negative value is an error.
 	ExitSlack time.Duration
+	// MaxStarts is how many StartContainer or Create may be under way at once. 0 means 10; a
+	// negative value is an error.
+	MaxStarts int
+	// ContainerEnded is called once for each container of the Runtime that has ended, before it
+	// is started again and before its end is told to anybody, to remove what is left of it. It
+	// may block, as long as ctx lasts, which ends with [Provider.Close]; the end of the pod waits
+	// for it. If it is nil, nothing is called.
+	ContainerEnded func(ctx context.Context, pod *v1.Pod, container *v1.Container, id string)
 	// Admit is asked once for every pod that is to be started, after the pod is in the list of
 	// [Provider.Pods] and before anything of it starts: it is Manager.Admit. A pod that is
 	// refused never starts; its final status is Failed, with the reason and the message of the
@@ -66,9 +77,16 @@ func New(opts Options) (*Provider, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("failed to make a provider: %w", err)
 	}
-	opts.ExitSlack = cmp.Or(opts.ExitSlack, defaultExitSlack)
 	opts.PollInterval = cmp.Or(opts.PollInterval, defaultPollInterval)
+	if _, isPolled := opts.Runtime.(RunningLister); isPolled {
+		opts.ExitSlack = cmp.Or(opts.ExitSlack, defaultExitSlack+opts.PollInterval)
+	}
+	opts.ExitSlack = cmp.Or(opts.ExitSlack, defaultExitSlack)
 	shared := &agent{opts: opts, workers: newWorkers(), listener: newListener(), pods: newPodTable()}
+	shared.starts = make(chan struct{}, cmp.Or(opts.MaxStarts, defaultMaxStarts))
+	if opts.Runtime != nil {
+		shared.exits = newExits(opts.Runtime)
+	}
 	shared.poller = &poller{agent: shared, listed: make(chan struct{})}
 	var err error
 	if shared.terminator, err = lifecycle.NewTerminator(shared.terminatorOptions()); err != nil {
@@ -93,6 +111,9 @@ func (o Options) validate() error {
 	if o.ExitSlack < 0 {
 		errs = append(errs, fmt.Errorf("ExitSlack: must not be negative, is %v", o.ExitSlack))
 	}
+	if o.MaxStarts < 0 {
+		errs = append(errs, fmt.Errorf("MaxStarts: must not be negative, is %d", o.MaxStarts))
+	}
 	if o.PollInterval < 0 {
 		errs = append(errs, fmt.Errorf("PollInterval: must not be negative, is %v", o.PollInterval))
 	}
@@ -103,7 +124,7 @@ func (o Options) validate() error {
 func (a *agent) terminatorOptions() lifecycle.TerminatorOptions {
 	opts, runtime := a.opts.Terminator, any(a.opts.Runtime)
 	if a.opts.Pods == nil {
-		opts.Runtime, opts.Exits, opts.ExitSlack = a.opts.Runtime, a.opts.Runtime, cmp.Or(opts.ExitSlack, a.opts.ExitSlack)
+		opts.Runtime, opts.Exits, opts.ExitSlack = a.opts.Runtime, a.exits, cmp.Or(opts.ExitSlack, a.opts.ExitSlack)
 	} else {
 		opts.Pods, runtime = placeStopper{a}, a.opts.Pods
 		opts.StopSlack = cmp.Or(opts.StopSlack, lifecycle.DefaultStopSlack+a.opts.PollInterval)

@@ -62,6 +62,15 @@ func (r *record) markRunning(c *container, id string) {
 	r.notifier.wake()
 }
 
+// countRestart counts a start of a container that has run before.
+func (r *record) countRestart(c *container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.restarting {
+		c.restarted++
+	}
+}
+
 // markTerminated records the end of a container.
 func (r *record) markTerminated(c *container, end v1.ContainerStateTerminated) {
 	r.mu.Lock()
@@ -76,13 +85,6 @@ func (r *record) markMaybeStarted(c *container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c.maybeStarted = true
-}
-
-// containerOf returns the container with an ID, or nil.
-func (r *record) containerOf(id string) *container {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.containers.withID(id)
 }
 
 // lifeOf returns the life of the pod, for which pod counts from now on.

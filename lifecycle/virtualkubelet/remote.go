@@ -112,6 +112,10 @@ func (s *starter) createPod() error {
 
 // tryCreate asks the place once to create the pod, unless its termination has begun.
 func (s *starter) tryCreate(ctx context.Context) error {
+	if !s.takeTurn(ctx) {
+		return context.Cause(ctx)
+	}
+	defer s.endTurn()
 	pod := s.r.view()
 	s.r.mu.Lock()
 	if s.r.ending.terminating {

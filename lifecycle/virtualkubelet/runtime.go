@@ -23,7 +23,7 @@ type Runtime interface {
 	// Runtime has StopContainer and documents it.
 	lifecycle.Runtime
 	// ExitWatcher has Exited. It is called for every container that was started or
-	// adopted. A nil channel means that exits cannot be watched.
+	// adopted. A nil channel means that exits cannot be watched; a [RunningLister] is polled then.
 	lifecycle.ExitWatcher
 
 	// StartContainer starts one container and returns its ID when it runs. The ID must
@@ -38,7 +38,17 @@ type Runtime interface {
 	// the provider does not know whether the container runs, and never reports the pod as
 	// ended.
 	StartContainer(ctx context.Context, pod *v1.Pod, container *v1.Container) (id string, err error)
-	// ExitCode returns the exit code of a container whose exit the ExitWatcher has
-	// reported. It is called once for each container and must not block.
-	ExitCode(containerID string) int32
+	// ExitCode returns the exit code of a container that has exited; false if it is not known.
+	// It is called once for each container and must not block. With an unknown exit code the
+	// container has failed, with 137 and ContainerStatusUnknown, as in the kubelet.
+	ExitCode(containerID string) (code int32, known bool)
+}
+
+// RunningLister may be implemented by a [Runtime] that cannot tell by itself when a container has
+// exited: its Exited gives nil.
+type RunningLister interface {
+	// RunningContainers returns the IDs of the containers that run. It is called once in each
+	// [Options.PollInterval], and its ctx ends after 30 s. A container that was started before the
+	// call and is missing has exited.
+	RunningContainers(ctx context.Context) (ids []string, err error)
 }

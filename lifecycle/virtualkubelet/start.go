@@ -54,7 +54,18 @@ func (s *starter) startAll() error {
 		return s.createPod()
 	}
 	for _, c := range s.r.containers.all {
-		if err := s.start(c); err != nil {
+		err := s.start(c)
+		switch {
+		case errors.Is(err, errAgain) && !c.init: // the others need not wait for it
+			s.workers.spawn(s.r.name, func() {
+				_ = s.again(c) // shows in the state of the container
+				s.r.over()
+			})
+			continue
+		case errors.Is(err, errAgain):
+			err = s.again(c)
+		}
+		if err != nil {
 			return err
 		}
 		if !c.init || c.sidecar() {
@@ -83,18 +94,25 @@ func (s *starter) awaitFormer() error {
 }
 
 // start starts one container, unless the pod is being deleted, and runs its postStart
-// hook. If the hook fails, PostStart kills the container.
+// hook. If the hook fails, PostStart kills the container. If the start fails and the container
+// is to be started again, the error is errAgain.
 func (s *starter) start(c *container) error {
 	pod := s.r.view()
 	var started string
 	called, known := false, false // known: it is known whether the container runs
 	err := s.r.lifeOf(pod).Start(s.r.ctx, c.spec.Name, func(ctx context.Context) (string, error) {
+		if !s.takeTurn(ctx) {
+			return "", fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, context.Cause(ctx))
+		}
+		defer s.endTurn()
 		called = true
+		s.r.countRestart(c)
 		id, err := s.opts.Runtime.StartContainer(ctx, pod, c.spec)
 		if id != "" && (err == nil || ctx.Err() != nil && !errors.Is(err, lifecycle.ErrContainerNotFound)) {
 			started = id
+			s.exits.expect(id)
 			s.r.markRunning(c, id)
-			s.workers.spawn(s.r.name, func() { s.r.watchExit(c, id) })
+			s.workers.spawn(s.r.name, func() { s.r.watch(c, id) })
 		}
 		known = id != "" || ctx.Err() == nil || errors.Is(err, lifecycle.ErrContainerNotFound)
 		if err != nil && ctx.Err() == nil {
@@ -109,7 +127,9 @@ func (s *starter) start(c *container) error {
 	case errors.Is(err, lifecycle.ErrTerminating), errors.Is(err, lifecycle.AgentStopping), errors.Is(err, lifecycle.ErrForgotten):
 		return err
 	case err != nil:
-		s.r.markTerminated(c, notStarted(err))
+		if s.r.markEnded(c, notStarted(err)) {
+			return errAgain
+		}
 		return err
 	}
 	err = s.r.lifeOf(s.r.view()).PostStart(s.r.ctx, lifecycle.Container{Name: c.spec.Name, ID: started})
@@ -118,6 +138,20 @@ func (s *starter) start(c *container) error {
 	}
 	return nil // a failed hook shows in the state of its container
 }
+
+// takeTurn waits until fewer than [Options.MaxStarts] starts are under way; false if ctx ends
+// before.
+func (a *agent) takeTurn(ctx context.Context) bool {
+	select {
+	case a.starts <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// endTurn ends what takeTurn began.
+func (a *agent) endTurn() { <-a.starts }
 
 // awaitInit waits until an init container has terminated with exit code 0.
 func (s *starter) awaitInit(c *container) error {

@@ -25,11 +25,6 @@ func (r runtime) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container)
 	return id, nil
 }
 
-func (r runtime) ExitCode(id string) int32 {
-	code, _ := r.Runtime.ExitCode(id)
-	return code
-}
-
 func main() {
 	if err := run(context.Background()); err != nil {
 		log.Fatal(err)

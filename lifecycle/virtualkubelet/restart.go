@@ -1,0 +1,110 @@
+package virtualkubelet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// The kubelet's back-off of containers that exit: none before the first restart, then 10 s,
+// twice as much each time, and none again for a container that has run for 10 min.
+const (
+	backOffFirst = 10 * time.Second
+	backOffMost  = 5 * time.Minute
+	backOffReset = 10 * time.Minute
+)
+
+// errAgain is the error of a start that has failed and that the restart policy has repeated.
+var errAgain = errors.New("it is started again")
+
+// restarts reports whether the container is started again after an end, by its own restart
+// policy or that of its pod, as the kubelet does. Init containers that have succeeded are not.
+func (c *container) restarts(pod *v1.Pod, end v1.ContainerStateTerminated) bool {
+	policy := pod.Spec.RestartPolicy
+	if own := c.spec.RestartPolicy; own != nil {
+		policy = v1.RestartPolicy(*own)
+	}
+	switch cmp.Or(policy, v1.RestartPolicyAlways) {
+	case v1.RestartPolicyNever:
+		return false
+	case v1.RestartPolicyOnFailure:
+		return end.ExitCode != 0
+	default:
+		return !c.init || c.sidecar() || end.ExitCode != 0
+	}
+}
+
+// markAgain sets the state of a container that is to be started again, and when.
+func (c *container) markAgain(pod *v1.Pod, end v1.ContainerStateTerminated) {
+	now := time.Now()
+	if c.running() && now.Sub(c.state.Running.StartedAt.Time) > backOffReset {
+		c.pause = 0
+	}
+	c.last, c.restarting, c.againAt = c.endedWith(end), true, now.Add(c.pause)
+	waiting := &v1.ContainerStateWaiting{Reason: "ContainerCreating"}
+	if c.pause > 0 {
+		waiting.Reason = "CrashLoopBackOff"
+		waiting.Message = fmt.Sprintf("back-off %v restarting failed container=%s pod=%s_%s(%s)", c.pause, c.spec.Name, pod.Name, pod.Namespace, pod.UID)
+	}
+	c.state = v1.ContainerState{Waiting: waiting}
+	c.pause = min(max(2*c.pause, backOffFirst), backOffMost)
+}
+
+// markEnded records the end of a run of a container, and reports whether the container is to be
+// started again.
+func (r *record) markEnded(c *container, end v1.ContainerStateTerminated) (again bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	again = !r.ending.terminating && c.restarts(r.desired.pod, end)
+	if again {
+		c.markAgain(r.desired.pod, end)
+	} else {
+		c.markTerminated(end)
+	}
+	r.containers.refreshReady()
+	r.notifier.wake()
+	return again
+}
+
+// again starts a container again when its back-off is over, and again after each start that
+// fails. If the termination of the pod begins before, the container stays as it has ended.
+func (s *starter) again(c *container) error {
+	for {
+		s.r.mu.Lock()
+		pause := time.NewTimer(time.Until(c.againAt))
+		s.r.mu.Unlock()
+		select {
+		case <-pause.C:
+		case <-s.r.terminating:
+		case <-s.workers.closing:
+			pause.Stop()
+			return lifecycle.AgentStopping
+		}
+		pause.Stop()
+		err := lifecycle.ErrTerminating
+		if !s.r.isTerminating() {
+			err = s.start(c)
+		}
+		switch {
+		case errors.Is(err, errAgain):
+			continue
+		case errors.Is(err, lifecycle.ErrTerminating):
+			s.r.markNotAgain(c)
+		}
+		return err
+	}
+}
+
+// markNotAgain gives a container that is not started again the state of its last end.
+func (r *record) markNotAgain(c *container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.restarting {
+		c.markTerminated(*c.last)
+	}
+}
