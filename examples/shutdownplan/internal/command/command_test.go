@@ -3,6 +3,7 @@ package command_test
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +21,7 @@ import (
 
 // cutShortArgs returns the arguments of most runs, with a limit that is too short for the pods.
 func cutShortArgs(more ...string) []string {
-	return append([]string{"testdata/pods.yaml", "--config", "testdata/priorities.yaml", "--limit", "35s"}, more...)
+	return append([]string{"testdata/pods.yaml", "--agent", "kubegrace", "--config", "testdata/priorities.yaml", "--limit", "35s"}, more...)
 }
 
 func TestGolden(t *testing.T) {
@@ -30,8 +31,9 @@ func TestGolden(t *testing.T) {
 		"plan.json":      cutShortArgs("-o", "json"),
 		"plan.yaml":      cutShortArgs("-o", "yaml"),
 		"off.golden":     {"testdata/pods.yaml"},
-		"enough.golden":  {"testdata/pods.yaml", "--shutdown-grace-period", "2m", "--shutdown-grace-period-critical-pods", "1m", "--limit", "5m", "--node", "worker-2"},
-		"kubelet.golden": {"testdata/pods.yaml", "--config", "testdata/kubelet.yaml", "--hooks", "none", "--no-roll-over", "--node", "worker-2"},
+		"enough.golden":  {"testdata/pods.yaml", "--agent", "kubegrace", "--shutdown-grace-period", "2m", "--shutdown-grace-period-critical-pods", "1m", "--limit", "5m", "--node", "worker-2"},
+		"kubelet.golden": {"testdata/pods.yaml", "--config", "testdata/kubelet.yaml", "--limit", "30s", "--node", "worker-1"},
+		"nolock.golden":  {"testdata/pods.yaml", "--config", "testdata/kubelet.yaml", "--limit", "29s", "--node", "worker-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := run(t, "", args...)
@@ -76,7 +78,9 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 		"empty folder":        {"", []string{t.TempDir()}, "is empty"},
 		"format":              {"", []string{"-o", "xml"}, `--output: output format "xml" is none of table, chart, json, yaml, html`},
 		"limit":               {"", []string{"--limit", "soon"}, `--limit: "soon" is no time as 30s, and not logind`},
-		"hooks":               {"", []string{"--hooks", "dance"}, `--hooks: "dance" is none of publish`},
+		"hooks":               {"", []string{"--agent", "kubegrace", "--hooks", "dance"}, `--hooks: "dance" is none of publish`},
+		"agent":               {"", []string{"--agent", "me"}, `--agent: "me" is none of kubelet, kubegrace`},
+		"kubelet with hooks":  {"", []string{"--hooks", "none"}, "--hooks and --no-roll-over: a stock kubelet cannot be told so"},
 		"node":                {"", cutShortArgs("--node", "worker-9"), `--node: "worker-9" has no pods here; there are worker-1, worker-2`},
 		"two configurations":  {"", cutShortArgs("--shutdown-grace-period", "3s"), "--shutdown-grace-period: is only for"},
 		"configuration":       {"", []string{"--config", missing}, "--config: "},
@@ -90,6 +94,21 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 			require.NotErrorIs(t, r.err, command.ErrCutShort)
 			require.Empty(t, r.out)
 		})
+	}
+}
+
+func TestEveryFormSaysWhosePlanItIs(t *testing.T) {
+	for _, agent := range nodeplan.Agents() {
+		for format, want := range map[string]string{
+			"table": map[string]string{"kubelet": "A stock kubelet's plan.", "kubegrace": "kubegrace's plan."}[agent],
+			"json":  `"agent": "` + agent + `"`,
+			"yaml":  "agent: " + agent,
+		} {
+			r := run(t, "kind: Pod\n", "--agent", agent, "-o", format)
+			require.Contains(t, r.out, want)
+		}
+		page := html.UnescapeString(run(t, "kind: Pod\n", "--agent", agent, "-o", "html").out)
+		require.Contains(t, page, map[string]string{"kubelet": "A stock kubelet's plan.", "kubegrace": "kubegrace's plan."}[agent])
 	}
 }
 
@@ -196,10 +215,16 @@ func TestManyNodesAreSummedUp(t *testing.T) {
 func TestFolderOfManifests(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "etcd.yaml"), []byte("kind: Pod\nmetadata: {name: etcd}\nspec: {priorityClassName: system-node-critical}\n"), 0o600))
-	r := run(t, "", folder, "--shutdown-grace-period", "40s", "--shutdown-grace-period-critical-pods", "30s")
+	args := []string{folder, "--shutdown-grace-period", "40s", "--shutdown-grace-period-critical-pods", "30s"}
+	r := run(t, "", append(args, "--agent", "kubegrace")...)
 	require.NoError(t, r.err)
 	require.Regexp(t, `default/etcd +2000001000 +30s +30s`, r.out)
 	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "as 0 for a kubelet, which kills it first")
+
+	r = run(t, "", args...)
+	require.ErrorIs(t, r.err, command.ErrCutShort)
+	require.Regexp(t, `default/etcd +0 +30s +!10s`, r.out)
+	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "the kubelet takes them as 0, and kills them first")
 }
 
 func TestPageCanBeReadInABrowser(t *testing.T) {

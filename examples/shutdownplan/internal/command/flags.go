@@ -23,6 +23,7 @@ const limitLogind = "logind"
 
 // flags are the values of the command line flags.
 type flags struct {
+	agent           string
 	config          string
 	total, critical time.Duration
 	limit           string
@@ -34,12 +35,13 @@ type flags struct {
 }
 
 func (f *flags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.agent, "agent", string(nodeplan.Kubelet), "`who` drains the node: kubelet, the stock one, or kubegrace")
 	fs.StringVar(&f.config, "config", "", "`file` with the kubelet's configuration (KubeletConfiguration, YAML or\nJSON)")
 	fs.DurationVar(&f.total, "shutdown-grace-period", 0, "shutdownGracePeriod, in place of a file: the `time` of all pods")
 	fs.DurationVar(&f.critical, "shutdown-grace-period-critical-pods", 0, "the part of this `time` that is kept for critical pods")
 	fs.StringVar(&f.limit, "limit", "", "how long the host waits at most: a `time`, or logind for what systemd-logind of this host says; empty means that it is not known")
-	fs.StringSliceVar(&f.hooks, "hooks", []string{"publish", "readiness", "statuses"}, "`what` the agent does beside the kills, which takes time too: publish, readiness, unmount, statuses; none is what a kubelet asks time for")
-	fs.BoolVar(&f.noRollOver, "no-roll-over", false, "time that a bucket leaves is lost to the later ones, as with a kubelet")
+	fs.StringSliceVar(&f.hooks, "hooks", nil, "`what` the agent does beside the kills, which takes time too: publish, readiness, unmount, statuses (kubegrace's default is these but unmount), or none; for kubegrace only")
+	fs.BoolVar(&f.noRollOver, "no-roll-over", false, "time that a bucket leaves is lost to the later ones, as it always is with a kubelet; for kubegrace only")
 	fs.StringSliceVar(&f.nodes, "node", nil, "show this `node` in full; may be given several times")
 	fs.BoolVar(&f.all, "all", false, fmt.Sprintf("show all nodes in full; of more than %d a table or chart shows the sum", maxFullNodes))
 	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: table, chart, json, yaml, or html, which is one page with a timeline")
@@ -62,19 +64,34 @@ func (f *flags) settings(ctx context.Context, priorityOf func(string) (int32, bo
 		}
 		kubelet, source = loaded, "--config: "+f.config
 	}
+	agent, err := f.checkedAgent()
+	if err != nil {
+		return nodeplan.Settings{}, err
+	}
 	options := plan.Options{PriorityOf: priorityOf, NoRollOver: f.noRollOver}
-	var err error
 	if options.Limit, err = f.hostLimit(ctx); err != nil {
 		return nodeplan.Settings{}, fmt.Errorf("--limit: %w", err)
 	}
 	if options.Hooks, err = f.planHooks(); err != nil {
 		return nodeplan.Settings{}, fmt.Errorf("--hooks: %w", err)
 	}
-	settings, err := nodeplan.NewSettings(kubelet.Shutdown, kubelet.FeatureGates, options)
+	settings, err := nodeplan.NewSettings(agent, kubelet.Shutdown, kubelet.FeatureGates, options)
 	if err != nil {
 		return settings, fmt.Errorf("%s: %w", source, err)
 	}
 	return settings, nil
+}
+
+// checkedAgent returns the agent. What kubegrace alone can be told is an error for a kubelet.
+func (f *flags) checkedAgent() (nodeplan.Agent, error) {
+	if !slices.Contains(nodeplan.Agents(), f.agent) {
+		return "", fmt.Errorf("--agent: %q is none of %s", f.agent, strings.Join(nodeplan.Agents(), ", "))
+	}
+	agent := nodeplan.Agent(f.agent)
+	if agent == nodeplan.Kubelet && (f.noRollOver || len(f.hooks) > 0) {
+		return "", errors.New("--hooks and --no-roll-over: a stock kubelet cannot be told so; they go with --agent kubegrace")
+	}
+	return agent, nil
 }
 
 // hostLimit returns the limit of the host for [plan.Options]: 0 if it is not known, and less than
@@ -98,7 +115,11 @@ func (f *flags) hostLimit(ctx context.Context) (time.Duration, error) {
 
 // planHooks returns what the agent does beside the kills.
 func (f *flags) planHooks() (hooks plan.Hooks, err error) {
-	for _, name := range f.hooks {
+	names := f.hooks
+	if len(names) == 0 {
+		names = []string{"publish", "readiness", "statuses"}
+	}
+	for _, name := range names {
 		switch name {
 		case "publish":
 			hooks.Publish = true

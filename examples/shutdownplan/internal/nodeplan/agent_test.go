@@ -60,7 +60,7 @@ func (n *scriptedNode) plan(t *testing.T) map[string]nodeplan.Pod {
 	if n.reporter != nil {
 		options.Hooks = plan.Hooks{Publish: true, Readiness: true, Statuses: true}
 	}
-	settings, err := nodeplan.NewSettings(n.config, nil, options)
+	settings, err := nodeplan.NewSettings(nodeplan.Kubegrace, n.config, nil, options)
 	require.NoError(t, err)
 	pods := map[string]nodeplan.Pod{}
 	for _, bucket := range settings.Plan(&podlist.Node{Pods: n.pods}).Buckets {

@@ -18,7 +18,7 @@ import (
 // summaryOf returns the summary for a single node.
 func summaryOf(t *testing.T, config plan.Config, limit time.Duration, pods []podlist.Pod) nodeplan.Summary {
 	t.Helper()
-	settings, err := nodeplan.NewSettings(config, nil, plan.Options{Limit: limit, Hooks: plan.Hooks{Publish: true, Readiness: true, Statuses: true}})
+	settings, err := nodeplan.NewSettings(nodeplan.Kubegrace, config, nil, plan.Options{Limit: limit, Hooks: plan.Hooks{Publish: true, Readiness: true, Statuses: true}})
 	require.NoError(t, err)
 	node := &podlist.Node{Name: "node", Pods: pods}
 	totals := settings.Totals()

@@ -1,7 +1,7 @@
 // Package nodeplan computes what the shutdown of each node would do to its pods, and what to
 // change so that no pod is cut short:
 //
-//	settings, err := nodeplan.NewSettings(config, gates, options)
+//	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, config, gates, options)
 //	totals := settings.Totals()
 //	for _, node := range cluster.Nodes() {
 //		planned := settings.Plan(node)
@@ -9,8 +9,8 @@
 //	}
 //	summary := totals.Summary()
 //
-// The arithmetic is that of package shutdown/plan, by which an agent drains. The warnings are
-// those of package validation.
+// The arithmetic of [Kubegrace] is that of package shutdown/plan, by which such an agent drains, and
+// that of [Kubelet] is killPods of the kubelet's nodeshutdown manager.
 //
 // # The document
 //
@@ -30,5 +30,6 @@
 // # Testing
 //
 // The tests drain random nodes with a real agent, in synctest bubbles, and compare its report
-// with the plan.
+// with the plan. A kubelet's plan is compared with the cases of Kubernetes' own tests, and, for
+// random nodes, with the kubelet's loop.
 package nodeplan

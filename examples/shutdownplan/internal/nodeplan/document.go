@@ -21,14 +21,19 @@ type Document struct {
 
 // Header has what is the same for all nodes.
 type Header struct {
+	// Agent is the agent that was planned.
+	Agent Agent `json:"agent"`
 	// Configuration has the shutdown fields of the kubelet's configuration.
 	Configuration plan.Config `json:"configuration"`
 	// Off says that the configuration switches the graceful node shutdown off, so that the
 	// host does not wait for pods.
 	Off bool `json:"off,omitempty"`
+	// NoLock says that the agent takes no lock, because LimitSeconds is less than NeededSeconds, so
+	// that the host does not wait for pods.
+	NoLock bool `json:"noLock,omitempty"`
 	// LimitSeconds is how long the host waits at most; absent: not known, or without a limit.
 	LimitSeconds *float64 `json:"limitSeconds,omitempty"`
-	// NeededSeconds is how long the host is asked to wait: for the pods, and for what the agent
+	// NeededSeconds is how long the host is asked to wait: for the pods, and for what kubegrace
 	// does beside the kills.
 	NeededSeconds float64 `json:"neededSeconds"`
 }

@@ -25,22 +25,6 @@ func (t *terminalWriter) Begin(h nodeplan.Header) error {
 	return t.write(&b)
 }
 
-// hostText says how long the host is asked to wait, and how long it waits.
-func hostText(h nodeplan.Header) string {
-	if h.Off {
-		return "The graceful node shutdown is off: the kubelet's configuration has no shutdownGracePeriod. The host does not wait for pods."
-	}
-	asked := "The host is asked for " + secondsText(h.NeededSeconds)
-	switch {
-	case h.LimitSeconds == nil:
-		return asked + "; how long it waits is not known (--limit)."
-	case *h.LimitSeconds < h.NeededSeconds:
-		return asked + ", but waits for " + secondsText(*h.LimitSeconds) + " only."
-	default:
-		return asked + ", and waits for up to " + secondsText(*h.LimitSeconds) + "."
-	}
-}
-
 // Node writes a node.
 func (t *terminalWriter) Node(n nodeplan.Node) error {
 	t.shown++

@@ -139,7 +139,7 @@ func (r objectReader) annotations(pod *Pod) error {
 	return r.eachField(func(name []byte) (bool, error) {
 		switch string(name) {
 		case v1.MirrorPodAnnotationKey:
-			pod.Static = true
+			pod.Static, pod.Mirror = true, true
 		case configSource:
 			source, err := r.text()
 			pod.Static = pod.Static || len(source) > 0 && string(source) != "api"
