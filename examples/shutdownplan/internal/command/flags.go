@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubegrace/kubegrace/examples/internal/config"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/output"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
@@ -25,6 +25,7 @@ const limitLogind = "logind"
 type flags struct {
 	agent           string
 	config          string
+	configDir       string
 	total, critical time.Duration
 	limit           string
 	hooks           []string
@@ -36,7 +37,8 @@ type flags struct {
 
 func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.agent, "agent", string(nodeplan.Kubelet), "`who` drains the node: kubelet, the stock one, or kubegrace")
-	fs.StringVar(&f.config, "config", "", "`file` with the kubelet's configuration (KubeletConfiguration, YAML or\nJSON)")
+	fs.StringVar(&f.config, "config", "", "`file` with the kubelet's configuration: a KubeletConfiguration, or what\n/configz of the kubelet answers; YAML or JSON")
+	fs.StringVar(&f.configDir, "config-dir", "", "`folder` with drop-ins of the configuration, as for the kubelet")
 	fs.DurationVar(&f.total, "shutdown-grace-period", 0, "shutdownGracePeriod, in place of a file: the `time` of all pods")
 	fs.DurationVar(&f.critical, "shutdown-grace-period-critical-pods", 0, "the part of this `time` that is kept for critical pods")
 	fs.StringVar(&f.limit, "limit", "", "how long the host waits at most: a `time`, or logind for what systemd-logind of this host says; empty means that it is not known")
@@ -49,20 +51,20 @@ func (f *flags) add(fs *pflag.FlagSet) {
 
 // settings returns the settings that the flags, and the file of --config, describe.
 func (f *flags) settings(ctx context.Context, priorityOf func(string) (int32, bool)) (nodeplan.Settings, error) {
-	kubelet := config.Config{Shutdown: plan.Config{
+	kubelet := kubeletconfig.Config{Shutdown: plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: f.total},
 		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: f.critical},
 	}}
 	source := "--shutdown-grace-period"
-	if f.config != "" {
+	if f.config != "" || f.configDir != "" {
 		if f.total != 0 || f.critical != 0 {
 			return nodeplan.Settings{}, errors.New("--shutdown-grace-period: is only for a configuration without --config")
 		}
-		loaded, err := config.Load(f.config)
+		loaded, err := kubeletconfig.Load(f.config, f.configDir)
 		if err != nil {
 			return nodeplan.Settings{}, fmt.Errorf("--config: %w", err)
 		}
-		kubelet, source = loaded, "--config: "+f.config
+		kubelet, source = loaded, "--config: "+strings.TrimSpace(f.config+" "+f.configDir)
 	}
 	agent, err := f.checkedAgent()
 	if err != nil {
