@@ -83,9 +83,10 @@ func run(ctx context.Context, streams Streams, f *flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := readInputs(ctx, streams, cluster, args); err != nil {
+	if err := readInputs(streams, cluster, args); err != nil {
 		return err
 	}
+	cluster.Merge()
 	if err := checkPods(cluster, args); err != nil {
 		return err
 	}
@@ -117,6 +118,12 @@ func writeLeftOut(w io.Writer, cluster *podlist.Cluster) {
 	}
 	if cluster.Unscheduled > 0 {
 		fmt.Fprintf(w, "shutdownplan: left out are pods that no node has: %d\n", cluster.Unscheduled)
+	}
+	if cluster.Repeated > 0 {
+		fmt.Fprintf(w, "shutdownplan: given more than once, and counted once, are pods: %d\n", cluster.Repeated)
+	}
+	if cluster.Mirrors > 0 {
+		fmt.Fprintf(w, "shutdownplan: counted as their static pods are mirror pods: %d\n", cluster.Mirrors)
 	}
 	if len(cluster.Others) > 0 {
 		fmt.Fprintf(w, "shutdownplan: left out is what is no pod: %s\n", kindCounts(cluster.Others))

@@ -73,8 +73,8 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 		"empty input":         {"", nil, "standard input: is empty, wanted are pods"},
 		"file is missing":     {"", []string{missing}, missing + ": no such file"},
 		"file of no pods":     {"", []string{"testdata/kubelet.yaml"}, `testdata/kubelet.yaml: no pods, but 1 "KubeletConfiguration"`},
-		"a table of kubectl":  {"NAME   READY   STATUS\nweb    1/1     Running\n", nil, "standard input: object 1: "},
-		"some binary":         {"\x7fELF\x02\x01\x01\x00\x00", nil, "standard input: is no text, wanted is JSON or YAML"},
+		"a table of kubectl":  {"NAME   READY   STATUS\nweb    1/1     Running\n", nil, "standard input: document 1: is a text, wanted are objects"},
+		"some binary":         {"\x7fELF\x02\x01\x01\x00\x00", nil, "standard input: is no text, wanted is JSON or YAML, also with gzip"},
 		"empty folder":        {"", []string{t.TempDir()}, "is empty"},
 		"format":              {"", []string{"-o", "xml"}, `--output: output format "xml" is none of table, chart, json, yaml, html`},
 		"limit":               {"", []string{"--limit", "soon"}, `--limit: "soon" is no time as 30s, and not logind`},
@@ -152,6 +152,12 @@ func TestErrorSaysWhetherAPodIsCutShort(t *testing.T) {
 func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
 	r := run(t, "", cutShortArgs()...)
 	require.Equal(t, "shutdownplan: left out are pods that have ended: 1\n", r.log)
+}
+
+func TestPodsThatAreGivenTwiceCountOnce(t *testing.T) {
+	r := run(t, "", append(cutShortArgs(), "testdata/pods.yaml")...)
+	require.Contains(t, r.log, "given more than once, and counted once, are pods: 5\n")
+	require.Equal(t, run(t, "", cutShortArgs()...).out, r.out)
 }
 
 // isPasted reports whether a line is to be pasted, and so may be wider than the terminal.

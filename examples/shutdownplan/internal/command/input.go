@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -13,7 +12,7 @@ import (
 const standardInput = "standard input"
 
 // readInputs reads the files, the folders and the standard input that the arguments name.
-func readInputs(ctx context.Context, streams Streams, cluster *podlist.Cluster, args []string) error {
+func readInputs(streams Streams, cluster *podlist.Cluster, args []string) error {
 	p := newProgress(streams)
 	open := func(file string) (io.ReadCloser, error) {
 		f, err := os.Open(file)
@@ -27,7 +26,7 @@ func readInputs(ctx context.Context, streams Streams, cluster *podlist.Cluster, 
 		return p.reader(file, f, size), nil
 	}
 	for _, arg := range args {
-		if err := readInput(ctx, cluster, arg, p.reader(standardInput, io.NopCloser(streams.In), -1), open); err != nil {
+		if err := readInput(cluster, arg, p.reader(standardInput, io.NopCloser(streams.In), -1), open); err != nil {
 			return err
 		}
 	}
@@ -35,21 +34,21 @@ func readInputs(ctx context.Context, streams Streams, cluster *podlist.Cluster, 
 }
 
 // readInput reads one argument: a file, a folder, or "-" for the standard input.
-func readInput(ctx context.Context, cluster *podlist.Cluster, arg string, in io.Reader, open func(string) (io.ReadCloser, error)) (err error) {
+func readInput(cluster *podlist.Cluster, arg string, in io.Reader, open func(string) (io.ReadCloser, error)) (err error) {
 	if arg == "-" {
-		return cluster.Read(ctx, standardInput, in)
+		return cluster.Read(standardInput, in)
 	}
 	info, err := os.Stat(arg)
 	if err != nil {
 		return err
 	}
 	if info.IsDir() {
-		return cluster.ReadFolder(ctx, arg, open)
+		return cluster.ReadFolder(arg, open)
 	}
 	r, err := open(arg)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	return cluster.Read(ctx, arg, r)
+	return cluster.Read(arg, r)
 }

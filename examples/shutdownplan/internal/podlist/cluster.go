@@ -25,6 +25,9 @@ type Cluster struct {
 	// Ended counts the pods that are left out because they have ended, and Unscheduled those
 	// that are left out because they have no node yet.
 	Ended, Unscheduled int
+	// Repeated counts the pods that were given again, and Mirrors the static pods that were given
+	// again in another form, such as their mirror pods.
+	Repeated, Mirrors int
 	// Others counts the objects that are neither a pod nor a priority class, by kind.
 	Others map[string]int
 	// Classes has the values of the priority classes, by name.
