@@ -16,8 +16,14 @@ import (
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
 )
 
+// ExitStatus is returned after all has been written: the program exits with it, and says no more.
+type ExitStatus int
+
 // ErrCutShort is returned after the plan was written if a pod would be cut short.
-var ErrCutShort = errors.New("pods would be cut short")
+const ErrCutShort = ExitStatus(2)
+
+// Error says that it is an exit status.
+func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // maxFullNodes is the largest number of nodes that are all shown in full without --all.
 const maxFullNodes = 3
@@ -42,6 +48,8 @@ type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
+	// Root is the folder with the files of this machine; "" means /.
+	Root string
 }
 
 // New makes the command.
@@ -52,6 +60,7 @@ func New(streams Streams) *cobra.Command {
 		Short:         "Shows what the shutdown of a node would do to its pods",
 		Long:          long,
 		Example:       example,
+		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -63,6 +72,7 @@ func New(streams Streams) *cobra.Command {
 	c.SetErr(streams.Err)
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
+	c.AddCommand(newNode(streams))
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", defaultWidth)))
 	return c
 }
@@ -79,7 +89,7 @@ func run(ctx context.Context, streams Streams, f *flags, args []string) error {
 		return fmt.Errorf("--output: %w", err)
 	}
 	cluster := podlist.New()
-	settings, err := f.settings(ctx, cluster.PriorityOf)
+	settings, err := f.settings(ctx, streams.Root, cluster.PriorityOf)
 	if err != nil {
 		return err
 	}

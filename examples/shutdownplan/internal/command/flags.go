@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/kubeletconfig"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/machine"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/output"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
@@ -41,7 +43,7 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.configDir, "config-dir", "", "`folder` with drop-ins of the configuration, as for the kubelet")
 	fs.DurationVar(&f.total, "shutdown-grace-period", 0, "shutdownGracePeriod, in place of a file: the `time` of all pods")
 	fs.DurationVar(&f.critical, "shutdown-grace-period-critical-pods", 0, "the part of this `time` that is kept for critical pods")
-	fs.StringVar(&f.limit, "limit", "", "how long the host waits at most: a `time`, or logind for what systemd-logind of this host says; empty means that it is not known")
+	fs.StringVar(&f.limit, "limit", "", "how long the host waits at most: a `time`, or logind for what systemd-logind of this host says, which a kubelet raises unless a file of logind beats its own; empty means that it is not known")
 	fs.StringSliceVar(&f.hooks, "hooks", nil, "`what` the agent does beside the kills, which takes time too: publish, readiness, unmount, statuses (kubegrace's default is these but unmount), or none; for kubegrace only")
 	fs.BoolVar(&f.noRollOver, "no-roll-over", false, "time that a bucket leaves is lost to the later ones, as it always is with a kubelet; for kubegrace only")
 	fs.StringSliceVar(&f.nodes, "node", nil, "show this `node` in full; may be given several times")
@@ -50,7 +52,7 @@ func (f *flags) add(fs *pflag.FlagSet) {
 }
 
 // settings returns the settings that the flags, and the file of --config, describe.
-func (f *flags) settings(ctx context.Context, priorityOf func(string) (int32, bool)) (nodeplan.Settings, error) {
+func (f *flags) settings(ctx context.Context, root string, priorityOf func(string) (int32, bool)) (nodeplan.Settings, error) {
 	kubelet := kubeletconfig.Config{Shutdown: plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: f.total},
 		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: f.critical},
@@ -81,6 +83,10 @@ func (f *flags) settings(ctx context.Context, priorityOf func(string) (int32, bo
 	if err != nil {
 		return settings, fmt.Errorf("%s: %w", source, err)
 	}
+	if needed := time.Duration(settings.Header().NeededSeconds * float64(time.Second)); agent == nodeplan.Kubelet && f.limit == limitLogind {
+		limit, by := machine.KubeletLimit(cmp.Or(root, "/"), max(options.Limit, 0), needed)
+		settings = settings.LimitedTo(cmp.Or(limit, -1), by)
+	}
 	return settings, nil
 }
 
@@ -103,7 +109,8 @@ func (f *flags) hostLimit(ctx context.Context) (time.Duration, error) {
 	case "":
 		return 0, nil
 	case limitLogind:
-		return logindLimit(ctx)
+		limit, err := machine.Limit(ctx, "")
+		return cmp.Or(limit, -1), err
 	}
 	limit, err := time.ParseDuration(f.limit)
 	if err != nil || limit < 0 {

@@ -33,6 +33,8 @@ type Header struct {
 	NoLock bool `json:"noLock,omitempty"`
 	// LimitSeconds is how long the host waits at most; absent: not known, or without a limit.
 	LimitSeconds *float64 `json:"limitSeconds,omitempty"`
+	// LimitedBy is the file that keeps LimitSeconds as low as it is, if that is known.
+	LimitedBy string `json:"limitedBy,omitempty"`
 	// NeededSeconds is how long the host is asked to wait: for the pods, and for what kubegrace
 	// does beside the kills.
 	NeededSeconds float64 `json:"neededSeconds"`

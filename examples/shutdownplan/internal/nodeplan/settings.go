@@ -31,6 +31,7 @@ type Settings struct {
 	schedule plan.Schedule
 	options  plan.Options
 	off      bool
+	limitBy  string // the file that keeps the limit as it is; "": not known
 }
 
 // NewSettings makes the settings from a kubelet's configuration and the feature gates of its
@@ -83,12 +84,22 @@ func (s Settings) noLock() bool {
 	return s.agent == Kubelet && s.options.Limit != 0 && max(s.options.Limit, 0) < s.needed()
 }
 
+// LimitedTo returns the settings with another limit, as of NewSettings, and the file that keeps it so;
+// "": not known.
+func (s Settings) LimitedTo(limit time.Duration, by string) Settings {
+	s.options.Limit, s.limitBy = limit, by
+	if limit == math.MaxInt64 {
+		s.options.Limit = 0
+	}
+	return s
+}
+
 // Header returns the header of a document.
 func (s Settings) Header() Header {
 	h := Header{Agent: s.agent, Configuration: s.config, Off: s.off, NoLock: s.noLock(), NeededSeconds: s.needed().Seconds()}
 	if s.options.Limit != 0 {
 		limit := max(s.options.Limit, 0).Seconds()
-		h.LimitSeconds = &limit
+		h.LimitSeconds, h.LimitedBy = &limit, s.limitBy
 	}
 	return h
 }

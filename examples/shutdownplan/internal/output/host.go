@@ -30,8 +30,12 @@ func kubeletText(h nodeplan.Header) string {
 	needs := secondsText(h.NeededSeconds)
 	switch {
 	case h.NoLock:
+		by := ""
+		if h.LimitedBy != "" {
+			by = ", by " + h.LimitedBy + ", which wins against the kubelet's drop-in"
+		}
 		return "It takes no lock: it needs " + needs + ", and the host waits for " + secondsText(*h.LimitSeconds) +
-			" only. No pod gets a preStop hook, an order or a grace period: systemd ends all containers at once, with SIGTERM, and with SIGKILL 90 s later by default."
+			" only" + by + ". No pod gets a preStop hook, an order or a grace period: systemd ends all containers at once, with SIGTERM, and with SIGKILL 90 s later by default."
 	case h.LimitSeconds == nil:
 		return "It asks the host for " + needs + ". How long that waits is not known (--limit): with less than " + needs + " it would take no lock at all."
 	default:

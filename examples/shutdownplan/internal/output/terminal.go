@@ -110,10 +110,17 @@ func (t *terminalWriter) End(s nodeplan.Summary) error {
 	for _, change := range s.Changes {
 		t.item(&b, clean(change.Where)+": "+change.Why)
 		for _, line := range change.Lines {
-			fmt.Fprintf(&b, "      %s\n", t.colored(text.Bold, line)) // not wrapped, so that it can be pasted
+			t.pasted(&b, line)
 		}
 	}
 	return t.write(&b)
+}
+
+// pasted writes a line that is not wrapped, so that it can be pasted; "" is none.
+func (t *terminalWriter) pasted(b *strings.Builder, line string) {
+	if line != "" {
+		fmt.Fprintf(b, "      %s\n", t.colored(text.Bold, line))
+	}
 }
 
 // paragraph writes a text, wrapped to the width of the screen.
