@@ -89,6 +89,7 @@ func run(ctx context.Context, streams Streams, f *flags, args []string) error {
 		return fmt.Errorf("--output: %w", err)
 	}
 	cluster := podlist.New()
+	cluster.SetPoolLabel(f.poolLabel)
 	settings, err := f.settings(ctx, streams.Root, cluster.PriorityOf)
 	if err != nil {
 		return err
@@ -155,11 +156,7 @@ func kindCounts(counts map[string]int) string {
 
 // writePlan plans all nodes, and writes those that the flags choose.
 func writePlan(w output.Writer, settings nodeplan.Settings, f *flags, nodes []*podlist.Node) error {
-	totals := settings.Totals()
-	for _, node := range nodes {
-		totals.Add(settings.Plan(node), node)
-	}
-	summary := totals.Summary()
+	summary := settings.Summarize(nodes)
 	chosen, err := f.choose(nodes, summary)
 	if err != nil {
 		return err
@@ -175,7 +172,7 @@ func writePlan(w output.Writer, settings nodeplan.Settings, f *flags, nodes []*p
 	if err := w.End(summary); err != nil {
 		return err
 	}
-	if summary.CutShort > 0 {
+	if f.failOn.isMet(settings.Header(), summary) {
 		return ErrCutShort
 	}
 	return nil

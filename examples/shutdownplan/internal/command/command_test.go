@@ -208,7 +208,7 @@ func TestManyNodesAreSummedUp(t *testing.T) {
 	require.NotContains(t, r.out, "START")
 	require.Contains(t, r.out, "20 nodes with 20 pods: 14 cut short")
 	require.Less(t, strings.Index(r.out, "n19"), strings.Index(r.out, "n18"), "the worst first")
-	require.NotContains(t, r.out, "n09", "only ten nodes are named")
+	require.NotContains(t, r.out, "n15", "only four nodes are named")
 
 	require.Equal(t, 20, strings.Count(run(t, list.String(), append(args, "--all")...).out, "POD "))
 	require.Equal(t, 1, strings.Count(run(t, list.String(), append(args, "--node", "n07")...).out, "POD "))
@@ -216,6 +216,26 @@ func TestManyNodesAreSummedUp(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(run(t, list.String(), append(args, "-o", "json")...).out), &document))
 	require.Len(t, document.Nodes, 20)
 	require.Equal(t, 10, strings.Count(run(t, list.String(), append(args, "-o", "html")...).out, "<h2>n"), "a page shows the ten worst nodes")
+}
+
+func TestFailOn(t *testing.T) {
+	for value, fails := range map[string]bool{"any": true, "never": false, "no-lock": false, "2": true, "3": false, "59%": true, "60%": false} { // 3 of 5 pods are cut short
+		err := run(t, "", cutShortArgs("--fail-on", value)...).err
+		require.Equal(t, fails, err != nil, value)
+	}
+	require.ErrorIs(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s", "--limit", "20s", "--fail-on", "no-lock").err, command.ErrCutShort)
+	for _, value := range []string{"", "some", "-1", "101%", "5.5"} {
+		require.ErrorContains(t, run(t, "", cutShortArgs("--fail-on", value)...).err, `is none of any, never, no-lock, a number as 10, or a share as 5%`)
+	}
+}
+
+func TestPools(t *testing.T) {
+	list := `{"kind": "Node", "metadata": {"name": "n1", "labels": {"eks.amazonaws.com/nodegroup": "blue", "site": "here"}}}
+		{"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n1"}} {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n2"}}`
+	r := run(t, list)
+	require.Regexp(t, `pool blue +1 +1 +30s`, r.out)
+	require.Empty(t, r.log, "a node is not left out")
+	require.Regexp(t, `pool here +1 +1 +30s`, run(t, list, "--pool-label", "site").out)
 }
 
 func TestFolderOfManifests(t *testing.T) {

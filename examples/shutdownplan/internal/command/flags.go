@@ -35,6 +35,8 @@ type flags struct {
 	nodes           []string
 	all             bool
 	output          string
+	failOn          threshold
+	poolLabel       string
 }
 
 func (f *flags) add(fs *pflag.FlagSet) {
@@ -48,6 +50,9 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.noRollOver, "no-roll-over", false, "time that a bucket leaves is lost to the later ones, as it always is with a kubelet; for kubegrace only")
 	fs.StringSliceVar(&f.nodes, "node", nil, "show this `node` in full; may be given several times")
 	fs.BoolVar(&f.all, "all", false, fmt.Sprintf("show all nodes in full; of more than %d a table or chart shows the sum", maxFullNodes))
+	f.failOn = threshold{text: "any"}
+	fs.Var(&f.failOn, "fail-on", "`when` the exit status is 2: any pod that is cut short, more than a\nnumber of them as 10, or than a share as 5%, no-lock, or never")
+	fs.StringVar(&f.poolLabel, "pool-label", "", "`label` of nodes that names their pool, if the nodes are in the input, beside those of the large clouds")
 	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: table, chart, json, yaml, or html, which is one page with a timeline")
 }
 
@@ -85,7 +90,7 @@ func (f *flags) settings(ctx context.Context, root string, priorityOf func(strin
 	}
 	if needed := time.Duration(settings.Header().NeededSeconds * float64(time.Second)); agent == nodeplan.Kubelet && f.limit == limitLogind {
 		limit, by := machine.KubeletLimit(cmp.Or(root, "/"), max(options.Limit, 0), needed)
-		settings = settings.LimitedTo(cmp.Or(limit, -1), by)
+		settings = settings.OnMachine(cmp.Or(limit, -1), by)
 	}
 	return settings, nil
 }

@@ -94,12 +94,16 @@ func (m *fakeMachine) args(more ...string) []string {
 	return append([]string{"node", "--root", m.root, "--bus", m.bus.Address}, more...)
 }
 
+// wide is a number of columns at which no line breaks, so that it does not matter how long a PID is.
+const wide = "2000"
+
 // look runs shutdownplan node, and replaces what is another one each time.
 func (m *fakeMachine) look(more ...string) result {
 	m.t.Helper()
-	r := run(m.t, "", m.args(more...)...)
-	r.out = m.stable(r.out)
-	return r
+	var out, log bytes.Buffer
+	streams := command.Streams{Out: &out, Err: &log, Getenv: func(name string) string { return map[string]string{"COLUMNS": wide}[name] }}
+	err := execute(m.t, streams, m.args(more...))
+	return result{m.stable(out.String()), log.String(), err}
 }
 
 // stable replaces the PID, the user and the folder, which are others each time.
@@ -118,7 +122,7 @@ func (m *fakeMachine) lookAsNobody(more ...string) result {
 	program := filepath.Join(m.root, "test")
 	copyFile(m.t, "/proc/self/exe", program)
 	c := exec.CommandContext(m.t.Context(), program, "-test.run=^TestProcessOfNobody$")
-	c.Env = append(os.Environ(), nodeArgs+"="+strings.Join(m.args(more...), "\n"))
+	c.Env = append(os.Environ(), nodeArgs+"="+strings.Join(m.args(more...), "\n"), "COLUMNS="+wide)
 	c.Dir = m.root
 	if os.Getuid() == 0 {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

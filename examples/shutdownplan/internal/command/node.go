@@ -136,14 +136,12 @@ func (f *nodeFlags) addPods(ctx context.Context, streams Streams, r *output.Node
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.ConfigSource, err)
 	}
-	totals := settings.Totals()
+	settings = settings.OnMachine(limit, r.LimitFile(r.Verdict.Drains))
 	document := &nodeplan.Document{APIVersion: nodeplan.APIVersion, Kind: nodeplan.Kind, Header: settings.Header(), Nodes: []nodeplan.Node{}}
 	for _, node := range nodes {
-		planned := settings.Plan(node)
-		totals.Add(planned, node)
-		document.Nodes = append(document.Nodes, planned)
+		document.Nodes = append(document.Nodes, settings.Plan(node))
 	}
-	document.Summary = totals.Summary()
+	document.Summary = settings.Summarize(nodes)
 	r.Plan = document
 	r.Verdict.WithPods(document.Summary.PodCount, document.Summary.CutShort, document.Summary.LostSeconds)
 	return nil

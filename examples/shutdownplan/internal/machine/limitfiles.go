@@ -127,27 +127,35 @@ func winner(files []LimitFile) *LimitFile {
 	return &files[len(files)-1]
 }
 
-// beyondKubelet returns the file that wins against the drop-in which a kubelet writes; nil: none.
-func beyondKubelet(files []LimitFile) *LimitFile {
+// KubegraceDropIn is the name of the drop-in by which an agent with kubegrace raises the limit.
+const KubegraceDropIn = "zz-kubegrace.conf"
+
+// beyond returns the file that wins against a drop-in of this name; nil: none.
+func beyond(files []LimitFile, dropIn string) *LimitFile {
 	last := winner(files)
-	if last == nil || path.Base(last.Path) <= path.Base(KubeletDropIn) || path.Ext(path.Dir(last.Path)) != ".d" {
+	if last == nil || path.Base(last.Path) <= dropIn || path.Ext(path.Dir(last.Path)) != ".d" {
 		return nil
 	}
 	return last
 }
 
+// beyondKubelet returns the file that wins against the drop-in which a kubelet writes; nil: none.
+func beyondKubelet(files []LimitFile) *LimitFile { return beyond(files, path.Base(KubeletDropIn)) }
+
 // KubeletLimit returns the limit that a kubelet of this machine has after it has asked for needed,
-// and the file that keeps it lower, if one does. current is logind's limit now.
-func KubeletLimit(root string, current, needed time.Duration) (limit time.Duration, because string) {
+// and the file that keeps it so; "": the kubelet can raise it. current is logind's limit now.
+func KubeletLimit(root string, current, needed time.Duration) (limit time.Duration, by string) {
 	files, _ := limitFiles(root)
-	if current >= needed {
-		return current, ""
-	}
 	if info, err := os.Stat(filepath.Join(root, KubeletDropIn)); err == nil && !info.Mode().IsRegular() {
-		return current, KubeletDropIn + ", which is masked"
+		return current, KubeletDropIn
 	}
-	if file := beyondKubelet(files); file != nil {
+	file := beyondKubelet(files)
+	switch {
+	case file == nil:
+		return max(current, needed), ""
+	case current >= needed:
+		return current, file.Path
+	default:
 		return file.limit, file.Path
 	}
-	return needed, ""
 }

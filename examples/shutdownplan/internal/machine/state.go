@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/kubeletconfig"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -216,4 +217,16 @@ func (s *State) HostLimit() (time.Duration, bool) {
 		return 0, false
 	}
 	return s.Logind.limit, true
+}
+
+// LimitFile returns the file of logind that wins against the drop-in of an agent; "": none does.
+func (s *State) LimitFile(agent nodeplan.Agent) string {
+	file := beyondKubelet(s.LimitFiles)
+	if agent == nodeplan.Kubegrace {
+		file = beyond(s.LimitFiles, KubegraceDropIn)
+	}
+	if file == nil {
+		return ""
+	}
+	return file.Path
 }

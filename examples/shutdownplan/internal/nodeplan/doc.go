@@ -2,12 +2,10 @@
 // change so that no pod is cut short:
 //
 //	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, config, gates, options)
-//	totals := settings.Totals()
 //	for _, node := range cluster.Nodes() {
 //		planned := settings.Plan(node)
-//		totals.Add(planned, node)
 //	}
-//	summary := totals.Summary()
+//	summary := settings.Summarize(cluster.Nodes())
 //
 // The arithmetic of [Kubegrace] is that of package shutdown/plan, by which such an agent drains, and
 // that of [Kubelet] is killPods of the kubelet's nodeshutdown manager.
@@ -20,7 +18,7 @@
 //
 // # Concurrency properties
 //
-// Several goroutines may use the same Settings. A Totals is for one goroutine.
+// Several goroutines may use the same Settings.
 //
 // # Failure modes
 //

@@ -103,7 +103,7 @@ func (p *Pod) lostSeconds() int64 { return max(p.OwnSeconds-p.GrantedSeconds, 0)
 // time of its bucket, and release is when the host is released.
 func (s Settings) planPod(planned plan.PodPlan, source *podlist.Pod, bucketSeconds int64, release time.Duration) Pod {
 	p := Pod{
-		Namespace: source.Namespace, Name: source.Name, Priority: planned.Priority,
+		source: source, Namespace: source.Namespace, Name: source.Name, Priority: planned.Priority,
 		OwnSeconds: planned.WantedSeconds, GrantedSeconds: planned.GrantedSeconds,
 		LatestStartSeconds: planned.Start.Seconds(),
 		LatestEndSeconds:   planned.End.Seconds(),

@@ -32,6 +32,7 @@ type Settings struct {
 	options  plan.Options
 	off      bool
 	limitBy  string // the file that keeps the limit as it is; "": not known
+	raisable bool   // the agent can raise the limit
 }
 
 // NewSettings makes the settings from a kubelet's configuration and the feature gates of its
@@ -84,13 +85,20 @@ func (s Settings) noLock() bool {
 	return s.agent == Kubelet && s.options.Limit != 0 && max(s.options.Limit, 0) < s.needed()
 }
 
-// LimitedTo returns the settings with another limit, as of NewSettings, and the file that keeps it so;
-// "": not known.
-func (s Settings) LimitedTo(limit time.Duration, by string) Settings {
-	s.options.Limit, s.limitBy = limit, by
+// OnMachine returns the settings for a machine whose logind has a limit, as of NewSettings. by is the
+// file that keeps it so; "" means that the agent can raise it.
+func (s Settings) OnMachine(limit time.Duration, by string) Settings {
+	s = s.limitedTo(limit)
+	s.limitBy, s.raisable = by, by == ""
+	return s
+}
+
+// limitedTo returns the settings with another limit.
+func (s Settings) limitedTo(limit time.Duration) Settings {
 	if limit == math.MaxInt64 {
-		s.options.Limit = 0
+		limit = 0
 	}
+	s.options.Limit = limit
 	return s
 }
 

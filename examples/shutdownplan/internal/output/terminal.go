@@ -99,21 +99,34 @@ func (t *terminalWriter) End(s nodeplan.Summary) error {
 			sentence += t.colored(text.FgRed, fmt.Sprintf("%d cut short", s.CutShort)) + fmt.Sprintf(", %d s lost.", s.LostSeconds)
 		}
 		t.paragraph(&b, sentence)
-		t.worstNodes(&b, s)
+		t.losses(&b, s)
 		if t.shown < s.NodeCount {
 			t.paragraph(&b, "--node NAME shows a node in full, --all shows all.")
 		}
 	}
-	if len(s.Changes) > 0 {
-		b.WriteString("\nWhat to change:\n")
+	t.proposals(&b, s)
+	return t.write(&b)
+}
+
+// proposals writes what to change.
+func (t *terminalWriter) proposals(b *strings.Builder, s nodeplan.Summary) {
+	if len(s.Proposals) > 0 {
+		b.WriteString("\nWhat to change" + map[bool]string{true: ", one or the other"}[len(s.Proposals) > 1] + ":\n")
 	}
-	for _, change := range s.Changes {
-		t.item(&b, clean(change.Where)+": "+change.Why)
-		for _, line := range change.Lines {
-			t.pasted(&b, line)
+	for _, proposal := range s.Proposals {
+		t.item(b, clean(proposal.Title)+". "+gainText(proposal, s))
+		for _, change := range proposal.Changes {
+			t.wrapped(b, "    ", "    ", clean(strings.TrimSpace("In "+change.Where+". "+change.Why)))
+			for _, line := range change.Lines {
+				t.pasted(b, line)
+			}
 		}
 	}
-	return t.write(&b)
+}
+
+// gainText says by how much the plan is better with a proposal.
+func gainText(p nodeplan.Proposal, s nodeplan.Summary) string {
+	return fmt.Sprintf("Cut short are then %d of %s in place of %d, and %d s are lost in place of %d.", p.CutShort, countText(s.PodCount, "pod"), s.CutShort, p.LostSeconds, s.LostSeconds)
 }
 
 // pasted writes a line that is not wrapped, so that it can be pasted; "" is none.

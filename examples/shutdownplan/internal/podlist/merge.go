@@ -10,6 +10,7 @@ type podName struct{ namespace, name string }
 // list counts, because the kubelet goes by it. Call it after the last Read.
 func (c *Cluster) Merge() {
 	for _, node := range c.nodes {
+		node.Pool = c.pools[node.Name]
 		c.mergeNode(node)
 	}
 	c.placeManifests()
