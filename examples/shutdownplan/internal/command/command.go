@@ -52,7 +52,8 @@ type Streams struct {
 	Root string
 }
 
-// New makes the command.
+// New makes the command. It panics if a flag is named that does not exist, which every test would
+// show.
 func New(streams Streams) *cobra.Command {
 	var f flags
 	c := &cobra.Command{
@@ -72,7 +73,11 @@ func New(streams Streams) *cobra.Command {
 	c.SetErr(streams.Err)
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
-	c.AddCommand(newNode(streams))
+	node := newNode(streams)
+	c.AddCommand(node)
+	if err := errors.Join(addCompletion(c), addCompletion(node)); err != nil {
+		panic(err)
+	}
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", defaultWidth)))
 	return c
 }

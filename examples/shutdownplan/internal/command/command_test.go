@@ -71,7 +71,7 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 		want string
 	}{
 		"empty input":         {"", nil, "standard input: is empty, wanted are pods"},
-		"file is missing":     {"", []string{missing}, missing + ": no such file"},
+		"file is missing":     {"", []string{missing}, missing + ": no such file or directory: wanted is a file, a folder of manifests, or - for the standard input"},
 		"file of no pods":     {"", []string{"testdata/kubelet.yaml"}, `testdata/kubelet.yaml: no pods, but 1 "KubeletConfiguration"`},
 		"a table of kubectl":  {"NAME   READY   STATUS\nweb    1/1     Running\n", nil, "standard input: document 1: is a text, wanted are objects"},
 		"some binary":         {"\x7fELF\x02\x01\x01\x00\x00", nil, "standard input: is no text, wanted is JSON or YAML, also with gzip"},
@@ -83,10 +83,12 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 		"kubelet with hooks":  {"", []string{"--hooks", "none"}, "--hooks and --no-roll-over: a stock kubelet cannot be told so"},
 		"node":                {"", cutShortArgs("--node", "worker-9"), `--node: "worker-9" has no pods here; there are worker-1, worker-2`},
 		"two configurations":  {"", cutShortArgs("--shutdown-grace-period", "3s"), "--shutdown-grace-period: is only for"},
-		"configuration":       {"", []string{"--config", missing}, "--config: "},
+		"configuration":       {"", []string{"--config", missing}, "no such file or directory: on a node it is most often /var/lib/kubelet/config.yaml"},
+		"configuration dir":   {"", []string{"--config", t.TempDir()}, "is a folder, wanted is a file: a folder of drop-ins goes with --config-dir"},
+		"time":                {"", []string{"--shutdown-grace-period", "30"}, `invalid argument "30" for "--shutdown-grace-period" flag: time: missing unit in duration "30"; shutdownplan --help lists`},
 		"not a configuration": {"", []string{"--config", "testdata/pods.yaml"}, "testdata/pods.yaml: "},
 		"critical above all":  {"", []string{"--shutdown-grace-period", "3s", "--shutdown-grace-period-critical-pods", "4s"}, "--shutdown-grace-period: "},
-		"flag":                {"", []string{"--frmat"}, "unknown flag: --frmat"},
+		"flag":                {"", []string{"--frmat"}, "unknown flag: --frmat; shutdownplan --help lists all flags and how they are written"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := run(t, test.in, test.args...)
@@ -124,6 +126,22 @@ func TestHelpFits(t *testing.T) {
 	require.Contains(t, r.out, "kubectl get pods")
 	for line := range strings.Lines(r.out) {
 		require.LessOrEqual(t, len(strings.TrimRight(line, "\n")), 80, line)
+	}
+}
+
+func TestShellsCompleteValues(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"--agent ", "kubelet\nkubegrace\n:4\n"},
+		{"-o ", "table\nchart\njson\nyaml\nhtml\n:4\n"},
+		{"node -o ", "table\njson\nyaml\n:4\n"},
+		{"node --root ", ":16\n"},
+	} {
+		r := run(t, "", append([]string{"__complete"}, strings.Split(test.args, " ")...)...)
+		require.NoError(t, r.err)
+		require.Equal(t, test.want, r.out, test.args)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		require.Contains(t, run(t, "", "completion", shell).out, "shutdownplan")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ func (f *flags) settings(ctx context.Context, root string, priorityOf func(strin
 		}
 		loaded, err := kubeletconfig.Load(f.config, f.configDir)
 		if err != nil {
-			return nodeplan.Settings{}, fmt.Errorf("--config: %w", err)
+			return nodeplan.Settings{}, configError(err)
 		}
 		kubelet, source = loaded, "--config: "+strings.TrimSpace(f.config+" "+f.configDir)
 	}
@@ -93,6 +94,20 @@ func (f *flags) settings(ctx context.Context, root string, priorityOf func(strin
 		settings = settings.OnMachine(cmp.Or(limit, -1), by)
 	}
 	return settings, nil
+}
+
+// configError adds to an error of the kubelet's configuration what helps.
+func configError(err error) error {
+	switch {
+	case strings.HasSuffix(err.Error(), "is a folder, wanted is a file"):
+		return fmt.Errorf("--config: %w: a folder of drop-ins goes with --config-dir", err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("--config: %w: on a node it is most often /var/lib/kubelet/config.yaml", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("--config: %w: run it as root", err)
+	default:
+		return fmt.Errorf("--config: %w", err)
+	}
 }
 
 // checkedAgent returns the agent. What kubegrace alone can be told is an error for a kubelet.

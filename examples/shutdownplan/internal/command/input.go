@@ -2,7 +2,9 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
@@ -40,15 +42,27 @@ func readInput(cluster *podlist.Cluster, arg string, in io.Reader, open func(str
 	}
 	info, err := os.Stat(arg)
 	if err != nil {
-		return err
+		return withWayOut(err)
 	}
 	if info.IsDir() {
-		return cluster.ReadFolder(arg, open)
+		return withWayOut(cluster.ReadFolder(arg, open))
 	}
 	r, err := open(arg)
 	if err != nil {
-		return err
+		return withWayOut(err)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	return cluster.Read(arg, r)
+}
+
+// withWayOut adds to the error of a file what helps.
+func withWayOut(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: wanted is a file, a folder of manifests, or - for the standard input", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: run it as a user who may read that, as root for the files of a kubelet", err)
+	default:
+		return err
+	}
 }

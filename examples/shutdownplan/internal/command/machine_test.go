@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -146,8 +147,14 @@ func TestProcessOfNobody(t *testing.T) {
 	streams := command.OpenStreams()
 	c := command.New(streams)
 	c.SetArgs(strings.Split(args, "\n"))
-	if status, ok := c.ExecuteContext(t.Context()).(command.ExitStatus); ok { //nolint:errorlint // it is never wrapped
+	err := c.ExecuteContext(t.Context())
+	var status command.ExitStatus
+	switch {
+	case errors.As(err, &status):
 		os.Exit(int(status))
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 

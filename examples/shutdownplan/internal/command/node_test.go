@@ -272,6 +272,14 @@ func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
 	text := strings.Join(strings.Fields(r.out), " ")
 	require.Contains(t, text, "config.yaml: failed to read: permission denied (run it as root)")
 	require.Contains(t, text, "99-kubelet.conf: failed to read: permission denied (run it as root)")
+
+	require.NotContains(t, text, "has not read them since they changed")
+
+	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o644)) //nolint:gosec // it is to be read
+	require.NoError(t, os.Chmod(pods[1], 0o600))
+	r = m.lookAsNobody(pods...)
+	requireStatus(t, 1, r)
+	require.Contains(t, r.log, "pods.yaml: permission denied: run it as a user who may read that")
 }
 
 func TestConfigzDecidesOverTheFile(t *testing.T) {

@@ -70,7 +70,8 @@ type State struct {
 	// NotSeen names what could not be seen.
 	NotSeen []Unseen `json:"notSeen,omitempty"`
 
-	notRunning bool // logind does not run
+	notRunning  bool // logind does not run
+	unreadFiles bool // there are files of logind that could not be read
 }
 
 // Look looks at a machine.
@@ -82,6 +83,7 @@ func Look(ctx context.Context, o Options) *State {
 	s.lookAtLogind(ctx, root, o.Bus)
 	var unread []LimitFile
 	s.LimitFiles, unread = limitFiles(root)
+	s.unreadFiles = len(unread) > 0
 	for _, file := range unread {
 		s.miss(file.Path, file.err, "")
 	}

@@ -209,8 +209,8 @@ func (s *State) addRemarks(v *Verdict) {
 	if file := winner(s.LimitFiles); file != nil {
 		configured, source = file.limit, file.Path
 	}
-	if configured != s.Logind.limit {
-		v.Why = append(v.Why, fmt.Sprintf("logind goes by %s, and its files, as far as they could be read, say %s (%s): it has not read them since they changed, and will at its next start.", duration(s.Logind.limit), duration(configured), source))
+	if configured != s.Logind.limit && !s.unreadFiles {
+		v.Why = append(v.Why, fmt.Sprintf("logind goes by %s, and its files say %s (%s): it has not read them since they changed, and will at its next start.", duration(s.Logind.limit), duration(configured), source))
 	}
 	if block := s.lock(Lock.isBlock); block != nil {
 		v.Why = append(v.Why, fmt.Sprintf("%s (PID %d) refuses shutdowns for now (%s, %s): systemctl poweroff is denied, before systemd 257 not to root.", block.Who, block.PID, block.Mode, block.Why))

@@ -126,7 +126,7 @@ func (t *terminalWriter) proposals(b *strings.Builder, s nodeplan.Summary) {
 
 // gainText says by how much the plan is better with a proposal.
 func gainText(p nodeplan.Proposal, s nodeplan.Summary) string {
-	return fmt.Sprintf("Cut short are then %d of %s in place of %d, and %d s are lost in place of %d.", p.CutShort, countText(s.PodCount, "pod"), s.CutShort, p.LostSeconds, s.LostSeconds)
+	return fmt.Sprintf("Of %s %d are cut short then, not %d; %d s are lost, not %d.", countText(s.PodCount, "pod"), p.CutShort, s.CutShort, p.LostSeconds, s.LostSeconds)
 }
 
 // pasted writes a line that is not wrapped, so that it can be pasted; "" is none.
