@@ -13,13 +13,13 @@ import (
 type Status int
 
 const (
-	// Held: an agent holds the host back, and no pod loses time.
+	// Held is the status if an agent holds the host back, and no pod loses time.
 	Held Status = 0
-	// Lossy: an agent holds the host back, and pods lose time all the same.
+	// Lossy is the status if an agent holds the host back, and pods lose time all the same.
 	Lossy Status = 2
-	// Unheld: nothing waits for the pods.
+	// Unheld is the status if nothing waits for the pods.
 	Unheld Status = 3
-	// Unknown: not enough could be seen.
+	// Unknown is the status if not enough could be seen.
 	Unknown Status = 4
 )
 
@@ -115,7 +115,7 @@ func (s *State) judgeAgent(v *Verdict, agent *Lock, agentsConfig bool) {
 // judgeNobody judges a machine on which no agent holds a lock.
 func (s *State) judgeNobody(v *Verdict) {
 	v.Status = Unheld
-	cause := ""
+	var cause string
 	switch needed := s.needed(); {
 	case len(s.Kubelets) == 0 && s.hasMissed("the processes"):
 		cause = "no agent holds a lock."

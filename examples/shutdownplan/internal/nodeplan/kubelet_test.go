@@ -191,11 +191,7 @@ func killPods(config []plan.PodPriorityGracePeriod, pods []podlist.Pod) (map[str
 			continue
 		}
 		for _, pod := range members[i] {
-			override := group.ShutdownGracePeriodSeconds
-			if pod.Grace <= override {
-				override = pod.Grace
-			}
-			all[pod.Name] = killed{override, now}
+			all[pod.Name] = killed{min(group.ShutdownGracePeriodSeconds, pod.Grace), now}
 		}
 		now += group.ShutdownGracePeriodSeconds
 	}
@@ -209,8 +205,10 @@ func TestKubeletsLoop(t *testing.T) {
 		n.addBuckets(r)
 		var pods []podlist.Pod
 		for i := range r.IntN(12) {
-			pods = append(pods, podlist.Pod{Namespace: "default", Name: fmt.Sprintf("pod-%d", i), Grace: int64(r.IntN(40)),
-				Priority: int32(r.IntN(5000) - 500), HasPriority: r.IntN(4) > 0, Static: r.IntN(2) == 0, Class: []string{"", "system-node-critical"}[r.IntN(2)]})
+			pods = append(pods, podlist.Pod{
+				Namespace: "default", Name: fmt.Sprintf("pod-%d", i), Grace: int64(r.IntN(40)),
+				Priority: int32(r.IntN(5000) - 500), HasPriority: r.IntN(4) > 0, Static: r.IntN(2) == 0, Class: []string{"", "system-node-critical"}[r.IntN(2)],
+			})
 			if last := &pods[i]; !last.HasPriority {
 				last.Static = true // admission sets the priority of all others
 			}

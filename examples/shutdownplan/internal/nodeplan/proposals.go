@@ -129,9 +129,9 @@ func (s Settings) bucketsFor(limit time.Duration, graces []map[int64]int) plan.S
 		schedule[i].Seconds = 0
 		sorted[i] = slices.Sorted(maps.Keys(graces[i]))
 	}
-	for i := len(schedule) - 1; i >= 0; i-- {
-		if n := len(sorted[i]); n > 0 {
-			give(i, min(sorted[i][n-1], 2))
+	for i, of := range slices.Backward(sorted) {
+		if len(of) > 0 {
+			give(i, min(of[len(of)-1], 2))
 		}
 	}
 	for left > 0 {

@@ -68,7 +68,7 @@ func (t *terminalWriter) machine(r NodeReport) error {
 		t.item(&b, clean(step.Text))
 		t.pasted(&b, clean(step.Command))
 	}
-	var unseen []string
+	unseen := make([]string, 0, len(r.NotSeen))
 	for _, one := range r.NotSeen {
 		line := one.What + ": " + one.Why
 		if one.WayOut != "" {

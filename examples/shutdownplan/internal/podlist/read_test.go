@@ -236,7 +236,7 @@ func TestFolderHasStaticPods(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add("items:\n- kind: Pod\n  spec: {priority: 3}\nkind: List\n")
 	f.Add(`{"items": [` + podA + `]}`)
-	f.Fuzz(func(t *testing.T, text string) {
+	f.Fuzz(func(_ *testing.T, text string) {
 		err := podlist.New().Read("input", strings.NewReader(text))
 		_ = err // any result will do, a panic or a hang will not
 	})

@@ -151,10 +151,10 @@ func TestProcessOfNobody(t *testing.T) {
 	var status command.ExitStatus
 	switch {
 	case errors.As(err, &status):
-		os.Exit(int(status))
+		os.Exit(int(status)) //nolint:forbidigo // as main does
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // as main does
 	}
 }
 
