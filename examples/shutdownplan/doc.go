@@ -4,8 +4,8 @@
 //	kubectl get pods -A -o json | shutdownplan --config kubelet.yaml --limit 30s
 //
 // It reads pods as kubectl lists them, of one node or of a whole cluster, or from manifests. It
-// plans with the arithmetic by which an agent drains (package shutdown/plan), and shows the
-// buckets in their order, what each pod asks for and gets, when it is told to stop and when it
+// plans what the stock kubelet does, or with --agent kubegrace an agent with package shutdown, and
+// shows the buckets in their order, what each pod asks for and gets, when it is told to stop and when it
 // has ended, which pods are cut short and why, and what to change so that none is.
 //
 // It prints a table (-o table), a chart (-o chart), a page with a timeline (-o html), or a

@@ -11,9 +11,10 @@ import (
 
 func main() {
 	err := command.New(command.OpenStreams()).ExecuteContext(context.Background())
+	var status command.ExitStatus
 	switch {
-	case errors.Is(err, command.ErrCutShort):
-		os.Exit(2)
+	case errors.As(err, &status):
+		os.Exit(int(status))
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "shutdownplan: "+err.Error())
 		os.Exit(1)

@@ -17,7 +17,7 @@ func TestListsAreReadBack(t *testing.T) {
 		require.InDelta(t, 9.5, float64(text.Len())/100/1000, 2, "KB a pod, %s", format)
 
 		cluster := podlist.New()
-		require.NoError(t, cluster.Read(t.Context(), format, &text))
+		require.NoError(t, cluster.Read(format, &text))
 		require.Equal(t, 100, cluster.Pods)
 		require.Len(t, cluster.Nodes(), 7)
 		require.Len(t, cluster.Nodes()[0].Pods[0].Hooks, 1)

@@ -16,8 +16,14 @@ import (
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
 )
 
+// ExitStatus is returned after all has been written: the program exits with it, and says no more.
+type ExitStatus int
+
 // ErrCutShort is returned after the plan was written if a pod would be cut short.
-var ErrCutShort = errors.New("pods would be cut short")
+const ErrCutShort = ExitStatus(2)
+
+// Error says that it is an exit status.
+func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // maxFullNodes is the largest number of nodes that are all shown in full without --all.
 const maxFullNodes = 3
@@ -42,9 +48,12 @@ type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
+	// Root is the folder with the files of this machine; "" means /.
+	Root string
 }
 
-// New makes the command.
+// New makes the command. It panics if a flag is named that does not exist, which every test would
+// show.
 func New(streams Streams) *cobra.Command {
 	var f flags
 	c := &cobra.Command{
@@ -52,6 +61,7 @@ func New(streams Streams) *cobra.Command {
 		Short:         "Shows what the shutdown of a node would do to its pods",
 		Long:          long,
 		Example:       example,
+		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -63,6 +73,11 @@ func New(streams Streams) *cobra.Command {
 	c.SetErr(streams.Err)
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
+	node := newNode(streams)
+	c.AddCommand(node)
+	if err := errors.Join(addCompletion(c), addCompletion(node)); err != nil {
+		panic(err)
+	}
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", defaultWidth)))
 	return c
 }
@@ -79,13 +94,15 @@ func run(ctx context.Context, streams Streams, f *flags, args []string) error {
 		return fmt.Errorf("--output: %w", err)
 	}
 	cluster := podlist.New()
-	settings, err := f.settings(ctx, cluster.PriorityOf)
+	cluster.SetPoolLabel(f.poolLabel)
+	settings, err := f.settings(ctx, streams.Root, cluster.PriorityOf)
 	if err != nil {
 		return err
 	}
-	if err := readInputs(ctx, streams, cluster, args); err != nil {
+	if err := readInputs(streams, cluster, args); err != nil {
 		return err
 	}
+	cluster.Merge()
 	if err := checkPods(cluster, args); err != nil {
 		return err
 	}
@@ -118,6 +135,12 @@ func writeLeftOut(w io.Writer, cluster *podlist.Cluster) {
 	if cluster.Unscheduled > 0 {
 		fmt.Fprintf(w, "shutdownplan: left out are pods that no node has: %d\n", cluster.Unscheduled)
 	}
+	if cluster.Repeated > 0 {
+		fmt.Fprintf(w, "shutdownplan: given more than once, and counted once, are pods: %d\n", cluster.Repeated)
+	}
+	if cluster.Mirrors > 0 {
+		fmt.Fprintf(w, "shutdownplan: counted as their static pods are mirror pods: %d\n", cluster.Mirrors)
+	}
 	if len(cluster.Others) > 0 {
 		fmt.Fprintf(w, "shutdownplan: left out is what is no pod: %s\n", kindCounts(cluster.Others))
 	}
@@ -138,11 +161,7 @@ func kindCounts(counts map[string]int) string {
 
 // writePlan plans all nodes, and writes those that the flags choose.
 func writePlan(w output.Writer, settings nodeplan.Settings, f *flags, nodes []*podlist.Node) error {
-	totals := settings.Totals()
-	for _, node := range nodes {
-		totals.Add(settings.Plan(node), node)
-	}
-	summary := totals.Summary()
+	summary := settings.Summarize(nodes)
 	chosen, err := f.choose(nodes, summary)
 	if err != nil {
 		return err
@@ -158,7 +177,7 @@ func writePlan(w output.Writer, settings nodeplan.Settings, f *flags, nodes []*p
 	if err := w.End(summary); err != nil {
 		return err
 	}
-	if summary.CutShort > 0 {
+	if f.failOn.isMet(settings.Header(), summary) {
 		return ErrCutShort
 	}
 	return nil

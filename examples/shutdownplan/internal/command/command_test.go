@@ -3,6 +3,7 @@ package command_test
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +21,7 @@ import (
 
 // cutShortArgs returns the arguments of most runs, with a limit that is too short for the pods.
 func cutShortArgs(more ...string) []string {
-	return append([]string{"testdata/pods.yaml", "--config", "testdata/priorities.yaml", "--limit", "35s"}, more...)
+	return append([]string{"testdata/pods.yaml", "--agent", "kubegrace", "--config", "testdata/priorities.yaml", "--limit", "35s"}, more...)
 }
 
 func TestGolden(t *testing.T) {
@@ -30,8 +31,9 @@ func TestGolden(t *testing.T) {
 		"plan.json":      cutShortArgs("-o", "json"),
 		"plan.yaml":      cutShortArgs("-o", "yaml"),
 		"off.golden":     {"testdata/pods.yaml"},
-		"enough.golden":  {"testdata/pods.yaml", "--shutdown-grace-period", "2m", "--shutdown-grace-period-critical-pods", "1m", "--limit", "5m", "--node", "worker-2"},
-		"kubelet.golden": {"testdata/pods.yaml", "--config", "testdata/kubelet.yaml", "--hooks", "none", "--no-roll-over", "--node", "worker-2"},
+		"enough.golden":  {"testdata/pods.yaml", "--agent", "kubegrace", "--shutdown-grace-period", "2m", "--shutdown-grace-period-critical-pods", "1m", "--limit", "5m", "--node", "worker-2"},
+		"kubelet.golden": {"testdata/pods.yaml", "--config", "testdata/kubelet.yaml", "--limit", "30s", "--node", "worker-1"},
+		"nolock.golden":  {"testdata/pods.yaml", "--config", "testdata/kubelet.yaml", "--limit", "29s", "--node", "worker-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := run(t, "", args...)
@@ -69,20 +71,24 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 		want string
 	}{
 		"empty input":         {"", nil, "standard input: is empty, wanted are pods"},
-		"file is missing":     {"", []string{missing}, missing + ": no such file"},
+		"file is missing":     {"", []string{missing}, missing + ": no such file or directory: wanted is a file, a folder of manifests, or - for the standard input"},
 		"file of no pods":     {"", []string{"testdata/kubelet.yaml"}, `testdata/kubelet.yaml: no pods, but 1 "KubeletConfiguration"`},
-		"a table of kubectl":  {"NAME   READY   STATUS\nweb    1/1     Running\n", nil, "standard input: object 1: "},
-		"some binary":         {"\x7fELF\x02\x01\x01\x00\x00", nil, "standard input: is no text, wanted is JSON or YAML"},
+		"a table of kubectl":  {"NAME   READY   STATUS\nweb    1/1     Running\n", nil, "standard input: document 1: is a text, wanted are objects"},
+		"some binary":         {"\x7fELF\x02\x01\x01\x00\x00", nil, "standard input: is no text, wanted is JSON or YAML, also with gzip"},
 		"empty folder":        {"", []string{t.TempDir()}, "is empty"},
 		"format":              {"", []string{"-o", "xml"}, `--output: output format "xml" is none of table, chart, json, yaml, html`},
 		"limit":               {"", []string{"--limit", "soon"}, `--limit: "soon" is no time as 30s, and not logind`},
-		"hooks":               {"", []string{"--hooks", "dance"}, `--hooks: "dance" is none of publish`},
+		"hooks":               {"", []string{"--agent", "kubegrace", "--hooks", "dance"}, `--hooks: "dance" is none of publish`},
+		"agent":               {"", []string{"--agent", "me"}, `--agent: "me" is none of kubelet, kubegrace`},
+		"kubelet with hooks":  {"", []string{"--hooks", "none"}, "--hooks and --no-roll-over: a stock kubelet cannot be told so"},
 		"node":                {"", cutShortArgs("--node", "worker-9"), `--node: "worker-9" has no pods here; there are worker-1, worker-2`},
 		"two configurations":  {"", cutShortArgs("--shutdown-grace-period", "3s"), "--shutdown-grace-period: is only for"},
-		"configuration":       {"", []string{"--config", missing}, "--config: "},
+		"configuration":       {"", []string{"--config", missing}, "no such file or directory: on a node it is most often /var/lib/kubelet/config.yaml"},
+		"configuration dir":   {"", []string{"--config", t.TempDir()}, "is a folder, wanted is a file: a folder of drop-ins goes with --config-dir"},
+		"time":                {"", []string{"--shutdown-grace-period", "30"}, `invalid argument "30" for "--shutdown-grace-period" flag: time: missing unit in duration "30"; shutdownplan --help lists`},
 		"not a configuration": {"", []string{"--config", "testdata/pods.yaml"}, "testdata/pods.yaml: "},
 		"critical above all":  {"", []string{"--shutdown-grace-period", "3s", "--shutdown-grace-period-critical-pods", "4s"}, "--shutdown-grace-period: "},
-		"flag":                {"", []string{"--frmat"}, "unknown flag: --frmat"},
+		"flag":                {"", []string{"--frmat"}, "unknown flag: --frmat; shutdownplan --help lists all flags and how they are written"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := run(t, test.in, test.args...)
@@ -90,6 +96,21 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 			require.NotErrorIs(t, r.err, command.ErrCutShort)
 			require.Empty(t, r.out)
 		})
+	}
+}
+
+func TestEveryFormSaysWhosePlanItIs(t *testing.T) {
+	for _, agent := range nodeplan.Agents() {
+		for format, want := range map[string]string{
+			"table": map[string]string{"kubelet": "A stock kubelet's plan.", "kubegrace": "kubegrace's plan."}[agent],
+			"json":  `"agent": "` + agent + `"`,
+			"yaml":  "agent: " + agent,
+		} {
+			r := run(t, "kind: Pod\n", "--agent", agent, "-o", format)
+			require.Contains(t, r.out, want)
+		}
+		page := html.UnescapeString(run(t, "kind: Pod\n", "--agent", agent, "-o", "html").out)
+		require.Contains(t, page, map[string]string{"kubelet": "A stock kubelet's plan.", "kubegrace": "kubegrace's plan."}[agent])
 	}
 }
 
@@ -105,6 +126,22 @@ func TestHelpFits(t *testing.T) {
 	require.Contains(t, r.out, "kubectl get pods")
 	for line := range strings.Lines(r.out) {
 		require.LessOrEqual(t, len(strings.TrimRight(line, "\n")), 80, line)
+	}
+}
+
+func TestShellsCompleteValues(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"--agent ", "kubelet\nkubegrace\n:4\n"},
+		{"-o ", "table\nchart\njson\nyaml\nhtml\n:4\n"},
+		{"node -o ", "table\njson\nyaml\n:4\n"},
+		{"node --root ", ":16\n"},
+	} {
+		r := run(t, "", append([]string{"__complete"}, strings.Split(test.args, " ")...)...)
+		require.NoError(t, r.err)
+		require.Equal(t, test.want, r.out, test.args)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		require.Contains(t, run(t, "", "completion", shell).out, "shutdownplan")
 	}
 }
 
@@ -133,6 +170,12 @@ func TestErrorSaysWhetherAPodIsCutShort(t *testing.T) {
 func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
 	r := run(t, "", cutShortArgs()...)
 	require.Equal(t, "shutdownplan: left out are pods that have ended: 1\n", r.log)
+}
+
+func TestPodsThatAreGivenTwiceCountOnce(t *testing.T) {
+	r := run(t, "", append(cutShortArgs(), "testdata/pods.yaml")...)
+	require.Contains(t, r.log, "given more than once, and counted once, are pods: 5\n")
+	require.Equal(t, run(t, "", cutShortArgs()...).out, r.out)
 }
 
 // isPasted reports whether a line is to be pasted, and so may be wider than the terminal.
@@ -183,7 +226,7 @@ func TestManyNodesAreSummedUp(t *testing.T) {
 	require.NotContains(t, r.out, "START")
 	require.Contains(t, r.out, "20 nodes with 20 pods: 14 cut short")
 	require.Less(t, strings.Index(r.out, "n19"), strings.Index(r.out, "n18"), "the worst first")
-	require.NotContains(t, r.out, "n09", "only ten nodes are named")
+	require.NotContains(t, r.out, "n15", "only four nodes are named")
 
 	require.Equal(t, 20, strings.Count(run(t, list.String(), append(args, "--all")...).out, "POD "))
 	require.Equal(t, 1, strings.Count(run(t, list.String(), append(args, "--node", "n07")...).out, "POD "))
@@ -193,13 +236,39 @@ func TestManyNodesAreSummedUp(t *testing.T) {
 	require.Equal(t, 10, strings.Count(run(t, list.String(), append(args, "-o", "html")...).out, "<h2>n"), "a page shows the ten worst nodes")
 }
 
+func TestFailOn(t *testing.T) {
+	for value, fails := range map[string]bool{"any": true, "never": false, "no-lock": false, "2": true, "3": false, "59%": true, "60%": false} { // 3 of 5 pods are cut short
+		err := run(t, "", cutShortArgs("--fail-on", value)...).err
+		require.Equal(t, fails, err != nil, value)
+	}
+	require.ErrorIs(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s", "--limit", "20s", "--fail-on", "no-lock").err, command.ErrCutShort)
+	for _, value := range []string{"", "some", "-1", "101%", "5.5"} {
+		require.ErrorContains(t, run(t, "", cutShortArgs("--fail-on", value)...).err, `is none of any, never, no-lock, a number as 10, or a share as 5%`)
+	}
+}
+
+func TestPools(t *testing.T) {
+	list := `{"kind": "Node", "metadata": {"name": "n1", "labels": {"eks.amazonaws.com/nodegroup": "blue", "site": "here"}}}
+		{"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n1"}} {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n2"}}`
+	r := run(t, list)
+	require.Regexp(t, `pool blue +1 +1 +30s`, r.out)
+	require.Empty(t, r.log, "a node is not left out")
+	require.Regexp(t, `pool here +1 +1 +30s`, run(t, list, "--pool-label", "site").out)
+}
+
 func TestFolderOfManifests(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "etcd.yaml"), []byte("kind: Pod\nmetadata: {name: etcd}\nspec: {priorityClassName: system-node-critical}\n"), 0o600))
-	r := run(t, "", folder, "--shutdown-grace-period", "40s", "--shutdown-grace-period-critical-pods", "30s")
+	args := []string{folder, "--shutdown-grace-period", "40s", "--shutdown-grace-period-critical-pods", "30s"}
+	r := run(t, "", append(args, "--agent", "kubegrace")...)
 	require.NoError(t, r.err)
 	require.Regexp(t, `default/etcd +2000001000 +30s +30s`, r.out)
 	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "as 0 for a kubelet, which kills it first")
+
+	r = run(t, "", args...)
+	require.ErrorIs(t, r.err, command.ErrCutShort)
+	require.Regexp(t, `default/etcd +0 +30s +!10s`, r.out)
+	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "the kubelet takes them as 0, and kills them first")
 }
 
 func TestPageCanBeReadInABrowser(t *testing.T) {

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +13,8 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubegrace/kubegrace/examples/internal/config"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/kubeletconfig"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/machine"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/output"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
@@ -23,7 +26,9 @@ const limitLogind = "logind"
 
 // flags are the values of the command line flags.
 type flags struct {
+	agent           string
 	config          string
+	configDir       string
 	total, critical time.Duration
 	limit           string
 	hooks           []string
@@ -31,50 +36,90 @@ type flags struct {
 	nodes           []string
 	all             bool
 	output          string
+	failOn          threshold
+	poolLabel       string
 }
 
 func (f *flags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.config, "config", "", "`file` with the kubelet's configuration (KubeletConfiguration, YAML or\nJSON)")
+	fs.StringVar(&f.agent, "agent", string(nodeplan.Kubelet), "`who` drains the node: kubelet, the stock one, or kubegrace")
+	fs.StringVar(&f.config, "config", "", "`file` with the kubelet's configuration: a KubeletConfiguration, or what\n/configz of the kubelet answers; YAML or JSON")
+	fs.StringVar(&f.configDir, "config-dir", "", "`folder` with drop-ins of the configuration, as for the kubelet")
 	fs.DurationVar(&f.total, "shutdown-grace-period", 0, "shutdownGracePeriod, in place of a file: the `time` of all pods")
 	fs.DurationVar(&f.critical, "shutdown-grace-period-critical-pods", 0, "the part of this `time` that is kept for critical pods")
-	fs.StringVar(&f.limit, "limit", "", "how long the host waits at most: a `time`, or logind for what systemd-logind of this host says; empty means that it is not known")
-	fs.StringSliceVar(&f.hooks, "hooks", []string{"publish", "readiness", "statuses"}, "`what` the agent does beside the kills, which takes time too: publish, readiness, unmount, statuses; none is what a kubelet asks time for")
-	fs.BoolVar(&f.noRollOver, "no-roll-over", false, "time that a bucket leaves is lost to the later ones, as with a kubelet")
+	fs.StringVar(&f.limit, "limit", "", "how long the host waits at most: a `time`, or logind for what systemd-logind of this host says, which a kubelet raises unless a file of logind beats its own; empty means that it is not known")
+	fs.StringSliceVar(&f.hooks, "hooks", nil, "`what` the agent does beside the kills, which takes time too: publish, readiness, unmount, statuses (kubegrace's default is these but unmount), or none; for kubegrace only")
+	fs.BoolVar(&f.noRollOver, "no-roll-over", false, "time that a bucket leaves is lost to the later ones, as it always is with a kubelet; for kubegrace only")
 	fs.StringSliceVar(&f.nodes, "node", nil, "show this `node` in full; may be given several times")
 	fs.BoolVar(&f.all, "all", false, fmt.Sprintf("show all nodes in full; of more than %d a table or chart shows the sum", maxFullNodes))
+	f.failOn = threshold{text: "any"}
+	fs.Var(&f.failOn, "fail-on", "`when` the exit status is 2: any pod that is cut short, more than a\nnumber of them as 10, or than a share as 5%, no-lock, or never")
+	fs.StringVar(&f.poolLabel, "pool-label", "", "`label` of nodes that names their pool, if the nodes are in the input, beside those of the large clouds")
 	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: table, chart, json, yaml, or html, which is one page with a timeline")
 }
 
 // settings returns the settings that the flags, and the file of --config, describe.
-func (f *flags) settings(ctx context.Context, priorityOf func(string) (int32, bool)) (nodeplan.Settings, error) {
-	kubelet := config.Config{Shutdown: plan.Config{
+func (f *flags) settings(ctx context.Context, root string, priorityOf func(string) (int32, bool)) (nodeplan.Settings, error) {
+	kubelet := kubeletconfig.Config{Shutdown: plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: f.total},
 		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: f.critical},
 	}}
 	source := "--shutdown-grace-period"
-	if f.config != "" {
+	if f.config != "" || f.configDir != "" {
 		if f.total != 0 || f.critical != 0 {
 			return nodeplan.Settings{}, errors.New("--shutdown-grace-period: is only for a configuration without --config")
 		}
-		loaded, err := config.Load(f.config)
+		loaded, err := kubeletconfig.Load(f.config, f.configDir)
 		if err != nil {
-			return nodeplan.Settings{}, fmt.Errorf("--config: %w", err)
+			return nodeplan.Settings{}, configError(err)
 		}
-		kubelet, source = loaded, "--config: "+f.config
+		kubelet, source = loaded, "--config: "+strings.TrimSpace(f.config+" "+f.configDir)
+	}
+	agent, err := f.checkedAgent()
+	if err != nil {
+		return nodeplan.Settings{}, err
 	}
 	options := plan.Options{PriorityOf: priorityOf, NoRollOver: f.noRollOver}
-	var err error
 	if options.Limit, err = f.hostLimit(ctx); err != nil {
 		return nodeplan.Settings{}, fmt.Errorf("--limit: %w", err)
 	}
 	if options.Hooks, err = f.planHooks(); err != nil {
 		return nodeplan.Settings{}, fmt.Errorf("--hooks: %w", err)
 	}
-	settings, err := nodeplan.NewSettings(kubelet.Shutdown, kubelet.FeatureGates, options)
+	settings, err := nodeplan.NewSettings(agent, kubelet.Shutdown, kubelet.FeatureGates, options)
 	if err != nil {
 		return settings, fmt.Errorf("%s: %w", source, err)
 	}
+	if needed := time.Duration(settings.Header().NeededSeconds * float64(time.Second)); agent == nodeplan.Kubelet && f.limit == limitLogind {
+		limit, by := machine.KubeletLimit(cmp.Or(root, "/"), max(options.Limit, 0), needed)
+		settings = settings.OnMachine(cmp.Or(limit, -1), by)
+	}
 	return settings, nil
+}
+
+// configError adds to an error of the kubelet's configuration what helps.
+func configError(err error) error {
+	switch {
+	case strings.HasSuffix(err.Error(), "is a folder, wanted is a file"):
+		return fmt.Errorf("--config: %w: a folder of drop-ins goes with --config-dir", err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("--config: %w: on a node it is most often /var/lib/kubelet/config.yaml", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("--config: %w: run it as root", err)
+	default:
+		return fmt.Errorf("--config: %w", err)
+	}
+}
+
+// checkedAgent returns the agent. What kubegrace alone can be told is an error for a kubelet.
+func (f *flags) checkedAgent() (nodeplan.Agent, error) {
+	if !slices.Contains(nodeplan.Agents(), f.agent) {
+		return "", fmt.Errorf("--agent: %q is none of %s", f.agent, strings.Join(nodeplan.Agents(), ", "))
+	}
+	agent := nodeplan.Agent(f.agent)
+	if agent == nodeplan.Kubelet && (f.noRollOver || len(f.hooks) > 0) {
+		return "", errors.New("--hooks and --no-roll-over: a stock kubelet cannot be told so; they go with --agent kubegrace")
+	}
+	return agent, nil
 }
 
 // hostLimit returns the limit of the host for [plan.Options]: 0 if it is not known, and less than
@@ -84,7 +129,8 @@ func (f *flags) hostLimit(ctx context.Context) (time.Duration, error) {
 	case "":
 		return 0, nil
 	case limitLogind:
-		return logindLimit(ctx)
+		limit, err := machine.Limit(ctx, "")
+		return cmp.Or(limit, -1), err
 	}
 	limit, err := time.ParseDuration(f.limit)
 	if err != nil || limit < 0 {
@@ -98,7 +144,11 @@ func (f *flags) hostLimit(ctx context.Context) (time.Duration, error) {
 
 // planHooks returns what the agent does beside the kills.
 func (f *flags) planHooks() (hooks plan.Hooks, err error) {
-	for _, name := range f.hooks {
+	names := f.hooks
+	if len(names) == 0 {
+		names = []string{"publish", "readiness", "statuses"}
+	}
+	for _, name := range names {
 		switch name {
 		case "publish":
 			hooks.Publish = true

@@ -1,9 +1,10 @@
 package command
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
@@ -13,7 +14,7 @@ import (
 const standardInput = "standard input"
 
 // readInputs reads the files, the folders and the standard input that the arguments name.
-func readInputs(ctx context.Context, streams Streams, cluster *podlist.Cluster, args []string) error {
+func readInputs(streams Streams, cluster *podlist.Cluster, args []string) error {
 	p := newProgress(streams)
 	open := func(file string) (io.ReadCloser, error) {
 		f, err := os.Open(file)
@@ -27,7 +28,7 @@ func readInputs(ctx context.Context, streams Streams, cluster *podlist.Cluster, 
 		return p.reader(file, f, size), nil
 	}
 	for _, arg := range args {
-		if err := readInput(ctx, cluster, arg, p.reader(standardInput, io.NopCloser(streams.In), -1), open); err != nil {
+		if err := readInput(cluster, arg, p.reader(standardInput, io.NopCloser(streams.In), -1), open); err != nil {
 			return err
 		}
 	}
@@ -35,21 +36,33 @@ func readInputs(ctx context.Context, streams Streams, cluster *podlist.Cluster, 
 }
 
 // readInput reads one argument: a file, a folder, or "-" for the standard input.
-func readInput(ctx context.Context, cluster *podlist.Cluster, arg string, in io.Reader, open func(string) (io.ReadCloser, error)) (err error) {
+func readInput(cluster *podlist.Cluster, arg string, in io.Reader, open func(string) (io.ReadCloser, error)) (err error) {
 	if arg == "-" {
-		return cluster.Read(ctx, standardInput, in)
+		return cluster.Read(standardInput, in)
 	}
 	info, err := os.Stat(arg)
 	if err != nil {
-		return err
+		return withWayOut(err)
 	}
 	if info.IsDir() {
-		return cluster.ReadFolder(ctx, arg, open)
+		return withWayOut(cluster.ReadFolder(arg, open))
 	}
 	r, err := open(arg)
 	if err != nil {
-		return err
+		return withWayOut(err)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	return cluster.Read(ctx, arg, r)
+	return cluster.Read(arg, r)
+}
+
+// withWayOut adds to the error of a file what helps.
+func withWayOut(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: wanted is a file, a folder of manifests, or - for the standard input", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: run it as a user who may read that, as root for the files of a kubelet", err)
+	default:
+		return err
+	}
 }

@@ -49,7 +49,7 @@ func TestLimitOfLogind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			startBus(t, test.microseconds)
-			require.Contains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s", "--limit", "logind").out, test.want)
+			require.Contains(t, run(t, "kind: Pod\n", "--agent", "kubegrace", "--shutdown-grace-period", "30s", "--limit", "logind").out, test.want)
 		})
 	}
 }

@@ -16,7 +16,7 @@ func TestThePageShowsThePlanThatIsPrinted(t *testing.T) {
 	page, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	const folder = "../../../nodeagent/demo/"
-	r := run(t, "", "--config", folder+"kubelet.yaml", "--limit", "16s", folder+"pods")
+	r := run(t, "", "--agent", "kubegrace", "--config", folder+"kubelet.yaml", "--limit", "16s", folder+"pods")
 	require.ErrorIs(t, r.err, command.ErrCutShort)
 	plan, _, found := strings.Cut(r.out, "\nCut short:\n")
 	require.True(t, found, r.out)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"os"
+	"strconv"
 
 	"golang.org/x/term"
 
@@ -17,10 +18,13 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// screenOf returns what the standard output can show. There are colors on a terminal, unless
+// screenOf returns what the standard output can show; COLUMNS is the width where it is no terminal. There are colors on a terminal, unless
 // NO_COLOR or TERM=dumb is set.
 func screenOf(streams Streams) output.Screen {
 	s := output.Screen{Width: defaultWidth, ASCII: streams.Getenv("TERM") == "dumb"}
+	if columns, err := strconv.Atoi(streams.Getenv("COLUMNS")); err == nil && columns > 0 {
+		s.Width = columns
+	}
 	if !isTerminal(streams.Out) {
 		return s
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
@@ -60,7 +59,7 @@ func (n *scriptedNode) plan(t *testing.T) map[string]nodeplan.Pod {
 	if n.reporter != nil {
 		options.Hooks = plan.Hooks{Publish: true, Readiness: true, Statuses: true}
 	}
-	settings, err := nodeplan.NewSettings(n.config, nil, options)
+	settings, err := nodeplan.NewSettings(nodeplan.Kubegrace, n.config, nil, options)
 	require.NoError(t, err)
 	pods := map[string]nodeplan.Pod{}
 	for _, bucket := range settings.Plan(&podlist.Node{Pods: n.pods}).Buckets {
@@ -186,23 +185,5 @@ func TestAgentIsNeverLaterThanPlanned(t *testing.T) {
 				require.LessOrEqual(t, pod.Ended.Sub(report.Started).Seconds(), p.LatestEndSeconds+timerLag, message)
 			}
 		})
-	}
-}
-
-func TestProposedChangesAreEnough(t *testing.T) {
-	for seed := range uint64(1000) {
-		r := rand.New(rand.NewPCG(seed, 3))
-		n := scriptedNode{scripts: map[string]lifecycletest.Script{}}
-		n.addBuckets(r)
-		for range r.IntN(12) {
-			n.addPod(podlist.Pod{Priority: int32(r.IntN(5000) - 500), Grace: int64(r.IntN(60))}, lifecycletest.Script{})
-		}
-		if r.IntN(2) == 0 {
-			n.config = plan.Config{}
-			if r.IntN(2) == 0 {
-				n.config.ShutdownGracePeriod = metav1.Duration{Duration: time.Duration(1+r.IntN(30)) * time.Second}
-			}
-		}
-		requireEnough(t, seed, &n)
 	}
 }

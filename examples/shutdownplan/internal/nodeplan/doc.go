@@ -1,16 +1,14 @@
 // Package nodeplan computes what the shutdown of each node would do to its pods, and what to
 // change so that no pod is cut short:
 //
-//	settings, err := nodeplan.NewSettings(config, gates, options)
-//	totals := settings.Totals()
+//	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, config, gates, options)
 //	for _, node := range cluster.Nodes() {
 //		planned := settings.Plan(node)
-//		totals.Add(planned, node)
 //	}
-//	summary := totals.Summary()
+//	summary := settings.Summarize(cluster.Nodes())
 //
-// The arithmetic is that of package shutdown/plan, by which an agent drains. The warnings are
-// those of package validation.
+// The arithmetic of [Kubegrace] is that of package shutdown/plan, by which such an agent drains, and
+// that of [Kubelet] is killPods of the kubelet's nodeshutdown manager.
 //
 // # The document
 //
@@ -20,7 +18,7 @@
 //
 // # Concurrency properties
 //
-// Several goroutines may use the same Settings. A Totals is for one goroutine.
+// Several goroutines may use the same Settings.
 //
 // # Failure modes
 //
@@ -30,5 +28,6 @@
 // # Testing
 //
 // The tests drain random nodes with a real agent, in synctest bubbles, and compare its report
-// with the plan.
+// with the plan. A kubelet's plan is compared with the cases of Kubernetes' own tests, and, for
+// random nodes, with the kubelet's loop.
 package nodeplan

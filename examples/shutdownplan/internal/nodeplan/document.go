@@ -1,6 +1,9 @@
 package nodeplan
 
-import "github.com/kubegrace/kubegrace/shutdown/plan"
+import (
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
 
 const (
 	// APIVersion is the version of [Document].
@@ -21,14 +24,21 @@ type Document struct {
 
 // Header has what is the same for all nodes.
 type Header struct {
+	// Agent is the agent that was planned.
+	Agent Agent `json:"agent"`
 	// Configuration has the shutdown fields of the kubelet's configuration.
 	Configuration plan.Config `json:"configuration"`
 	// Off says that the configuration switches the graceful node shutdown off, so that the
 	// host does not wait for pods.
 	Off bool `json:"off,omitempty"`
+	// NoLock says that the agent takes no lock, because LimitSeconds is less than NeededSeconds, so
+	// that the host does not wait for pods.
+	NoLock bool `json:"noLock,omitempty"`
 	// LimitSeconds is how long the host waits at most; absent: not known, or without a limit.
 	LimitSeconds *float64 `json:"limitSeconds,omitempty"`
-	// NeededSeconds is how long the host is asked to wait: for the pods, and for what the agent
+	// LimitedBy is the file that keeps LimitSeconds as low as it is, if that is known.
+	LimitedBy string `json:"limitedBy,omitempty"`
+	// NeededSeconds is how long the host is asked to wait: for the pods, and for what kubegrace
 	// does beside the kills.
 	NeededSeconds float64 `json:"neededSeconds"`
 }
@@ -92,6 +102,8 @@ type Pod struct {
 	Hooks []Hook `json:"hooks,omitempty"`
 	// Warnings begin with the path of a field of the pod.
 	Warnings []string `json:"warnings,omitempty"`
+
+	source *podlist.Pod
 }
 
 // Hook is a preStop hook.
@@ -111,11 +123,13 @@ type Summary struct {
 	PodCount    int   `json:"podCount"`
 	CutShort    int   `json:"cutShort"`
 	LostSeconds int64 `json:"lostSeconds"`
-	// WorstNodes are the nodes that lose most, the worst first; at most [MaxWorstNodes].
+	// WorstNodes are the nodes that lose most, the worst first; at most [MaxWorst].
 	WorstNodes []NodeLoss `json:"worstNodes,omitempty"`
-	// Changes are proposals after which no pod is cut short. Changes of the configuration and of
-	// the host belong together.
-	Changes []Change `json:"changes,omitempty"`
+	// Losses are the groups of pods that lose most, kind by kind (see [Groupings]), the worst of each
+	// kind first, at most [MaxWorst] of it.
+	Losses []Loss `json:"losses,omitempty"`
+	// Proposals are changes with which the plan is better, one or the other.
+	Proposals []Proposal `json:"proposals,omitempty"`
 }
 
 // NodeLoss is what the pods of a node lose.
@@ -126,11 +140,31 @@ type NodeLoss struct {
 	LostSeconds int64  `json:"lostSeconds"`
 }
 
-// Change is a proposal to change something.
+// Loss is what a group of pods loses.
+type Loss struct {
+	// By is the kind of group: workload, namespace, pool or priority.
+	By          string `json:"by"`
+	Name        string `json:"name"`
+	PodCount    int    `json:"podCount"`
+	CutShort    int    `json:"cutShort"`
+	LostSeconds int64  `json:"lostSeconds"`
+}
+
+// Proposal is a change with which the plan is better.
+type Proposal struct {
+	Title string `json:"title"`
+	// CutShort and LostSeconds are those of all pods after it.
+	CutShort    int   `json:"cutShort"`
+	LostSeconds int64 `json:"lostSeconds"`
+	// Changes belong together.
+	Changes []Change `json:"changes"`
+}
+
+// Change is one change of a proposal.
 type Change struct {
-	// Where names a file, a host or an object. Why says what the change does.
+	// Where names a file, a shell or an object. Why says why there; it may be "".
 	Where string `json:"where"`
-	Why   string `json:"why"`
-	// Lines can be pasted into the file or into a shell.
+	Why   string `json:"why,omitempty"`
+	// Lines can be pasted there.
 	Lines []string `json:"lines"`
 }

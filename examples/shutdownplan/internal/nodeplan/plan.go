@@ -19,14 +19,10 @@ func (s Settings) Plan(node *podlist.Node) Node {
 	pods := make([]*v1.Pod, len(node.Pods))
 	sources := make(map[*v1.Pod]*podlist.Pod, len(pods))
 	for i := range node.Pods {
-		pods[i] = node.Pods[i].Object()
+		pods[i] = s.object(&node.Pods[i])
 		sources[pods[i]] = &node.Pods[i]
 	}
-	options := s.options
-	if s.off {
-		options = plan.Options{PriorityOf: options.PriorityOf, Limit: -1} // the agent does nothing, and the host does not wait
-	}
-	p := plan.New(s.schedule, pods, options)
+	p := s.plan(pods)
 	n := Node{Name: node.Name, PodCount: len(pods), ReleaseSeconds: p.Release.Seconds(), Buckets: make([]Bucket, 0, len(p.Buckets))}
 	for _, planned := range p.Buckets {
 		b := Bucket{
@@ -39,12 +35,32 @@ func (s Settings) Plan(node *podlist.Node) Node {
 		n.addLosses(b.Pods)
 		n.Buckets = append(n.Buckets, b)
 	}
-	if s.off {
+	switch {
+	case s.off:
 		n.Warnings = []string{"the graceful node shutdown is off: the pods are killed with the host, which is not asked to wait"}
 		return n
+	case s.noLock():
+		n.Warnings = []string{"the kubelet takes no lock: the pods are killed with the host, without preStop hooks and in no order"}
+		return n
+	case s.agent == Kubelet:
+		n.Warnings = append(p.Warnings, staticWarnings(node)...)
+	default:
+		n.Warnings = validation.WarnNodeShutdown(s.config, pods, s.options)
 	}
-	n.Warnings = append(validation.WarnNodeShutdown(s.config, pods, s.options), n.outlivesWarning()...)
+	n.Warnings = append(n.Warnings, n.outlivesWarning()...)
 	return n
+}
+
+// plan plans a drain of pods by the agent.
+func (s Settings) plan(pods []*v1.Pod) plan.Plan {
+	switch {
+	case s.off || s.noLock():
+		return plan.New(s.schedule, pods, plan.Options{PriorityOf: s.options.PriorityOf, Limit: -1}) // the agent does nothing, and the host does not wait
+	case s.agent == Kubelet:
+		return s.kubeletPlan(pods)
+	default:
+		return plan.New(s.schedule, pods, s.options)
+	}
 }
 
 // outlivesWarning returns a warning if pods may still run when the host is released.
@@ -87,7 +103,7 @@ func (p *Pod) lostSeconds() int64 { return max(p.OwnSeconds-p.GrantedSeconds, 0)
 // time of its bucket, and release is when the host is released.
 func (s Settings) planPod(planned plan.PodPlan, source *podlist.Pod, bucketSeconds int64, release time.Duration) Pod {
 	p := Pod{
-		Namespace: source.Namespace, Name: source.Name, Priority: planned.Priority,
+		source: source, Namespace: source.Namespace, Name: source.Name, Priority: planned.Priority,
 		OwnSeconds: planned.WantedSeconds, GrantedSeconds: planned.GrantedSeconds,
 		LatestStartSeconds: planned.Start.Seconds(),
 		LatestEndSeconds:   planned.End.Seconds(),
@@ -96,10 +112,13 @@ func (s Settings) planPod(planned plan.PodPlan, source *podlist.Pod, bucketSecon
 		Warnings:           validation.WarnPodTermination(&planned.Pod.Spec, field.NewPath("spec")),
 	}
 	switch {
-	case s.off:
+	case s.off || s.noLock():
 		p.LatestEndSeconds, p.Outlives = 0, false
 		if planned.Truncated() {
 			p.Why = "The graceful node shutdown is off."
+		}
+		if planned.Truncated() && !s.off {
+			p.Why = "The kubelet takes no lock."
 		}
 	case planned.Truncated():
 		p.Why = graceperiod.ExplainNodeShutdown(planned.Pod, bucketSeconds).String()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/kubegrace/kubegrace/examples/internal/timeline"
@@ -71,8 +72,12 @@ func (w *htmlWriter) End(s nodeplan.Summary) error {
 		w.page.Text = append(w.page.Text, fmt.Sprintf("%s with %s: %d cut short. Here are %d of them.",
 			countText(s.NodeCount, "node"), countText(s.PodCount, "pod"), s.CutShort, len(w.page.Nodes)))
 	}
-	for _, change := range s.Changes {
-		w.page.Changes = append(w.page.Changes, timeline.Change{Text: change.Where + ": " + change.Why, Lines: change.Lines})
+	for _, proposal := range s.Proposals {
+		text := proposal.Title + ". " + gainText(proposal, s)
+		for _, change := range proposal.Changes {
+			w.page.Changes = append(w.page.Changes, timeline.Change{Text: strings.TrimSpace(text + " In " + change.Where + ". " + change.Why), Lines: change.Lines})
+			text = "And"
+		}
 	}
 	return w.page.Write(w.out)
 }

@@ -3,6 +3,9 @@ package output
 import (
 	"fmt"
 	"math"
+	"strings"
+
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // secondsText returns a time for a sentence.
@@ -37,4 +40,19 @@ func countText(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// configText returns the shutdown fields of a configuration, for a sentence.
+func configText(c plan.Config) string {
+	if len(c.ShutdownGracePeriodByPodPriority) > 0 {
+		parts := make([]string, len(c.ShutdownGracePeriodByPodPriority))
+		for i, bucket := range c.ShutdownGracePeriodByPodPriority {
+			parts[i] = fmt.Sprintf("%d s from priority %d", bucket.ShutdownGracePeriodSeconds, bucket.Priority)
+		}
+		return strings.Join(parts, ", ")
+	}
+	if c.ShutdownGracePeriod.Duration == 0 {
+		return "no graceful node shutdown"
+	}
+	return fmt.Sprintf("%s, of them %s for critical pods", secondsText(c.ShutdownGracePeriod.Seconds()), secondsText(c.ShutdownGracePeriodCriticalPods.Seconds()))
 }

@@ -71,15 +71,27 @@ func (t *terminalWriter) podTable(pods []nodeplan.Pod) string {
 	return t.render(rows)
 }
 
-// worstNodes writes a table of the nodes that lose most.
-func (t *terminalWriter) worstNodes(b *strings.Builder, s nodeplan.Summary) {
-	if len(s.WorstNodes) == 0 {
+// shownLosses is how many rows of each kind of group, and of nodes, the table of losses has.
+const shownLosses = 4
+
+// losses writes a table of what loses most, from the workloads to the nodes.
+func (t *terminalWriter) losses(b *strings.Builder, s nodeplan.Summary) {
+	if len(s.Losses) == 0 {
 		return
 	}
-	b.WriteString("\nThe nodes that lose most:\n")
-	rows := []table.Row{{"NODE", "PODS", "CUT", "LOST"}}
-	for _, n := range s.WorstNodes {
-		rows = append(rows, table.Row{clean(n.Name), strconv.Itoa(n.PodCount), strconv.Itoa(n.CutShort), secondsCell(float64(n.LostSeconds))})
+	b.WriteString("\nWhere to begin:\n")
+	rows := []table.Row{{"LOSES MOST", "PODS", "CUT", "LOST"}}
+	add := func(by, name string, pods, cut int, lost int64) {
+		rows = append(rows, table.Row{by + " " + clean(name), strconv.Itoa(pods), strconv.Itoa(cut), secondsCell(float64(lost))})
+	}
+	shown := map[string]int{}
+	for _, loss := range s.Losses {
+		if shown[loss.By]++; shown[loss.By] <= shownLosses {
+			add(loss.By, loss.Name, loss.PodCount, loss.CutShort, loss.LostSeconds)
+		}
+	}
+	for _, n := range s.WorstNodes[:min(len(s.WorstNodes), shownLosses)] {
+		add("node", n.Name, n.PodCount, n.CutShort, n.LostSeconds)
 	}
 	b.WriteString(t.render(rows))
 }

@@ -25,22 +25,6 @@ func (t *terminalWriter) Begin(h nodeplan.Header) error {
 	return t.write(&b)
 }
 
-// hostText says how long the host is asked to wait, and how long it waits.
-func hostText(h nodeplan.Header) string {
-	if h.Off {
-		return "The graceful node shutdown is off: the kubelet's configuration has no shutdownGracePeriod. The host does not wait for pods."
-	}
-	asked := "The host is asked for " + secondsText(h.NeededSeconds)
-	switch {
-	case h.LimitSeconds == nil:
-		return asked + "; how long it waits is not known (--limit)."
-	case *h.LimitSeconds < h.NeededSeconds:
-		return asked + ", but waits for " + secondsText(*h.LimitSeconds) + " only."
-	default:
-		return asked + ", and waits for up to " + secondsText(*h.LimitSeconds) + "."
-	}
-}
-
 // Node writes a node.
 func (t *terminalWriter) Node(n nodeplan.Node) error {
 	t.shown++
@@ -115,21 +99,41 @@ func (t *terminalWriter) End(s nodeplan.Summary) error {
 			sentence += t.colored(text.FgRed, fmt.Sprintf("%d cut short", s.CutShort)) + fmt.Sprintf(", %d s lost.", s.LostSeconds)
 		}
 		t.paragraph(&b, sentence)
-		t.worstNodes(&b, s)
+		t.losses(&b, s)
 		if t.shown < s.NodeCount {
 			t.paragraph(&b, "--node NAME shows a node in full, --all shows all.")
 		}
 	}
-	if len(s.Changes) > 0 {
-		b.WriteString("\nWhat to change:\n")
+	t.proposals(&b, s)
+	return t.write(&b)
+}
+
+// proposals writes what to change.
+func (t *terminalWriter) proposals(b *strings.Builder, s nodeplan.Summary) {
+	if len(s.Proposals) > 0 {
+		b.WriteString("\nWhat to change" + map[bool]string{true: ", one or the other"}[len(s.Proposals) > 1] + ":\n")
 	}
-	for _, change := range s.Changes {
-		t.item(&b, clean(change.Where)+": "+change.Why)
-		for _, line := range change.Lines {
-			fmt.Fprintf(&b, "      %s\n", t.colored(text.Bold, line)) // not wrapped, so that it can be pasted
+	for _, proposal := range s.Proposals {
+		t.item(b, clean(proposal.Title)+". "+gainText(proposal, s))
+		for _, change := range proposal.Changes {
+			t.wrapped(b, "    ", "    ", clean(strings.TrimSpace("In "+change.Where+". "+change.Why)))
+			for _, line := range change.Lines {
+				t.pasted(b, line)
+			}
 		}
 	}
-	return t.write(&b)
+}
+
+// gainText says by how much the plan is better with a proposal.
+func gainText(p nodeplan.Proposal, s nodeplan.Summary) string {
+	return fmt.Sprintf("Of %s %d are cut short then, not %d; %d s are lost, not %d.", countText(s.PodCount, "pod"), p.CutShort, s.CutShort, p.LostSeconds, s.LostSeconds)
+}
+
+// pasted writes a line that is not wrapped, so that it can be pasted; "" is none.
+func (t *terminalWriter) pasted(b *strings.Builder, line string) {
+	if line != "" {
+		fmt.Fprintf(b, "      %s\n", t.colored(text.Bold, line))
+	}
 }
 
 // paragraph writes a text, wrapped to the width of the screen.

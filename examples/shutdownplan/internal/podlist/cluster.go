@@ -12,6 +12,8 @@ const ThisNode = "(this node)"
 // Node is a node with its pods.
 type Node struct {
 	Name string
+	// Pool is the name of its pool of nodes; "": not known. Merge sets it.
+	Pool string
 	// Pods are in the order in which they were read.
 	Pods []Pod
 }
@@ -25,23 +27,43 @@ type Cluster struct {
 	// Ended counts the pods that are left out because they have ended, and Unscheduled those
 	// that are left out because they have no node yet.
 	Ended, Unscheduled int
+	// Repeated counts the pods that were given again, and Mirrors the static pods that were given
+	// again in another form, such as their mirror pods.
+	Repeated, Mirrors int
 	// Others counts the objects that are neither a pod nor a priority class, by kind.
 	Others map[string]int
 	// Classes has the values of the priority classes, by name.
 	Classes map[string]int32
 
-	nodes    map[string]*Node
-	interned map[string]string // see intern
+	poolLabel string            // a label of nodes that names their pool, beside the usual ones
+	pools     map[string]string // by the name of the node
+	nodes     map[string]*Node
+	interned  map[string]string // see intern
 }
 
 // New makes an empty cluster.
 func New() *Cluster {
-	return &Cluster{Others: map[string]int{}, Classes: map[string]int32{}, nodes: map[string]*Node{}, interned: map[string]string{}}
+	return &Cluster{pools: map[string]string{}, Others: map[string]int{}, Classes: map[string]int32{}, nodes: map[string]*Node{}, interned: map[string]string{}}
 }
 
 // Nodes returns the nodes, sorted by name.
 func (c *Cluster) Nodes() []*Node {
 	return slices.SortedFunc(maps.Values(c.nodes), func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// SetPoolLabel sets the label of nodes that names their pool, beside the usual ones. Call it
+// before the first Read.
+func (c *Cluster) SetPoolLabel(name string) { c.poolLabel = name }
+
+// isPoolLabel reports whether a label of a node names its pool: those of the large clouds, of
+// Karpenter and of the Cluster API, and the cluster's own.
+func (c *Cluster) isPoolLabel(name string) bool {
+	switch name {
+	case "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "kubernetes.azure.com/agentpool", "karpenter.sh/nodepool",
+		"doks.digitalocean.com/node-pool", "cluster.x-k8s.io/deployment-name", "node.kubernetes.io/pool":
+		return true
+	}
+	return name == c.poolLabel && name != ""
 }
 
 // PriorityOf returns the value of a priority class; false if the class was not read.
@@ -67,6 +89,10 @@ func (c *Cluster) add(o *object) {
 	switch {
 	case o.kind == kindPriorityClass:
 		c.Classes[o.pod.Name] = o.value
+	case o.kind == kindNode:
+		if o.pool != "" {
+			c.pools[o.pod.Name] = o.pool
+		}
 	case o.kind != kindPod:
 		c.Others[o.kind]++
 	case o.phase == "Succeeded" || o.phase == "Failed":

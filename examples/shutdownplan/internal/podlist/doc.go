@@ -1,9 +1,10 @@
 // Package podlist reads the pods of nodes from the output of kubectl: a List, or objects that
-// follow each other, as JSON or YAML. It reads the list as a stream, so that a list may have
-// any length, and keeps only the fields of a pod that decide on its shutdown:
+// follow each other, as JSON or YAML, also with gzip. It reads JSON as a stream, so that a list may
+// have any length, and keeps only the fields of a pod that decide on its shutdown:
 //
 //	cluster := podlist.New()
-//	err := cluster.Read(ctx, "pods.json", file)
+//	err := cluster.Read("pods.json", file)
+//	cluster.Merge()
 //	for _, node := range cluster.Nodes() {
 //		for _, pod := range node.Pods {
 //			pod.Object() // a v1.Pod with these fields
@@ -17,16 +18,14 @@
 //
 // # Concurrency properties
 //
-// A Cluster is for one goroutine. Read parses YAML on all processors, and keeps the pods in
-// the order of the input.
+// A Cluster is for one goroutine.
 //
 // # Failure modes
 //
 // A text that is neither JSON nor YAML and a field of the wrong type are errors, which name
-// the source, the field and, for YAML, the number of the object. A YAML list is split into its
-// items before it is parsed, so an alias to an anchor in another item is an error. An object
-// may have 3 MiB, and its aliases may stand for twice its bytes; reading stops at an object
-// that is larger.
+// the source, the field and, for YAML, the number of the document. An object of JSON may have 3 MiB
+// and a document of YAML 32 MiB, and its aliases may stand for twice its bytes; reading stops at
+// what is larger.
 //
 // # Testing
 //

@@ -21,7 +21,7 @@ var _ values = jsonValues{}
 // newJSONValues returns the values of a JSON stream. Like kubectl it accepts repeated names and
 // invalid UTF-8, because to find them takes time and neither does harm here.
 func newJSONValues(r io.Reader) jsonValues {
-	input := &limitedReader{Reader: r}
+	input := &limitedReader{Reader: r, tooLarge: errTooLarge}
 	v := jsonValues{jsontext.NewDecoder(input, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)), input, new([]byte)}
 	v.objectDone()
 	return v

@@ -21,16 +21,17 @@ var (
 	errAliases  = errors.New("is too large: its aliases stand for more than twice its bytes")
 )
 
-// limitedReader is a reader that returns errTooLarge at a limit, which can be moved.
+// limitedReader is a reader that returns an error at a limit, which can be moved.
 type limitedReader struct {
 	io.Reader
+	tooLarge    error
 	read, limit int64 // bytes
 }
 
 func (l *limitedReader) Read(to []byte) (int, error) {
 	left := l.limit - l.read
 	if left <= 0 {
-		return 0, errTooLarge
+		return 0, l.tooLarge
 	}
 	n, err := l.Reader.Read(to[:min(int64(len(to)), left)])
 	l.read += int64(n)

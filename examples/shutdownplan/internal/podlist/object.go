@@ -17,6 +17,7 @@ const configSource = "kubernetes.io/config.source"
 const (
 	kindPod           = "Pod"
 	kindPriorityClass = "PriorityClass"
+	kindNode          = "Node"
 )
 
 // object has the fields of an object that were read.
@@ -29,6 +30,7 @@ type object struct {
 	pod          Pod
 	owner        ownerReference
 	templateHash string // the label pod-template-hash
+	pool         string // the label of a node that names its pool
 }
 
 type ownerReference struct{ kind, name string }
@@ -123,10 +125,13 @@ func (r objectReader) metadata(o *object) error {
 			return true, r.annotations(&o.pod)
 		case "labels":
 			return true, r.eachField(func(name []byte) (bool, error) {
-				if string(name) != "pod-template-hash" {
-					return false, nil
+				switch {
+				case string(name) == "pod-template-hash":
+					return true, r.intern(&o.templateHash)
+				case o.kind != kindPod && r.cluster.isPoolLabel(string(name)):
+					return true, r.intern(&o.pool)
 				}
-				return true, r.intern(&o.templateHash)
+				return false, nil
 			})
 		case "ownerReferences":
 			return true, r.eachItem(func(int) error { return r.ownerReference(o) })
@@ -139,7 +144,7 @@ func (r objectReader) annotations(pod *Pod) error {
 	return r.eachField(func(name []byte) (bool, error) {
 		switch string(name) {
 		case v1.MirrorPodAnnotationKey:
-			pod.Static = true
+			pod.Static, pod.Mirror = true, true
 		case configSource:
 			source, err := r.text()
 			pod.Static = pod.Static || len(source) > 0 && string(source) != "api"

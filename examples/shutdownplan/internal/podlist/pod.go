@@ -13,8 +13,9 @@ type Pod struct {
 	Class       string
 	Priority    int32
 	HasPriority bool
-	// Static says that the pod is a static pod, or the mirror pod of one.
-	Static bool
+	// Static says that the pod is a static pod, or the mirror pod of one. Mirror says that it is a
+	// mirror pod, whose priority is the API server's and not the kubelet's.
+	Static, Mirror bool
 	// Grace is the terminationGracePeriodSeconds; 30, the API server's default, if it is not
 	// set.
 	Grace int64

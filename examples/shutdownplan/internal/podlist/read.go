@@ -3,7 +3,7 @@ package podlist
 import (
 	"bufio"
 	"bytes"
-	"context"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -18,13 +20,13 @@ import (
 const bufferBytes = 1 << 20
 
 // Read reads a stream of JSON or YAML to its end. Errors begin with source.
-func (c *Cluster) Read(ctx context.Context, source string, r io.Reader) error {
-	return c.read(ctx, source, r, false)
+func (c *Cluster) Read(source string, r io.Reader) error {
+	return c.read(source, r, false)
 }
 
 // ReadFolder reads the manifests of static pods in a folder: the files that end in .yaml,
 // .yml or .json, in the order of their names. It opens each file with open.
-func (c *Cluster) ReadFolder(ctx context.Context, folder string, open func(file string) (io.ReadCloser, error)) error {
+func (c *Cluster) ReadFolder(folder string, open func(file string) (io.ReadCloser, error)) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return err
@@ -34,7 +36,7 @@ func (c *Cluster) ReadFolder(ctx context.Context, folder string, open func(file 
 			continue
 		}
 		file := filepath.Join(folder, entry.Name())
-		if err := c.readManifest(ctx, file, open); err != nil {
+		if err := c.readManifest(file, open); err != nil {
 			return err
 		}
 	}
@@ -43,7 +45,7 @@ func (c *Cluster) ReadFolder(ctx context.Context, folder string, open func(file 
 
 // readManifest reads a regular file of a folder, or the regular file that a link leads to. A
 // pipe or a device in a folder is an error, because reading it might never end.
-func (c *Cluster) readManifest(ctx context.Context, file string, open func(file string) (io.ReadCloser, error)) (err error) {
+func (c *Cluster) readManifest(file string, open func(file string) (io.ReadCloser, error)) (err error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return err
@@ -56,23 +58,34 @@ func (c *Cluster) readManifest(ctx context.Context, file string, open func(file 
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	return c.read(ctx, file, r, true)
+	return c.read(file, r, true)
 }
 
-// read reads a stream. Its first bytes decide whether it is JSON or YAML.
-func (c *Cluster) read(ctx context.Context, source string, r io.Reader, static bool) error {
+// read reads a stream, which may be compressed with gzip. Its first bytes decide whether it is JSON
+// or YAML.
+func (c *Cluster) read(source string, r io.Reader, static bool) error {
 	buffered := bufio.NewReaderSize(r, bufferBytes)
+	if magic, _ := buffered.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) { // an error is met again below
+		unzipped, err := gzip.NewReader(buffered)
+		if err != nil {
+			return fmt.Errorf("%s: begins as gzip does, but is damaged: %w", source, err)
+		}
+		buffered = bufio.NewReaderSize(unzipped, bufferBytes)
+	}
+	if start, _ := buffered.Peek(3); hasByteOrderMark(start) {
+		buffered = bufio.NewReaderSize(transform.NewReader(buffered, unicode.BOMOverride(transform.Nop)), bufferBytes)
+	}
 	start, err := buffered.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: failed to read: %w", source, err)
 	}
-	if isBinary(start) {
-		return fmt.Errorf("%s: is no text, wanted is JSON or YAML", source)
-	}
-	if utilyaml.IsJSONBuffer(start) {
-		err = c.readJSON(buffered, static)
-	} else {
-		err = c.readYAML(ctx, buffered, static)
+	switch {
+	case bytes.IndexByte(start, 0) >= 0:
+		return fmt.Errorf("%s: is no text, wanted is JSON or YAML, also with gzip", source)
+	case utilyaml.IsJSONBuffer(bytes.TrimLeft(start, "- \t\r\n")):
+		err = c.readJSON(&separatorReader{Reader: buffered}, static)
+	default:
+		err = c.readYAML(buffered, static)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", source, err)
@@ -80,11 +93,10 @@ func (c *Cluster) read(ctx context.Context, source string, r io.Reader, static b
 	return nil
 }
 
-// isBinary reports whether a stream is no text, because zero bytes are in its start. A text in
-// UTF-16, as PowerShell writes it, has zero bytes as well, but begins with a byte order mark.
-func isBinary(start []byte) bool {
-	utf16 := bytes.HasPrefix(start, []byte{0xff, 0xfe}) || bytes.HasPrefix(start, []byte{0xfe, 0xff})
-	return !utf16 && bytes.IndexByte(start, 0) >= 0
+// hasByteOrderMark reports whether a text begins with a mark of UTF-8 or UTF-16, as PowerShell
+// writes it.
+func hasByteOrderMark(start []byte) bool {
+	return bytes.HasPrefix(start, []byte{0xef, 0xbb, 0xbf}) || bytes.HasPrefix(start, []byte{0xff, 0xfe}) || bytes.HasPrefix(start, []byte{0xfe, 0xff})
 }
 
 // readJSON reads JSON objects that follow each other.

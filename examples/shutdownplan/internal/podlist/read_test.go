@@ -1,12 +1,17 @@
 package podlist_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +23,7 @@ import (
 func read(t *testing.T, text string) *podlist.Cluster {
 	t.Helper()
 	cluster := podlist.New()
-	require.NoError(t, cluster.Read(t.Context(), "input", strings.NewReader(text)))
+	require.NoError(t, cluster.Read("input", strings.NewReader(text)))
 	return cluster
 }
 
@@ -51,6 +56,10 @@ func TestReadTakesAllFormsOfKubectl(t *testing.T) {
 		"JSON list of the API server":      `{"kind": "PodList", "items": [` + bare.Replace(podA) + "," + bare.Replace(podB) + `]}`,
 		"an object a line":                 podA + "\n" + podB + "\n",
 		"one line for all":                 podA + podB,
+		"JSON with lines of dashes":        "---\n" + podA + "\n---\n" + podB + "\n---\n",
+		"lists with lines of dashes":       `{"items": [` + podA + `]}` + "\r\n---\r\n" + `{"kind": "List", "items": [` + podB + `]}`,
+		"gzip":                             gzipped(podA + podB),
+		"YAML with gzip":                   gzipped(yamlA + "---\n" + yamlB),
 		"lists one after the other":        `{"items": [` + podA + `]}` + "\n" + `{"kind": "List", "items": [` + podB + `]}`,
 		"a list in a list":                 `{"items": [{"kind": "List", "items": [` + podA + `]}, ` + podB + `]}`,
 		"YAML list":                        "apiVersion: v1\nitems:\n" + item(yamlA, "") + item(yamlB, "") + "kind: List\nmetadata:\n  resourceVersion: \"\"\n",
@@ -64,6 +73,31 @@ func TestReadTakesAllFormsOfKubectl(t *testing.T) {
 		"YAML list with a dash on its own": "kind: List\nitems:\n-\n  " + strings.ReplaceAll(yamlA, "\n", "\n  ") + "\n" + item(yamlB, ""),
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, both, podNames(read(t, text))) })
+	}
+}
+
+// gzipped returns a text that is compressed.
+func gzipped(text string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := io.WriteString(w, text)
+	if err := errors.Join(err, w.Close()); err != nil {
+		panic(err)
+	}
+	return b.String()
+}
+
+// The separators are found wherever the reader's parts end.
+func TestSeparatorsInPartsOfAnyLength(t *testing.T) {
+	for _, size := range []int{0, 1, 2, 3, 4, 5, 63, 64, 65, 4000, 4095, 4096} {
+		var text strings.Builder
+		const objects = 3000
+		for range objects {
+			fmt.Fprintf(&text, "---\n{\"kind\": \"ConfigMap\", \"data\": {\"a\": \"--- \\n---%s\"}}\n", strings.Repeat("x", size))
+		}
+		cluster := podlist.New()
+		require.NoError(t, cluster.Read("input", iotest.HalfReader(strings.NewReader(text.String()))))
+		require.Equal(t, objects, cluster.Others["ConfigMap"])
 	}
 }
 
@@ -83,7 +117,7 @@ func TestFilesOfWindows(t *testing.T) {
 
 func TestAnAliasInItsOwnValueIsAnError(t *testing.T) {
 	for _, text := range []string{"items: [&a {kind: List, items: [*a]}]\n", "&a {kind: Pod, <<: *a}\n"} {
-		err := podlist.New().Read(t.Context(), "input", strings.NewReader(text))
+		err := podlist.New().Read("input", strings.NewReader(text))
 		require.ErrorContains(t, err, "mappings in each other")
 	}
 }
@@ -132,7 +166,9 @@ func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 
 func TestErrorsNameThePlace(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"a table":           {"NAMESPACE NAME READY\nshop web 1/1\n", "input: object 1: "},
+		"a table":           {"NAMESPACE NAME READY\nshop web 1/1\n", "input: document 1: is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json"},
+		"damaged gzip":      {gzipped(podA)[:40], "unexpected EOF"},
+		"no gzip":           {"\x1f\x8b...........", "begins as gzip does, but is damaged"},
 		"no JSON":           {`{"items": [{"kind": "Pod",}]}`, "/items/0"},
 		"cut off":           {`{"items": [` + podA, "unexpected EOF"},
 		"grace is a word":   {`{"items": [` + podA + `, {"kind": "Pod", "spec": {"terminationGracePeriodSeconds": "soon"}}]}`, `/items/1/spec/terminationGracePeriodSeconds: "soon", must be a whole number`},
@@ -141,13 +177,11 @@ func TestErrorsNameThePlace(t *testing.T) {
 		"name is a number":  {`{"kind": "Pod", "metadata": {"name": 5}}`, "/metadata/name: 5, must be a string"},
 		"no list":           {`{"kind": "Pod", "spec": {"containers": {}}}`, "/spec/containers: {}, must be a list"},
 		"no mapping":        {`{"kind": "Pod", "spec": ["` + strings.Repeat("x", 100) + `"]}`, "…, must be a mapping of fields"},
-		"in YAML":           {"items:\n- kind: Pod\n- kind: Pod\n  spec: {priority: high}\nkind: List\n", `object 2: /spec/priority: "high", must be a whole number`},
-		"YAML cut off":      {"apiVersion: v1\nitems:\n- kind: Pod\n  metadata:\n    name: a\n", "its end is missing"},
-		"one list cut off":  {"items:\n- kind: Pod\n---\nitems:\n- kind: Pod\nkind: List\n", "its end is missing"},
-		"no YAML":           {"items:\n- kind: Pod\n- kind: [\nkind: List\n", "object 2 is not valid YAML"},
+		"in YAML":           {"items:\n- kind: Pod\n- kind: Pod\n  spec: {priority: high}\nkind: List\n", `document 1: /items/1/spec/priority: "high", must be a whole number`},
+		"no YAML":           {"items:\n- kind: Pod\n- kind: [\nkind: List\n", "document 1: not valid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := podlist.New().Read(t.Context(), "input", strings.NewReader(test.text))
+			err := podlist.New().Read("input", strings.NewReader(test.text))
 			require.ErrorContains(t, err, "input: ")
 			require.ErrorContains(t, err, test.want)
 		})
@@ -157,13 +191,13 @@ func TestErrorsNameThePlace(t *testing.T) {
 // As YAML, /dev/zero would be one line that fills the memory.
 func TestStreamsWithoutAnEnd(t *testing.T) {
 	zeros := io.LimitReader(zeroReader{}, 1<<30)
-	require.EqualError(t, podlist.New().Read(t.Context(), "input", zeros), "input: is no text, wanted is JSON or YAML")
+	require.EqualError(t, podlist.New().Read("input", zeros), "input: is no text, wanted is JSON or YAML, also with gzip")
 	left, err := io.CopyN(io.Discard, zeros, 1<<29)
 	require.NoError(t, err, "most of it was not read, there are %d bytes left", left)
 
 	folder := t.TempDir()
 	require.NoError(t, os.Symlink(os.DevNull, filepath.Join(folder, "1.yaml")))
-	require.ErrorContains(t, podlist.New().ReadFolder(t.Context(), folder, openFile), "1.yaml: is not a regular file")
+	require.ErrorContains(t, podlist.New().ReadFolder(folder, openFile), "1.yaml: is not a regular file")
 }
 
 func openFile(name string) (io.ReadCloser, error) { return os.Open(name) }
@@ -191,19 +225,19 @@ func TestFolderHasStaticPods(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	cluster := podlist.New()
-	require.NoError(t, cluster.ReadFolder(t.Context(), folder, openFile))
+	require.NoError(t, cluster.ReadFolder(folder, openFile))
 	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/first", "default/second"}}, podNames(cluster))
 	require.True(t, cluster.Nodes()[0].Pods[0].Static)
 
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "3.yml"), []byte("kind: ["), 0o600))
-	require.ErrorContains(t, podlist.New().ReadFolder(t.Context(), folder, openFile), "3.yml")
+	require.ErrorContains(t, podlist.New().ReadFolder(folder, openFile), "3.yml")
 }
 
 func FuzzRead(f *testing.F) {
 	f.Add("items:\n- kind: Pod\n  spec: {priority: 3}\nkind: List\n")
 	f.Add(`{"items": [` + podA + `]}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		err := podlist.New().Read(t.Context(), "input", strings.NewReader(text))
+	f.Fuzz(func(_ *testing.T, text string) {
+		err := podlist.New().Read("input", strings.NewReader(text))
 		_ = err // any result will do, a panic or a hang will not
 	})
 }

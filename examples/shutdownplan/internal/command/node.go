@@ -1,0 +1,148 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/machine"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/output"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/podlist"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+const nodeLong = `Looks at this machine and says what would happen to its pods at the next
+systemctl poweroff, and why: who holds which locks, logind's limit and the file
+that sets it, the kubelet's configuration, and its pods. It changes nothing.
+
+The exit status is
+  0  an agent holds the host back, and no pod loses time
+  1  a flag or a file is wrong
+  2  an agent holds the host back, and pods lose time all the same
+  3  nothing waits for the pods
+  4  not enough could be seen to tell`
+
+const nodeExample = `  shutdownplan node
+  shutdownplan node --kubeconfig /etc/kubernetes/admin.conf
+  shutdownplan node --pods none -o json        (in a container: --root /host)`
+
+// podsNone is the value of --pods with which the pods are left out.
+const podsNone = "none"
+
+// nodeFlags are the values of the flags of shutdownplan node.
+type nodeFlags struct {
+	machine machine.Options
+	pods    machine.PodOptions
+	files   []string
+	output  string
+}
+
+func newNode(streams Streams) *cobra.Command {
+	var f nodeFlags
+	c := &cobra.Command{
+		Use:   "node [flags]",
+		Short: "Says what would happen on this machine at its next shutdown",
+		Long:  nodeLong, Example: nodeExample,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(c *cobra.Command, _ []string) error { return runNode(c.Context(), streams, &f) },
+	}
+	c.Flags().SortFlags = false
+	f.add(c.Flags())
+	return c
+}
+
+func (f *nodeFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.machine.Root, "root", "", "`folder` with the machine's file system, for a container: its /etc, /run, /usr, /proc, and the socket of the bus")
+	fs.StringVar(&f.machine.Bus, "bus", "", "D-Bus `address` of the system bus")
+	fs.StringVar(&f.machine.ConfigFile, "config", "", "`file` with the configuration of the agent that drains, or what /configz of the kubelet answers; without it that of the kubelet's command line")
+	fs.StringVar(&f.machine.ConfigDir, "config-dir", "", "`folder` with drop-ins of the configuration")
+	fs.StringVar(&f.pods.Kubeconfig, "kubeconfig", "", "`file` by which the API server is asked for the pods; without it that of the kubelet's command line")
+	fs.StringVar(&f.pods.RuntimeEndpoint, "container-runtime-endpoint", "", "`address` of the container runtime, which is asked last; without it that of the kubelet")
+	fs.StringVar(&f.pods.NodeName, "node", "", "`name` of this node; without it that of the kubelet's command line, or of the host")
+	fs.StringSliceVar(&f.files, "pods", nil, "`file` with the pods, in place of asking for them; none leaves them out")
+	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: "+strings.Join(output.MachineFormats(), ", "))
+}
+
+func runNode(ctx context.Context, streams Streams, f *nodeFlags) error {
+	if !slices.Contains(output.MachineFormats(), f.output) {
+		return fmt.Errorf("--output: %q is none of %s", f.output, strings.Join(output.MachineFormats(), ", "))
+	}
+	if root := f.machine.Root; root == "/" {
+		f.machine.Root = ""
+	}
+	f.pods.Root = f.machine.Root
+	hasConfig := f.machine.ConfigFile != "" || f.machine.ConfigDir != ""
+	state := machine.Look(ctx, f.machine)
+	if hasConfig && state.ConfigSource == "" {
+		unseen := state.NotSeen[len(state.NotSeen)-1] // the configuration is read last
+		return fmt.Errorf("--config: %s", unseen.Why)
+	}
+	report := output.NodeReport{APIVersion: nodeplan.APIVersion, Kind: "NodeReport", State: state, Verdict: state.Judge(hasConfig)}
+	if !slices.Equal(f.files, []string{podsNone}) {
+		if err := f.addPods(ctx, streams, &report); err != nil {
+			return err
+		}
+	}
+	state.Close(&report.Verdict)
+	if err := output.WriteMachine(f.output, streams.Out, screenOf(streams), report); err != nil {
+		return err
+	}
+	if report.Verdict.Status != machine.Held {
+		return ExitStatus(report.Verdict.Status)
+	}
+	return nil
+}
+
+// addPods adds the pods to a report, and what becomes of them if an agent drains them.
+func (f *nodeFlags) addPods(ctx context.Context, streams Streams, r *output.NodeReport) error {
+	if r.Verdict.Drains == "" {
+		return nil
+	}
+	cluster, name := podlist.New(), f.pods.NodeName
+	if len(f.files) > 0 {
+		if err := readInputs(streams, cluster, f.files); err != nil {
+			return fmt.Errorf("--pods: %w", err)
+		}
+		r.PodSources = f.files
+	} else {
+		r.PodSources, name = r.ReadPods(ctx, cluster, f.pods)
+	}
+	if len(r.PodSources) == 0 {
+		return nil
+	}
+	cluster.Merge()
+	nodes := cluster.Nodes()
+	if len(nodes) > 1 {
+		chosen, err := nodesNamed(nodes, []string{name})
+		if err != nil {
+			return errors.New("--pods: has the pods of several nodes; --node says which is this one")
+		}
+		nodes = chosen
+	}
+	limit, _ := r.HostLimit() // known, because somebody drains
+	if limit == 0 {
+		limit = -1
+	}
+	options := plan.Options{PriorityOf: cluster.PriorityOf, Limit: limit, Hooks: plan.Hooks{Publish: true, Readiness: true, Statuses: true}}
+	settings, err := nodeplan.NewSettings(r.Verdict.Drains, r.Config.Shutdown, r.Config.FeatureGates, options)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.ConfigSource, err)
+	}
+	settings = settings.OnMachine(limit, r.LimitFile(r.Verdict.Drains))
+	document := &nodeplan.Document{APIVersion: nodeplan.APIVersion, Kind: nodeplan.Kind, Header: settings.Header(), Nodes: []nodeplan.Node{}}
+	for _, node := range nodes {
+		document.Nodes = append(document.Nodes, settings.Plan(node))
+	}
+	document.Summary = settings.Summarize(nodes)
+	r.Plan = document
+	r.Verdict.WithPods(document.Summary.PodCount, document.Summary.CutShort, document.Summary.LostSeconds)
+	return nil
+}

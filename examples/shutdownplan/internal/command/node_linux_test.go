@@ -1,0 +1,260 @@
+package command_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/examples/internal/golden"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/command"
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/output"
+)
+
+// requireStatus requires an exit status, of which 0 is no error.
+func requireStatus(t *testing.T, want int, r result) {
+	t.Helper()
+	if want == 0 {
+		require.NoError(t, r.err, r.out)
+		return
+	}
+	require.ErrorIs(t, r.err, command.ExitStatus(want), r.out)
+}
+
+func TestNode(t *testing.T) {
+	for _, state := range machineStates() {
+		t.Run(state.name, func(t *testing.T) {
+			m := newMachine(t)
+			m.write("/pods.yaml", nodePods)
+			state.make(m)
+			r := m.look("--pods", filepath.Join(m.root, "pods.yaml"))
+			golden.Require(t, "node-"+state.name+".golden", r.out)
+			requireStatus(t, state.status, r)
+
+			var report output.NodeReport
+			require.NoError(t, json.Unmarshal([]byte(m.look("--pods", filepath.Join(m.root, "pods.yaml"), "-o", "json").out), &report))
+			require.Equal(t, state.status, int(report.Verdict.Status))
+		})
+	}
+}
+
+// What all users may read gives nobody what root gets.
+func TestNodeAsNobody(t *testing.T) {
+	for _, state := range machineStates() {
+		t.Run(state.name, func(t *testing.T) {
+			m := newMachine(t)
+			m.write("/pods.yaml", nodePods)
+			state.make(m)
+			want := m.look("--pods", filepath.Join(m.root, "pods.yaml"))
+			got := m.lookAsNobody("--pods", filepath.Join(m.root, "pods.yaml"))
+			require.Equal(t, want.out, got.out, got.log)
+			requireStatus(t, state.status, got)
+		})
+	}
+}
+
+// podsFrom serves nodePods as JSON, as an API server and a kubelet do.
+func podsFrom(t *testing.T, path string) *httptest.Server {
+	t.Helper()
+	pods, err := yaml.YAMLToJSON([]byte(nodePods))
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		if query := r.URL.Query().Get("fieldSelector"); query != "" && query != "spec.nodeName=worker-1" {
+			http.Error(w, "no such node", http.StatusForbidden)
+			return
+		}
+		_, _ = w.Write(pods) // the client notices
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// held makes a machine on which the kubelet holds its lock.
+func held(t *testing.T, more string, flags ...string) *fakeMachine {
+	t.Helper()
+	m := newMachine(t)
+	m.dropIn(kubeletFile, 30*time.Second)
+	m.login1.SetLimit(30 * time.Second)
+	m.kubelet(grace30+more, flags...)
+	m.lock("kubelet", kubeletWhy, "delay")
+	return m
+}
+
+func TestPodsOfTheAPIServer(t *testing.T) {
+	server := podsFrom(t, "/api/v1/pods")
+	m := held(t, "", "--kubeconfig=/etc/kubernetes/kubelet.conf")
+	m.write("/etc/kubernetes/kubelet.conf", "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\nclusters: [{name: c, cluster: {server: \""+server.URL+"\"}}]\n")
+	r := m.look()
+	requireStatus(t, 0, r)
+	require.Contains(t, r.out, "pods       from the API server")
+	require.Contains(t, r.out, "None of its 3 pods is cut short.")
+
+	r = m.look("--node", "worker-2")
+	requireStatus(t, 4, r)
+	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "403 Forbidden: no such node")
+}
+
+func TestPodsOfTheKubelet(t *testing.T) {
+	port := regexp.MustCompile(`\d+$`).FindString(podsFrom(t, "/pods").URL)
+	m := held(t, "readOnlyPort: "+port+"\nstaticPodPath: /etc/kubernetes/manifests\n")
+	m.write("/etc/kubernetes/manifests/etcd.yaml", "kind: Pod\nmetadata: {name: etcd}\nspec: {terminationGracePeriodSeconds: 25}\n")
+	r := m.look()
+	requireStatus(t, 2, r)
+	require.Contains(t, r.out, "pods       from the kubelet and /etc/kubernetes/manifests")
+	require.Contains(t, r.out, "Cut short: 1 of its 4 pods; 5 s are lost.")
+}
+
+// What cannot be seen is named, and then all is never well.
+func TestWhatCannotBeSeen(t *testing.T) {
+	pods := func(m *fakeMachine) []string {
+		m.write("/pods.yaml", nodePods)
+		return []string{"--pods", filepath.Join(m.root, "pods.yaml")}
+	}
+	for name, test := range map[string]struct {
+		make func(t *testing.T) (m *fakeMachine, args []string)
+		want []string
+	}{
+		"the pods": {func(t *testing.T) (*fakeMachine, []string) {
+			return held(t, ""), nil
+		}, []string{"the pods: the kubelet: has no readOnlyPort; the API server: no kubeconfig is known; the container runtime: no socket of it is known (give --kubeconfig, or with --pods a file"}},
+		"no runtime": {func(t *testing.T) (*fakeMachine, []string) {
+			return held(t, "containerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n"), nil
+		}, []string{"the container runtime: "}},
+		"the processes": {func(t *testing.T) (*fakeMachine, []string) {
+			m := held(t, "")
+			require.NoError(t, os.RemoveAll(filepath.Join(m.root, "proc/1")))
+			return m, pods(m)
+		}, []string{"the processes: the processes of others are hidden from this user (run it as root"}},
+		"a file of logind": {func(t *testing.T) (*fakeMachine, []string) {
+			m := held(t, "")
+			require.NoError(t, os.MkdirAll(filepath.Join(m.root, "run/systemd/logind.conf.d/zz.conf"), 0o700))
+			require.NoError(t, os.RemoveAll(filepath.Join(m.root, "usr")))
+			m.write("/usr/lib/systemd/logind.conf.d", "a file in the place of a folder")
+			return m, pods(m)
+		}, []string{"/usr/lib/systemd/logind.conf.d: not a directory"}},
+		"the configuration": {func(t *testing.T) (*fakeMachine, []string) {
+			m := held(t, "")
+			require.NoError(t, os.Remove(filepath.Join(m.root, "var/lib/kubelet/config.yaml")))
+			return m, pods(m)
+		}, []string{"whether that covers its configuration could not be seen", "config.yaml: failed to read: no such file"}},
+		"no bus": {func(t *testing.T) (*fakeMachine, []string) {
+			m := held(t, "")
+			m.bus.Stop()
+			return m, pods(m)
+		}, []string{"cannot be told: systemd-logind could not be asked", "failed to reach the system bus"}},
+		"no logind": {func(t *testing.T) (*fakeMachine, []string) {
+			m := newMachineWithoutLogind(t)
+			m.kubelet(grace30)
+			return m, pods(m)
+		}, []string{"cannot be told", "systemd-logind does not run (systemctl status systemd-logind)"}},
+		"a kubelet in k3s": {func(t *testing.T) (*fakeMachine, []string) {
+			m := held(t, "")
+			m.write(fmt.Sprintf("/proc/%d/cmdline", os.Getpid()), "/usr/local/bin/k3s\x00server\x00--config\x00/etc/rancher/k3s/config.yaml\x00")
+			return m, pods(m)
+		}, []string{"the configuration of the kubelet in k3s (PID 812): its command line does not have it", "proxy/configz"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, args := test.make(t)
+			r := m.look(args...)
+			requireStatus(t, 4, r)
+			text := strings.Join(strings.Fields(r.out), " ")
+			require.Contains(t, text, "Not seen:")
+			for _, want := range test.want {
+				require.Contains(t, text, want)
+			}
+		})
+	}
+}
+
+func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to be nobody")
+	}
+	m := held(t, "")
+	m.write("/pods.yaml", nodePods)
+	pods := []string{"--pods", filepath.Join(m.root, "pods.yaml")}
+	requireStatus(t, 0, m.lookAsNobody(pods...))
+	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o600))
+	require.NoError(t, os.Chmod(filepath.Join(m.root, kubeletFile), 0o600))
+	r := m.lookAsNobody(pods...)
+	requireStatus(t, 4, r)
+	text := strings.Join(strings.Fields(r.out), " ")
+	require.Contains(t, text, "config.yaml: failed to read: permission denied (run it as root)")
+	require.Contains(t, text, "99-kubelet.conf: failed to read: permission denied (run it as root)")
+
+	require.NotContains(t, text, "has not read them since they changed")
+
+	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o644)) //nolint:gosec // it is to be read
+	require.NoError(t, os.Chmod(pods[1], 0o600))
+	r = m.lookAsNobody(pods...)
+	requireStatus(t, 1, r)
+	require.Contains(t, r.log, "pods.yaml: permission denied: run it as a user who may read that")
+}
+
+func TestConfigzDecidesOverTheFile(t *testing.T) {
+	m := held(t, "")
+	m.write("/pods.yaml", nodePods)
+	m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
+	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"), "--config", filepath.Join(m.root, "configz.json"))
+	requireStatus(t, 2, r)
+	require.Contains(t, r.out, "the kubelet holds the host back, for up to 12 s.")
+}
+
+func TestAnAgentWithItsConfiguration(t *testing.T) {
+	m := newMachine(t)
+	m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", time.Minute)
+	m.login1.SetLimit(time.Minute)
+	m.lock("nodeagent", kubegraceWhy, "delay")
+	m.write("/pods.yaml", nodePods)
+	m.write("/agent.yaml", configHeader+grace30)
+	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"), "--config", filepath.Join(m.root, "agent.yaml"))
+	requireStatus(t, 0, r)
+	require.Contains(t, r.out, "kubegrace's plan.")
+}
+
+func TestErrorsOfNode(t *testing.T) {
+	m := held(t, "")
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-o", "html"}, `--output: "html" is none of table, json, yaml`},
+		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file"},
+		{[]string{"--pods", "/nonexistent"}, "--pods: stat /nonexistent: no such file"},
+		{[]string{"--frmat"}, "unknown flag: --frmat"},
+		{[]string{"pods.json"}, `unknown command "pods.json"`},
+	} {
+		r := m.look(test.args...)
+		require.ErrorContains(t, r.err, test.want)
+		require.Empty(t, r.out)
+	}
+}
+
+// A kubelet raises logind's limit when it starts, unless a file beats its drop-in.
+func TestLimitOfLogindForAKubelet(t *testing.T) {
+	m := newMachine(t)
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", m.bus.Address)
+	planned := func() string {
+		var out, log bytes.Buffer
+		streams := command.Streams{In: strings.NewReader("kind: Pod\n"), Out: &out, Err: &log, Getenv: func(string) string { return "" }, Root: m.root}
+		_ = execute(t, streams, []string{"--shutdown-grace-period", "30s", "--limit", "logind"}) // it may be a status
+		return strings.Join(strings.Fields(out.String()), " ")
+	}
+	require.Contains(t, planned(), "It holds its lock for up to 30 s")
+	m.dropIn("/etc/systemd/logind.conf.d/zz-site.conf", 20*time.Second)
+	require.Contains(t, planned(), "It takes no lock: it needs 30 s, and the host waits for 20 s only, by /etc/systemd/logind.conf.d/zz-site.conf")
+	m.login1.SetLimit(time.Minute)
+	require.Contains(t, planned(), "It holds its lock for up to 30 s, and the host waits for up to 60 s.")
+}

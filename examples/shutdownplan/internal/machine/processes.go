@@ -1,0 +1,116 @@
+package machine
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kubelet is a process that is a kubelet, or has one in it.
+type Kubelet struct {
+	PID int `json:"pid"`
+	// Program is the name of the program, such as kubelet or k3s.
+	Program string `json:"program"`
+	// ConfigFile, ConfigDir, Kubeconfig, HostName and RuntimeEndpoint are values of its flags; ""
+	// where it has none.
+	ConfigFile      string `json:"configFile,omitempty"`
+	ConfigDir       string `json:"configDir,omitempty"`
+	Kubeconfig      string `json:"kubeconfig,omitempty"`
+	HostName        string `json:"hostName,omitempty"`
+	RuntimeEndpoint string `json:"runtimeEndpoint,omitempty"`
+
+	gates string // of its flags, as A=true,B=false
+}
+
+// embedders are programs that have a kubelet in them, whose configuration is not on their command
+// lines, with the words that follow where they run one.
+func embedders() map[string][]string {
+	return map[string][]string{"k3s": {"server", "agent"}, "rke2": {"server", "agent"}, "k0s": {"worker", "controller"}, "kubelite": nil, "hyperkube": {"kubelet"}}
+}
+
+// kubelets finds the kubelets among the processes below root.
+func kubelets(root string) ([]Kubelet, error) {
+	entries, err := os.ReadDir(filepath.Join(root, "proc"))
+	if err != nil {
+		return nil, err
+	}
+	var found []Kubelet
+	sees1 := false
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, "proc", entry.Name(), "cmdline"))
+		if err != nil {
+			continue // it has ended, or is hidden: then the first process is, too
+		}
+		sees1 = sees1 || pid == 1
+		if kubelet, ok := parseCommandLine(strings.Split(strings.TrimRight(string(bytes.ToValidUTF8(text, nil)), "\x00"), "\x00")); ok {
+			kubelet.PID = pid
+			found = append(found, kubelet)
+		}
+	}
+	slices.SortFunc(found, func(a, b Kubelet) int { return cmp.Compare(a.PID, b.PID) })
+	if !sees1 {
+		return found, errors.New("the processes of others are hidden from this user")
+	}
+	return found, nil
+}
+
+// parseCommandLine returns the kubelet that a command line starts; false if it starts none.
+func parseCommandLine(words []string) (k Kubelet, ok bool) {
+	k.Program = path.Base(words[0])
+	following, embeds := embedders()[k.Program]
+	if embeds && following != nil {
+		embeds = slices.ContainsFunc(words[1:], func(word string) bool { return slices.Contains(following, word) })
+	}
+	if k.Program != "kubelet" && !embeds {
+		return Kubelet{}, false
+	}
+	flags := map[string]*string{
+		"config": &k.ConfigFile, "config-dir": &k.ConfigDir, "kubeconfig": &k.Kubeconfig, "hostname-override": &k.HostName,
+		"container-runtime-endpoint": &k.RuntimeEndpoint, "feature-gates": &k.gates,
+	}
+	if k.Program != "kubelet" && k.Program != "hyperkube" {
+		flags = nil // its --config is another file
+	}
+	for i, word := range words[1:] {
+		name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if !strings.HasPrefix(word, "-") || flags[name] == nil {
+			continue
+		}
+		if !hasValue && i+2 < len(words) {
+			value = words[i+2]
+		}
+		*flags[name] = value
+	}
+	return k, true
+}
+
+// gatesOf parses the value of --feature-gates.
+func gatesOf(text string) map[string]bool {
+	gates := map[string]bool{}
+	for pair := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		if on, err := strconv.ParseBool(value); err == nil {
+			gates[name] = on
+		}
+	}
+	return gates
+}
+
+// text names the kubelet in a sentence.
+func (k Kubelet) text() string {
+	if k.Program == "kubelet" {
+		return fmt.Sprintf("the kubelet (PID %d)", k.PID)
+	}
+	return fmt.Sprintf("the kubelet in %s (PID %d)", k.Program, k.PID)
+}
