@@ -1,4 +1,6 @@
-package machine
+//go:build e2e
+
+package e2e_test
 
 import (
 	"bytes"
@@ -44,8 +46,8 @@ type Machine struct {
 	nspawnErr   error
 }
 
-// New makes a machine that is not booted. Its disk is removed at the end of the test.
-func New(t testing.TB, debian Debian) *Machine {
+// NewMachine makes a machine that is not booted. Its disk is removed at the end of the test.
+func NewMachine(t testing.TB, debian Debian) *Machine {
 	t.Helper()
 	need.Root(t)
 	need.Program(t, "systemd-nspawn", "systemd-container")
@@ -67,7 +69,7 @@ func (m *Machine) work() string    { return filepath.Join(m.folder, "work") }
 func (m *Machine) root() string    { return filepath.Join(m.folder, "root") }
 func (m *Machine) console() string { return filepath.Join(m.folder, "console") }
 
-// journal is the folder of the journal. New creates it, because journald otherwise keeps
+// journal is the folder of the journal. NewMachine creates it, because journald otherwise keeps
 // the journal in memory.
 func (m *Machine) journal() string { return filepath.Join(m.upper(), "var", "log", "journal") }
 

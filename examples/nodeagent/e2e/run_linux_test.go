@@ -1,4 +1,6 @@
-package machine
+//go:build e2e
+
+package e2e_test
 
 import (
 	"context"
