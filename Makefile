@@ -31,7 +31,7 @@ help: ## show this help
 
 demo: ## drain a small node in this terminal: the main job, on the embedded runtime
 	@echo "Building the example agent; the first time this takes a few minutes."
-	@cd examples && go run ./nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source manual --shutdown-after 2s --listen=
+	@cd examples && go run ./nodeagent demo --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods
 
 # Each picture is in the folder "pictures" beside the page that shows it.
 pictures: ## draw the pictures of the examples anew, from real runs (about a minute; needs chromium)
@@ -39,7 +39,7 @@ pictures: ## draw the pictures of the examples anew, from real runs (about a min
 	@rm -rf .cache/pictures && mkdir -p .cache/pictures
 	@cd examples && go build -o ../.cache/pictures/ ./nodeagent ./shutdownplan ./zerodowntime
 	@cd examples && ../.cache/pictures/zerodowntime --quiet --picture zerodowntime/pictures/rolling-update.svg
-	@cd examples && ../.cache/pictures/nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source manual --shutdown-after 1s --listen= --state-dir ../.cache/pictures/state
+	@cd examples && ../.cache/pictures/nodeagent demo --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --shutdown-after 1s --state-dir ../.cache/pictures/state
 	@.cache/pictures/nodeagent report --state-dir .cache/pictures/state -o html > .cache/pictures/drain.html
 	@cd examples && ../.cache/pictures/shutdownplan --agent kubegrace --config nodeagent/demo/kubelet.yaml --limit 16s -o html nodeagent/demo/pods > ../.cache/pictures/plan.html || test $$? = 2
 	@$(SCREENSHOT) --window-size=900,1060 --screenshot=examples/nodeagent/pictures/drain.png file://$(CURDIR)/.cache/pictures/drain.html
@@ -97,7 +97,7 @@ e2e: ## power off whole machines under the agent, with systemd 252 and 257 (root
 	@$(MAKE) --no-print-directory apiserver
 	@$(MAKE) --no-print-directory containerd
 	@echo "Making the machines' file systems, which are fetched from Debian the first time." >&2
-	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./nodeagent/e2e/machine
+	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./nodeagent/e2e
 	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e/...
 
 soak: export KUBEGRACE_SOAK ?= 5m

@@ -1,32 +1,16 @@
-// Command nodeagent is a small node agent made of kubegrace's packages. It runs the pods
-// of a folder, and stops them in order, with their hooks and grace periods, when the
-// machine shuts down.
+// Command nodeagent ends the pods of this machine when it shuts down, in order, with their hooks
+// and grace periods, whoever has started them: it finds them at the container runtime. It starts none.
 //
 // To try it on any machine, without containers and without a shutdown:
 //
 //	cd examples
-//	go run ./nodeagent --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --source=manual --shutdown-after=2s
+//	go run ./nodeagent demo --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods
 //
-// Annotations of the manifests in demo/pods script how the containers behave. To run real
-// containers, as a service that delays the shutdown of its machine until they have
-// stopped (nodeagent.service is a unit for it):
+// nodeagent run is the agent, and nodeagent.service a unit for it; README.md says how it is
+// installed. nodeagent plan is a dry run, drain and undrain control a running agent, report prints
+// what a shutdown did to the pods, and uninstall removes what the agent has written on the host.
 //
-//	nodeagent --config /var/lib/kubelet/config.yaml --manifests /etc/kubegrace/pods \
-//		--runtime=cri --container-runtime-endpoint=unix:///run/containerd/containerd.sock --source=logind
-//
-// With --kubeconfig FILE it also reports to an API server, as a kubelet does: it creates
-// mirror pods for the pods, the node is not ready while it shuts down, and each pod has a
-// final status before the shutdown goes on. --pod-policy chooses what happens to the
-// pods' statuses for each kind of shutdown.
-//
-// The program keeps running when its terminal is closed or nothing reads its output any
-// more. nodeagent plan is a dry run; drain and stop control a running agent, report
-// prints what a shutdown did to the pods, and uninstall removes the files that the agent
-// has written on the host.
-//
-// The configuration is that of a kubelet. Invalid input ends the program with one line
-// and status 1 before any pod is started; status 1 is also that of pods that could not be
-// stopped. --help lists all flags.
+// The program keeps running when its terminal is closed or nothing reads its output any more.
 package main
 
 import (

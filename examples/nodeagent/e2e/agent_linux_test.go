@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -11,8 +12,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/kubelettest"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podinfo"
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -21,9 +27,8 @@ const (
 	agentUnit = "nodeagent.service"
 
 	// The unit names these files.
-	configFile      = "/var/lib/kubelet/config.yaml"
-	manifestsFolder = "/etc/kubegrace/pods"
-	flagsFile       = "/etc/default/nodeagent"
+	configFile = "/etc/nodeagent/config.yaml"
+	flagsFile  = "/etc/default/nodeagent"
 
 	// consoleFile is a drop-in of the unit. A test that fails shows the console.
 	consoleFile = "/etc/systemd/system/nodeagent.service.d/console.conf"
@@ -35,7 +40,7 @@ const (
 
 // platform is a machine and a containerd for the agent.
 type platform struct {
-	debian        machine.Debian
+	debian        Debian
 	containerd    containerdtest.Build
 	announcesKind bool // logind announces the kind of a shutdown
 }
@@ -46,7 +51,7 @@ func eachPlatform(t *testing.T, test func(t *testing.T, on platform)) {
 	t.Parallel()
 	t.Run("systemd 252", func(t *testing.T) {
 		t.Parallel()
-		test(t, platform{debian: machine.Bookworm})
+		test(t, platform{debian: Bookworm})
 	})
 	t.Run("systemd 257", func(t *testing.T) {
 		t.Parallel()
@@ -57,7 +62,7 @@ func eachPlatform(t *testing.T, test func(t *testing.T, on platform)) {
 // newestPlatform returns systemd 257 with containerd 2.2.
 func newestPlatform(t *testing.T) platform {
 	t.Helper()
-	return platform{debian: machine.Trixie, containerd: containerdtest.V22(t), announcesKind: true}
+	return platform{debian: Trixie, containerd: containerdtest.V22(t), announcesKind: true}
 }
 
 // images returns the images of the manifests. nginx has the stop signal of the real
@@ -70,51 +75,75 @@ func images() []containerdtest.Image {
 	}
 }
 
-// bootAgent boots a machine that runs the agent with the pods of testdata. files are
-// written to the machine first, by path; configure is called before the boot. The result
-// has the IDs of the pods' containers by name.
-func bootAgent(t *testing.T, on platform, files map[string]string, configure ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
+// bootAgent starts the pods of testdata at a containerd, as a kubelet does, and boots a machine that
+// runs the agent. files are written to the machine first, by path; configure is called before the boot.
+// The result has the IDs of the pods' containers by name.
+func bootAgent(t *testing.T, on platform, files map[string]string, configure ...func(*Machine)) (*Machine, *containerdtest.Server, map[string]string) {
+	t.Helper()
+	return bootAgentWith(t, on, testdataPods(t), files, configure...)
+}
+
+// bootAgentWith is bootAgent with other pods.
+func bootAgentWith(t *testing.T, on platform, pods []v1.Pod, files map[string]string, configure ...func(*Machine)) (*Machine, *containerdtest.Server, map[string]string) {
 	t.Helper()
 	server := on.containerd.Start(t, images()...)
-	m := machine.New(t, on.debian)
+	m := NewMachine(t, on.debian)
 	for _, f := range configure {
 		f(m)
 	}
-	installAgent(t, m, server, testdataPods(t))
+	installAgent(t, m, server, pods)
 	for path, text := range files {
 		m.WriteFile(t, path, 0o644, []byte(text))
 	}
+	containers := runPods(t, server, pods)
 	m.Boot(t)
 	m.AwaitActive(t, agentUnit)
-	return m, server, runningContainers(t, server)
+	return m, server, containers
 }
 
-// installAgent writes the agent, the unit that README.md installs, its configuration and the
-// manifests, which are by file name, to a machine that is not yet booted, and mounts the
-// socket of the host's containerd.
-func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server, manifests map[string][]byte) {
+// installAgent writes the agent, the unit that README.md installs and its configuration to a machine that
+// is not yet booted, and mounts the socket of the host's containerd. The state folder has what a former
+// agent knew of the pods, as when the kubelet does not tell any more.
+func installAgent(t *testing.T, m *Machine, server *containerdtest.Server, pods []v1.Pod) {
 	t.Helper()
 	m.WriteFile(t, "/usr/local/bin/nodeagent", 0o755, buildAgent(t))
 	m.WriteFile(t, configFile, 0o644, readFile(t, "testdata/kubelet.yaml"))
-	for name, manifest := range manifests {
-		m.WriteFile(t, filepath.Join(manifestsFolder, name), 0o644, manifest)
-	}
 	m.WriteFile(t, flagsFile, 0o644, []byte("NODEAGENT_FLAGS=-v=2\n"))
 	m.WriteFile(t, consoleFile, 0o644, []byte(consoleText))
 	m.Enable(t, agentUnit, readFile(t, "../nodeagent.service"))
+	if server == nil {
+		return
+	}
+	known, err := json.Marshal(v1.PodList{Items: pods})
+	require.NoError(t, err)
+	m.WriteFile(t, "/var/lib/nodeagent/"+podinfo.File, 0o600, known)
 	m.Bind(server.Socket(), "/run/containerd/containerd.sock")
 }
 
-// testdataPods returns the manifests of testdata/pods by file name.
-func testdataPods(t *testing.T) map[string][]byte {
+// testdataPods returns the pods of testdata/pods.
+func testdataPods(t *testing.T) []v1.Pod {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/pods/*.yaml")
 	require.NoError(t, err)
-	manifests := map[string][]byte{}
+	var pods []v1.Pod
 	for _, path := range paths {
-		manifests[filepath.Base(path)] = readFile(t, path)
+		for text := range strings.SplitSeq(string(readFile(t, path)), "\n---\n") {
+			var pod v1.Pod
+			require.NoError(t, yaml.UnmarshalStrict([]byte(text), &pod))
+			pod.UID, pod.Namespace = types.UID(pod.Name), cmp.Or(pod.Namespace, v1.NamespaceDefault)
+			pods = append(pods, pod)
+		}
 	}
-	return manifests
+	return pods
+}
+
+// runPods starts pods, and returns the IDs of their containers by name when all run.
+func runPods(t *testing.T, server *containerdtest.Server, pods []v1.Pod) map[string]string {
+	t.Helper()
+	for i := range pods {
+		kubelettest.Run(t, server.Runtime(), &pods[i])
+	}
+	return runningContainers(t, server)
 }
 
 // buildAgent builds the agent without cgo, because the machine has another C library than
@@ -137,7 +166,7 @@ func readFile(t *testing.T, path string) []byte {
 }
 
 // lastReport reads the report of the agent's last shutdown.
-func lastReport(t *testing.T, m *machine.Machine) shutdown.Report {
+func lastReport(t *testing.T, m *Machine) shutdown.Report {
 	t.Helper()
 	var stored struct {
 		Report shutdown.Report `json:"report"`
@@ -146,9 +175,16 @@ func lastReport(t *testing.T, m *machine.Machine) shutdown.Report {
 	return stored.Report
 }
 
+// planOf returns the plan of the agent in a machine.
+func planOf(t *testing.T, m *Machine) (planned api.Plan) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(m.Run(t, "/usr/local/bin/nodeagent", "plan", "-o", "json")), &planned))
+	return planned
+}
+
 // getPage requests a page of the agent in a machine. The machine has no HTTP client, only
 // bash.
-func getPage(t *testing.T, m *machine.Machine, path string) string {
+func getPage(t *testing.T, m *Machine, path string) string {
 	t.Helper()
 	const script = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET %s HTTP/1.0\r\n\r\n' "$0" >&3 && cat <&3`
 	_, page, found := strings.Cut(m.Run(t, "bash", "-c", script, path), "\r\n\r\n")

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/clustertest"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podinfo"
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
@@ -34,8 +34,20 @@ func testAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T, on platform) {
 		flagsFile:      "NODEAGENT_FLAGS=\"-v=2 --kubeconfig=" + kubeconfigFile + " --node-name=" + nodeName + " --listen=\"\n",
 		kubeconfigFile: api.Kubeconfig(),
 	}
-	m, server, containers := bootAgent(t, on, files, (*machine.Machine).ShareNetwork)
-	require.Eventually(t, func() bool { return allReady(api.Pods()) }, 30*time.Second, 100*time.Millisecond)
+	pods := testdataPods(t)
+	for i := range pods {
+		pods[i].Spec.NodeName, pods[i].UID = nodeName, ""
+		pods[i] = *api.CreatePod(&pods[i])
+		pods[i].Status.Phase = v1.PodRunning
+		pods[i].Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
+		api.UpdatePodStatus(&pods[i])
+	}
+	files["/var/lib/nodeagent/"+podinfo.File] = "{}" // only the API server knows priorities and sidecars
+	m, server, containers := bootAgentWith(t, on, pods, files, (*Machine).ShareNetwork)
+	require.Eventually(t, func() bool {
+		buckets := planOf(t, m).Buckets
+		return len(buckets) == 5 && len(buckets[0].Pods) == 2 && len(buckets[3].Pods) == 1
+	}, 30*time.Second, 200*time.Millisecond)
 
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)
@@ -45,11 +57,6 @@ func testAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T, on platform) {
 	t.Run("the node first", func(t *testing.T) { checkNodeIsPublishedFirst(t, api, exits) })
 	t.Run("final statuses", func(t *testing.T) { checkFinalStatuses(t, api, exits) })
 	t.Run("power off after the last answer", func(t *testing.T) { checkAnsweredBefore(t, api, journal) })
-}
-
-// allReady reports whether the mirrors of all pods of testdata are Ready.
-func allReady(pods []v1.Pod) bool {
-	return len(pods) == podCount && !slices.ContainsFunc(pods, func(pod v1.Pod) bool { return !ready(pod) })
 }
 
 func ready(pod v1.Pod) bool {
@@ -98,7 +105,7 @@ func checkFinalStatuses(t *testing.T, api *clustertest.Cluster, exits exitsByNam
 
 // checkAnsweredBefore compares times of the proxy with those of the journal, which is
 // possible because host and machine share a clock.
-func checkAnsweredBefore(t *testing.T, api *clustertest.Cluster, journal []machine.Entry) {
+func checkAnsweredBefore(t *testing.T, api *clustertest.Cluster, journal []Entry) {
 	shutdown, final := shutdownTime(t, journal), 0
 	for _, r := range api.Requests() {
 		if r.Verb != "patch" || r.Resource != "pods/status" || !bytes.Contains(r.Body, []byte(`"DisruptionTarget"`)) {

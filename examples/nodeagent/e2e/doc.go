@@ -1,6 +1,6 @@
 // Package e2e tests the agent on whole machines. A test boots a Debian with its own
-// systemd and logind, which runs the agent as a unit, and powers it off. The agent's pods
-// run in a real containerd on the host, whose socket is mounted into the machine. The
+// systemd and logind, which runs the agent as a unit, and powers it off. The pods run in a real
+// containerd on the host, whose socket is mounted into the machine, and are started as by a kubelet. The
 // tests judge by the exits that containerd recorded and by the journal of the machine,
 // not by what the agent reports:
 //
@@ -18,6 +18,9 @@
 // containerd 2.2 that "make containerd" builds. The first run fetches Debian packages and
 // builds containerd, which takes some minutes; the folder .cache of the checkout keeps
 // both.
+//
+// A machine is a container of systemd-nspawn. Its root file system is a Debian with little
+// more than systemd, under an overlay that belongs to the test. debootstrap makes the Debian once.
 //
 // # Concurrency properties
 //

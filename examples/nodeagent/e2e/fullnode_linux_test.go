@@ -3,7 +3,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,20 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
-
-	"github.com/kubegrace/kubegrace/examples/nodeagent/e2e/machine"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // fullNode is the kubelet's default for the most pods of a node (maxPods).
 const fullNode = 110
-
-// slowStartFile is a drop-in of the agent's unit. The agent is ready when all pods run,
-// which takes long here.
-const (
-	slowStartFile = "/etc/systemd/system/nodeagent.service.d/start.conf"
-	slowStartText = "[Service]\nTimeoutStartSec=infinity\n"
-)
 
 // fullNodeConfig has four buckets of a minute each. On a busy machine runc needs that to
 // stop 28 containers.
@@ -47,15 +37,14 @@ func TestFullNodeIsDrainedInOrder(t *testing.T) {
 	t.Parallel()
 	on := newestPlatform(t)
 	server := on.containerd.Start(t, images()...)
-	m := machine.New(t, on.debian)
+	m := NewMachine(t, on.debian)
 	priorities := []int32{0, 1000, 10_000, 2_000_000_000}
-	manifests, buckets := fullNodeManifests(t, priorities)
-	installAgent(t, m, server, map[string][]byte{"pods.yaml": manifests})
+	pods, buckets := fullNodePods(priorities)
+	installAgent(t, m, server, pods)
 	m.WriteFile(t, configFile, 0o644, []byte(fullNodeConfig))
-	m.WriteFile(t, slowStartFile, 0o644, []byte(slowStartText))
+	containers := runPods(t, server, pods)
 	m.Boot(t)
 	m.AwaitActive(t, agentUnit)
-	containers := runningContainers(t, server)
 	require.Len(t, containers, fullNode)
 
 	previousEnd := time.Now()
@@ -81,26 +70,20 @@ func TestFullNodeIsDrainedInOrder(t *testing.T) {
 	require.True(t, slices.IsSortedFunc(report.Pods, comparePriorities))
 }
 
-// fullNodeManifests returns one file with all manifests, and the names of the containers
-// by the priority of their pods.
-func fullNodeManifests(t *testing.T, priorities []int32) (manifests []byte, buckets map[int32][]string) {
-	t.Helper()
+// fullNodePods returns the pods, and the names of the containers by the priority of their pods.
+func fullNodePods(priorities []int32) (pods []v1.Pod, buckets map[int32][]string) {
 	script := fmt.Sprintf("trap 'sleep %d; exit 0' TERM; while :; do sleep 1000 & wait; done", int(stopTime.Seconds()))
-	documents, buckets := make([][]byte, fullNode), map[int32][]string{}
-	for i := range documents {
-		priority := priorities[i%len(priorities)]
-		pod := v1.Pod{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%03d", i)},
+	buckets = map[int32][]string{}
+	for i := range fullNode {
+		priority, name := priorities[i%len(priorities)], fmt.Sprintf("pod-%03d", i)
+		pods = append(pods, v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v1.NamespaceDefault, UID: types.UID(name)},
 			Spec: v1.PodSpec{
 				Priority:   &priority,
 				Containers: []v1.Container{{Name: "main", Image: "busybox:1.36", Command: []string{"/bin/sh", "-c", script}}},
 			},
-		}
-		document, err := yaml.Marshal(pod)
-		require.NoError(t, err)
-		documents[i] = document
-		buckets[priority] = append(buckets[priority], pod.Name+"/main")
+		})
+		buckets[priority] = append(buckets[priority], name+"/main")
 	}
-	return bytes.Join(documents, []byte("---\n")), buckets
+	return pods, buckets
 }

@@ -1,41 +1,28 @@
-// Package agent starts the pods of a node and drains them when its host shuts down. It
-// combines package lifecycle (one pod) with package shutdown (one node).
+// Package agent drains the pods of a container runtime when its host shuts down. It starts none:
 //
-//	a, err := agent.New(agent.Options{
-//		Config:  cfg.Shutdown,
-//		Pods:    pods,
-//		Runtime: embedded.New(),
-//		Signals: signals,
-//		View:    view.New(os.Stdout, nil),
-//	})
+//	a, err := agent.New(agent.Options{Config: config, Runtime: runtime, Source: logindSource, View: v, Gates: gates})
 //	if err != nil {
 //		return err
 //	}
 //	return a.Run(ctx)
 //
-// The shutdown manager calls the [shutdown.PodKiller] of this package to kill a pod. The
-// killer stops the containers with package podkiller and the terminator, and then removes
-// the sandbox. Each running container has a goroutine that restarts it through the
-// terminator when it has exited, by the kubelet's rules. Another goroutine starts and
-// stops pods when the manifests change. With an API server the manager reports the
-// shutdown there, and each pod has a goroutine that keeps its mirror pod up to date. A
-// loop handles signals and updates the view ten times a second.
+// Run holds the host first. What is optional, or can come back, is opened beside that and again
+// until it succeeds: the runtime, the API server, the kubelet's pods endpoint, the listeners. What
+// is missing is in the log, on /healthz and in the status of the service manager.
 //
 // # Concurrency properties
 //
-// An agent is run once, from one goroutine. All goroutines that Run starts have ended
-// when it returns.
+// One goroutine, the loop, handles signals, requests that change something, and reports. Every
+// goroutine of the agent has ended when Run returns, except those of requests that hang.
 //
 // # Failure modes
 //
-// A pod that cannot be started is reported, and the others run. A pod that cannot be
-// stopped makes Run fail after the others were stopped. A host that cannot be watched is
-// reported, and the connection is tried again forever. Pods outlive the agent if their
-// runtime allows it: the agent stops pods only in a shutdown, on command, or when their
-// manifests change.
+// Run ends with an error if another agent uses the state folder, if pods of a demonstration could
+// not be stopped, or if a second signal has ended the waiting for pods. Everything else is said, and
+// the agent goes on.
 //
 // # Testing
 //
-// With the embedded runtime, no source and no listener an agent works in a
-// testing/synctest bubble, where a shutdown takes no time; signals are a channel.
+// Most tests run in testing/synctest bubbles with the runtime of package embedded. Others use a real
+// containerd and a real API server where there are any.
 package agent

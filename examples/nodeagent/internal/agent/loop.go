@@ -2,55 +2,77 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/units"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
+	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // refreshInterval is the interval between two calls of refresh.
 const refreshInterval = 100 * time.Millisecond
 
-// loop handles signals and watches the shutdown. Only the goroutine of run uses its
+// reportTimeout is how long after its end a drain has a report, if it has one.
+const reportTimeout = 2 * time.Second
+
+// drainOrigin is the origin of a shutdown that nodeagent drain has begun.
+const drainOrigin = "nodeagent drain"
+
+// loop handles signals and requests, and shows what happens. Only the goroutine of run uses its
 // fields.
 type loop struct {
 	*Agent
-	created        time.Time           // a report of a shutdown that ended earlier is another agent's
-	shownInhibitor shutdown.Inhibitor  // the inhibitor as it was shown last
-	drainTimer     <-chan time.Time    // fires when ShutdownAfter has passed
-	began          time.Time           // when the current shutdown began; zero: there is none
-	interrupted    bool                // a signal arrived in the current shutdown
-	drainReports   []chan<- api.Report // buffered; they receive the report of the current shutdown
-	drained        bool                // the host still shuts down, and the pods are stopped
-	lastEnded      time.Time           // when the last shutdown ended, as its report says
-	lastStops      int                 // pods.shutdownStops when the last shutdown ended
+	shownInhibitor shutdown.Inhibitor // as it was shown last
+	shownStatus    string             // what the service manager was told last
+	ready          <-chan struct{}    // nil: it was closed
+	drainTimer     <-chan time.Time
+	created        time.Time             // a shutdown that began before was begun under a former agent
+	demonstrated   time.Duration         // how long the drain of a demonstration may take
+	began          time.Time             // when the current drain began; zero: there is none
+	over           time.Time             // when it was seen to be over, without a report so far; zero: it is not
+	interrupted    bool                  // a signal arrived in the current drain
+	drained        bool                  // the host was let go, and the pods are stopped
+	waiting        []chan<- drainOutcome // buffered; they receive the report of the current drain
 }
 
-func newLoop(a *Agent) *loop { return &loop{Agent: a, created: time.Now()} }
+// drainOutcome answers a request for a drain.
+type drainOutcome struct {
+	report api.Report
+	err    error
+}
 
-// run returns nil when the agent is to leave, and an error if pods were not stopped.
+func newLoop(a *Agent) *loop { return &loop{Agent: a, created: time.Now(), ready: a.manager.Ready()} }
+
+// run returns nil when the agent is to leave.
 func (l *loop) run(ctx context.Context) error {
 	ticker := time.NewTicker(refreshInterval)
 	defer ticker.Stop()
-	startsDone := l.startsDone
 	for {
 		var err error
 		done := false
 		select {
-		case <-startsDone:
-			startsDone = nil
-			l.announceReady()
+		case <-l.ready:
+			l.ready = nil
+			l.begin()
 		case sig := <-l.opts.Signals:
 			done, err = l.handleSignal(sig)
 		case <-l.drainTimer:
-			err = l.trigger("--shutdown-after")
-		case call := <-l.loopCalls:
-			err = call(l)
+			l.drainTimer = nil
+			l.opts.View.Say("--shutdown-after: shutting down.")
+			err = l.trigger(shutdown.Event{Origin: "--shutdown-after"})
+		case call := <-l.requests:
+			call(l)
+		case report := <-l.reports:
+			done, err = l.end(report)
 		case <-ticker.C:
-			done, err = l.refresh()
+			l.refresh()
 		case <-ctx.Done():
 			return nil
 		}
@@ -60,120 +82,229 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// manual reports whether no host announces the shutdown: a signal or a timer triggers it.
-func (l *loop) manual() bool { return l.opts.Source == nil }
-
-// draining reports whether pods are being stopped.
-func (l *loop) draining() bool { return !l.began.IsZero() }
-
-// announceReady shows how many pods run and notifies the service manager.
-func (l *loop) announceReady() {
-	l.skipOldReport(l.manager.ShutdownStatus() != nil)
-	l.opts.View.Say(l.welcomeText(l.snapshot(time.Now())))
-	for _, warning := range l.manager.Plan().Warnings {
-		l.opts.View.Say("Warning: " + warning)
+// begin says that the agent holds the host, or why not, and goes on with a drain of a former agent.
+func (l *loop) begin() {
+	if l.opts.DrainAfter > 0 {
+		l.drainTimer = time.After(l.opts.DrainAfter)
+		planned := l.manager.Plan()
+		l.demonstrated = planned.Fitted.Total() - planned.Fitted.Floor - planned.Fitted.Margin
+		pods, _ := l.kills.all()
+		l.opts.View.Say(fmt.Sprintf("%d pods run. They are stopped in order in %v; Ctrl-C leaves at once and stops none.", len(pods), l.opts.DrainAfter))
+		for _, warning := range planned.Warnings {
+			l.opts.View.Say("Warning: " + warning)
+		}
 	}
-	if l.opts.ShutdownAfter > 0 {
-		l.drainTimer = time.After(l.opts.ShutdownAfter)
-	}
+	l.refresh()
 	l.notify("READY=1")
+	if record := l.opts.Units.Stopped(); record != nil && record.Reason == units.Drain {
+		l.opts.View.Say("This node was drained by nodeagent drain, and stays so until nodeagent undrain.")
+		if err := l.trigger(shutdown.Event{Origin: drainOrigin}); err != nil {
+			l.opts.View.Say("Warning: " + err.Error())
+		}
+	}
 }
 
-// trigger starts a shutdown that no host has announced, unless one is under way.
-func (l *loop) trigger(origin string) error {
-	l.drainTimer = nil
-	if l.draining() {
-		return nil
-	}
-	l.opts.View.Say(origin + ": shutting down.")
-	l.beginShutdown()
-	if err := l.manager.Trigger(shutdown.Event{Origin: origin}); err != nil {
-		return fmt.Errorf("failed to begin the shutdown: %w", err)
+func (l *loop) trigger(event shutdown.Event) error {
+	if err := l.manager.Trigger(event); err != nil {
+		return fmt.Errorf("failed to begin the shutdown, or to take it back: %w", err)
 	}
 	return nil
 }
 
-// beginShutdown records the beginning of a shutdown, and asks the service manager to wait
-// for its end.
-func (l *loop) beginShutdown() {
-	l.began, l.interrupted = l.pods.shutdownBegan(time.Now()), false
-	l.notify(fmt.Sprintf("STATUS=Shutting down\nEXTEND_TIMEOUT_USEC=%d", (l.allowedTime() + closeTimeout).Microseconds()))
-}
+// draining reports whether pods are being stopped.
+func (l *loop) draining() bool { return !l.began.IsZero() }
 
-// refresh updates the view, and finds out whether a shutdown has begun or ended.
-func (l *loop) refresh() (done bool, err error) {
+// refresh shows what has changed, and finds out whether a shutdown has begun or is over.
+func (l *loop) refresh() {
 	l.showInhibitor()
 	shuttingDown := l.manager.ShutdownStatus() != nil
-	l.skipOldReport(shuttingDown)
-	report, ended := l.endedReport()
-	if !l.draining() && (ended || shuttingDown && !l.drained) {
-		l.beginShutdown()
+	if !shuttingDown && l.drained {
+		l.drained = false
+		l.kills.forgetEnded()
 	}
-	l.drained = l.drained && shuttingDown
-	snapshot := l.snapshot(time.Now())
-	if ended {
-		snapshot.Began, snapshot.Now, snapshot.Cancelled = report.Started, report.Ended, report.Cancelled
-		l.addNotReported(&snapshot, report)
-		return l.endShutdown(snapshot, report)
+	switch names, _ := l.kills.underWay(time.Now()); {
+	case !l.draining() && shuttingDown && !l.drained && l.ready == nil:
+		l.beginDrain()
+	case shuttingDown || len(names) > 0:
+		l.over = time.Time{}
+	case l.draining() && l.over.IsZero():
+		l.over = time.Now()
+	case l.draining() && time.Since(l.over) > reportTimeout: // that of a former agent, which does not go on
+		l.began, l.over = time.Time{}, time.Time{}
 	}
 	if !l.drained {
-		l.opts.View.Show(snapshot)
+		l.opts.View.Show(l.snapshot(time.Now()))
 	}
-	return false, nil
+	l.tellStatus(shuttingDown)
 }
 
-// skipOldReport makes endedReport ignore a report that exists while no shutdown is under
-// way, which is that of a former agent. If the clock was set back, it can be newer than
-// this agent.
-func (l *loop) skipOldReport(shuttingDown bool) {
-	if report, ok := l.manager.LastReport(); ok && !shuttingDown && !l.draining() && l.pods.shutdownStops() == l.lastStops {
-		l.lastEnded = report.Ended
-	}
+// beginDrain records the beginning of a drain, and asks the service manager to wait for its end.
+func (l *loop) beginDrain() {
+	l.began, l.interrupted = time.Now(), false
+	l.notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (l.allowedTime() + closeTimeout).Microseconds()))
 }
 
-// endedReport returns the report of the current shutdown. It returns false before that
-// shutdown has ended and all of its stops have.
-func (l *loop) endedReport() (shutdown.Report, bool) {
-	report, ok := l.manager.LastReport()
-	if !ok || report.Ended.Before(l.created) || report.Ended.Equal(l.lastEnded) || l.pods.shutdownStopsUnderWay() > 0 {
-		return report, false
+// end shows the end of a drain. The agent then leaves if that was all that it was made for, or
+// if a signal has asked it to leave meanwhile.
+func (l *loop) end(report shutdown.Report) (done bool, err error) {
+	if !l.draining() && report.Started.Before(l.created) {
+		l.opts.View.Say("A shutdown before this agent is closed now: nodeagent report shows it.")
+		return false, nil
 	}
-	// The manager learns of the end of a stop a moment after the stop.
-	return report, !slices.ContainsFunc(report.Pods, func(p shutdown.PodReport) bool { return p.Ended.IsZero() && p.Error == "" })
-}
-
-// endShutdown shows the end of a shutdown. It returns done if the agent then leaves: if
-// there is no host to wait for, or if a signal has asked the agent to leave meanwhile. A
-// service manager may stop its units as soon as the inhibitor is released.
-func (l *loop) endShutdown(s view.Snapshot, report shutdown.Report) (done bool, err error) {
+	s := l.snapshot(time.Now())
+	s.Began, s.Now, s.Cancelled = report.Started, report.Ended, report.Cancelled
+	l.addNotReported(&s, report)
 	l.opts.View.Finish(s)
-	l.logErrors(report)
-	for _, reports := range l.drainReports {
-		reports <- api.ReportOf(report)
+	for _, waiting := range l.waiting {
+		waiting <- drainOutcome{report: api.ReportOf(report)}
 	}
-	l.drainReports = nil
-	l.began, l.drained = time.Time{}, !report.Cancelled
-	l.lastEnded, l.lastStops = report.Ended, l.pods.shutdownStops()
+	l.waiting = nil
+	l.began, l.drained = time.Time{}, !report.Cancelled && l.manager.ShutdownStatus() != nil
+	if report.Cancelled {
+		l.kills.forgetEnded()
+	}
 	err = reportError(report)
-	if l.manual() || l.interrupted {
+	if l.opts.DrainAfter > 0 || l.interrupted {
 		return true, err
 	}
 	if err != nil {
 		l.opts.View.Say("Warning: " + err.Error())
 	}
-	l.notify("STATUS=The pods have been stopped")
 	return false, nil
 }
 
-// showAbandoned shows a shutdown that the agent leaves before its end.
+// reportError returns an error that names the pods that a shutdown has not stopped, and
+// the first other error of the shutdown.
+func reportError(report shutdown.Report) error {
+	var errs []error
+	for _, p := range report.Pods {
+		if p.Error != "" {
+			errs = append(errs, fmt.Errorf("pod %s/%s was not stopped: %s", p.Namespace, p.Name, p.Error))
+		}
+	}
+	if len(report.Errors) > 0 {
+		errs = append(errs, errors.New(report.Errors[0]))
+	}
+	if more := len(report.Errors) - 1; more > 0 {
+		errs = append(errs, fmt.Errorf("and %d more errors, which nodeagent report shows", more))
+	}
+	return errors.Join(errs...)
+}
+
+// addNotReported adds to a snapshot what could not be reported to the API server.
+func (l *loop) addNotReported(s *view.Snapshot, report shutdown.Report) {
+	if l.opts.APIServer == nil {
+		return
+	}
+	if err := l.opts.APIServer.PublishError(); err != nil {
+		s.NodeStateError = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	for _, p := range report.Pods {
+		if p.Unflushed {
+			s.Unacknowledged = append(s.Unacknowledged, p.Namespace+"/"+p.Name)
+		}
+	}
+}
+
+// snapshot returns the current state of all pods for the view.
+func (l *loop) snapshot(now time.Time) view.Snapshot {
+	return view.Snapshot{Now: now, Began: l.began, Allowed: l.allowedTime(), Pods: l.kills.views(now, l.terminator)}
+}
+
+// allowedTime returns how long a drain may take: the time of all buckets and of the
+// reports to the API server, or less if the host grants less. Without a schedule it is the
+// longest grace period of a pod.
+func (l *loop) allowedTime() time.Duration {
+	budget := l.manager.Inhibitor().Budget
+	switch {
+	case l.demonstrated > 0:
+		return l.demonstrated
+	case len(budget.Schedule) > 0:
+		return budget.Total() - budget.Floor - budget.Margin
+	}
+	longest := graceperiod.DefaultSeconds
+	pods, _ := l.kills.all()
+	for _, pod := range pods {
+		if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
+			longest = max(longest, *grace)
+		}
+	}
+	return graceperiod.Duration(longest)
+}
+
+// showInhibitor shows changes of the inhibitor.
+func (l *loop) showInhibitor() {
+	now := l.manager.Inhibitor()
+	before := l.shownInhibitor
+	l.shownInhibitor = now
+	if now.Err != nil && (before.Err == nil || before.Err.Error() != now.Err.Error()) {
+		l.opts.View.Say("Warning: " + now.Err.Error())
+	}
+	switch {
+	case now.Held && !before.Held:
+		l.opts.View.Say(fmt.Sprintf("This machine's shutdown is held back for up to %v (asked for: %v).", now.Granted, now.Requested))
+	case before.Held && !now.Held:
+		l.opts.View.Say("This machine's shutdown is no longer held back.")
+	}
+}
+
+// tellStatus tells the service manager what the agent does and what it lacks, if that has changed.
+func (l *loop) tellStatus(shuttingDown bool) {
+	inhibitor := l.manager.Inhibitor()
+	status := "Does not hold this machine's shutdown"
+	switch {
+	case l.draining():
+		status = "Stopping pods"
+	case l.drained:
+		status = "The pods have been stopped"
+	case shuttingDown:
+		status = "This node is shutting down"
+	case inhibitor.Held:
+		status = fmt.Sprintf("Holding this machine's shutdown for up to %v", inhibitor.Granted)
+	case inhibitor.Err != nil:
+		status += ": " + strings.ReplaceAll(inhibitor.Err.Error(), "\n", "; ")
+	}
+	status = strings.Join(append([]string{status}, l.missing.lines()...), "; ")
+	if status != l.shownStatus {
+		l.shownStatus = status
+		l.notify("STATUS=" + status)
+	}
+}
+
+// showAbandoned shows a drain that the agent leaves before its end.
 func (l *loop) showAbandoned() {
 	if !l.draining() {
 		return
 	}
 	snapshot := l.snapshot(time.Now())
 	snapshot.Abandoned = true
-	if report, ok := l.manager.LastReport(); ok && report.Ended.IsZero() {
-		l.addNotReported(&snapshot, report)
-	}
 	l.opts.View.Finish(snapshot)
+}
+
+// handleSignal handles SIGTERM and SIGINT. It returns done if the agent then leaves.
+func (l *loop) handleSignal(sig os.Signal) (done bool, err error) {
+	name := SignalName(sig)
+	switch {
+	case l.draining() && l.interrupted:
+		l.opts.View.Say(name + ": no longer waiting for the pods.")
+		names, _ := l.kills.underWay(time.Now())
+		return true, fmt.Errorf("a second %s ended the waiting for %s", name, strings.Join(names, ", "))
+	case l.draining():
+		l.interrupted = true
+		l.opts.View.Say(name + ": the pods are being stopped, and that goes on. A second signal ends the waiting.")
+		return false, nil
+	}
+	l.opts.View.Say(name + ": leaving. The agent stops no pod now.")
+	return true, nil
+}
+
+// SignalName returns the common name of a signal.
+func SignalName(sig os.Signal) string {
+	switch sig {
+	case syscall.SIGTERM:
+		return "SIGTERM"
+	case os.Interrupt:
+		return "SIGINT"
+	}
+	return sig.String()
 }

@@ -2,19 +2,35 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/units"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/notice"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// hostNetwork returns the IP of every pod: all pods use the network of the host.
-func hostNetwork(context.Context, *v1.Pod) (string, error) { return "127.0.0.1", nil }
+// prepareTimeout is how long units may take to stop. It is asked of the host in addition to the
+// time of the pods.
+const prepareTimeout = 4 * time.Second
+
+// podIP returns the address of a pod, for its httpGet hooks.
+func podIP(_ context.Context, pod *v1.Pod) (string, error) {
+	if pod.Status.PodIP == "" {
+		return "", errors.New("the container runtime does not know the address of the pod")
+	}
+	return pod.Status.PodIP, nil
+}
 
 // newTerminator makes the terminator, which stops single pods.
 func (a *Agent) newTerminator() error {
@@ -23,13 +39,8 @@ func (a *Agent) newTerminator() error {
 		return fmt.Errorf("failed to make the metrics of pods: %w", err)
 	}
 	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
-		Runtime:  a.opts.Runtime,
-		Commands: a.opts.Runtime,
-		PodIP:    hostNetwork,
-		Exits:    a.opts.Runtime,
-		Events:   a.eventRecorder(),
-		Metrics:  lifecycleMetrics,
-		Gates:    a.opts.Gates,
+		Runtime: a.opts.Runtime, Commands: a.opts.Runtime, Exits: a.opts.Runtime,
+		PodIP: podIP, Events: eventLog{a.opts.Logger}, Metrics: lifecycleMetrics, Gates: a.opts.Gates,
 	})
 	return err
 }
@@ -40,27 +51,34 @@ func (a *Agent) newManager() error {
 	if err != nil {
 		return err
 	}
-	hasAPIServer := a.opts.APIServer != nil
-	a.killer = newKiller(a.pods, a.opts.Runtime, a.terminator, hasAPIServer)
 	opts := shutdown.Options{
-		Config:   a.opts.Config,
-		Pods:     shutdown.PodsFunc(a.podsToStop),
-		Killer:   a.killer,
-		Source:   a.opts.Source,
-		Metrics:  shutdownMetrics,
-		Gates:    a.opts.Gates,
-		StateDir: a.opts.StateDir,
-		Plan:     plan.Options{Limit: a.opts.Limit},
+		Config: a.opts.Config, Source: a.opts.Source, Pods: a.listPods, Metrics: shutdownMetrics, Gates: a.opts.Gates,
+		Killer:   killer{kills: a.kills, runtime: a.opts.Runtime, containers: podkiller.New(a.terminator, podkiller.Options{Status: a.opts.Runtime.PodStatus})},
+		StateDir: a.opts.StateDir, RequireStateDir: a.opts.StateDir != "",
+		Plan:     plan.Options{Limit: a.opts.Limit, PrepareTimeout: prepareTimeout},
+		OnReport: a.onReport,
+	}
+	if len(a.opts.Units.Units()) > 0 {
+		opts.Prepare = func(ctx context.Context) error { return a.opts.Units.Stop(ctx, units.Shutdown) }
 	}
 	if a.opts.StateDir != "" {
 		opts.OnPlan = a.storePlan
 	}
-	if hasAPIServer {
+	if a.opts.APIServer != nil {
 		opts.Reporter, opts.Policy = a.opts.APIServer, a.opts.Policy
-		opts.Events, opts.Node = a.eventRecorder(), a.opts.APIServer.Node()
 	}
 	a.manager, err = shutdown.NewManager(opts)
 	return err
+}
+
+// listPods returns the pods that the runtime has, and remembers them for those who ask what runs.
+func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
+	pods, err := a.opts.Runtime.Pods(ctx)
+	a.missing.set(ctx, "container runtime", err)
+	if err == nil {
+		a.kills.listed(pods)
+	}
+	return pods, err
 }
 
 // storePlan stores the plan of a shutdown, which nodeagent report shows with its report.
@@ -70,20 +88,17 @@ func (a *Agent) storePlan(_ context.Context, p plan.Plan) {
 	}
 }
 
-// podsToStop returns the pods that a shutdown stops: the active ones, or all before Run is
-// called.
-func (a *Agent) podsToStop() []*v1.Pod {
-	if a.runCalled.Load() {
-		return a.pods.active()
+// onReport hands a report to the loop. A cloud that waits for the end of a drain is told.
+func (a *Agent) onReport(ctx context.Context, report shutdown.Report) {
+	if a.opts.Notice != nil && !report.Cancelled && report.Origin != drainOrigin {
+		if err := notice.Acknowledge(ctx, *a.opts.Notice); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			a.opts.Logger.Error(err, "Failed to tell the cloud that this machine is ready")
+		}
 	}
-	return a.pods.specs()
-}
-
-func (a *Agent) eventRecorder() eventRecorder {
-	if a.opts.APIServer == nil {
-		return eventRecorder{logger: a.opts.Logger}
+	select {
+	case a.reports <- report:
+	case <-a.loopEnded:
 	}
-	return eventRecorder{logger: a.opts.Logger, apiServer: a.opts.APIServer}
 }
 
 // newShutdownMetrics makes the metrics of the shutdown. It returns nil unless both feature
@@ -106,4 +121,19 @@ func (a *Agent) schedule() plan.Schedule {
 		return nil
 	}
 	return a.opts.Config.Schedule(a.opts.Gates.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority))
+}
+
+// eventLog writes the events of pods into the log, warnings always and others from verbosity 1 on.
+type eventLog struct{ logger klog.Logger }
+
+// Event logs an event.
+func (e eventLog) Event(object runtime.Object, eventtype, reason, message string) {
+	logger, name := e.logger, ""
+	if eventtype != v1.EventTypeWarning {
+		logger = logger.V(1)
+	}
+	if ref, ok := object.(*v1.ObjectReference); ok {
+		name = ref.Namespace + "/" + ref.Name + " " + ref.FieldPath
+	}
+	logger.Info("Event", "object", name, "type", eventtype, "reason", reason, "message", message)
 }

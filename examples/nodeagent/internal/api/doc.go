@@ -1,14 +1,11 @@
-// Package api defines the JSON that the agent answers to programs on its socket, on the
-// port of its metrics, and prints with -o json:
+// Package api defines the JSON that the agent answers to programs on its socket, and prints
+// with -o json:
 //
-//	GET  /plan    a [Plan]: what a shutdown would do if it began now
-//	GET  /pods    a [PodList]: the pods and their state
-//	GET  /report  a [Report] of the current shutdown, or of the last one
-//
-// On the socket, which only root and the agent's own user can use, there are also:
-//
-//	POST /drain                                 stops all pods and returns the Report
-//	POST /stop?pod=NAMESPACE/NAME[&seconds=N]   stops one pod and returns its [Pod]
+//	GET  /plan     a [Plan]: what a shutdown would do if it began now
+//	GET  /pods     a [PodList]: the pods and their state
+//	GET  /report   a [Report] of the current shutdown, or of the last one
+//	POST /drain    ends all pods, as for a shutdown, and returns the Report
+//	POST /undrain  takes a drain back
 //
 // Each answer has apiVersion and kind. The version changes when a field is removed or
 // changes its meaning; new fields do not change it. Times are RFC 3339 with fractions,

@@ -67,14 +67,12 @@ type Pod struct {
 	UID       string `json:"uid"`
 	Priority  int32  `json:"priority"`
 	Bucket    int32  `json:"bucket"`
-	// State is Starting, Running, Waiting (to be restarted), Finished, NotStarted,
-	// Stopped (by hand), Ending or Gone.
+	// State is Running, Ending or Gone.
 	State string `json:"state"`
 	// Doing describes the state in words.
 	Doing string `json:"doing"`
-	// Problem is why the pod was not started or not stopped.
+	// Problem is why the pod was not stopped.
 	Problem    string      `json:"problem,omitempty"`
-	Restarts   int         `json:"restarts,omitempty"`
 	Granted    int64       `json:"grantedSeconds,omitempty"`
 	Deadline   time.Time   `json:"deadline,omitzero"`
 	Containers []Container `json:"containers,omitempty"`

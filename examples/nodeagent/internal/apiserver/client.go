@@ -2,90 +2,152 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/examples/internal/document"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// nodeTimeout bounds NodeExists, for which the start of the agent waits.
-const nodeTimeout = 2 * time.Second
-
 var (
-	_ shutdown.Reporter        = (*Client)(nil)
-	_ shutdown.ReadinessMarker = (*Client)(nil)
-	_ lifecycle.EventRecorder  = (*Client)(nil)
+	_ shutdown.Reporter          = (*Client)(nil)
+	_ shutdown.StatusFlusher     = (*Client)(nil)
+	_ shutdown.ReadinessMarker   = (*Client)(nil)
+	_ shutdown.ReadinessRestorer = (*Client)(nil)
+
+	errNotLoaded   = errors.New("its kubeconfig could not be used yet")
+	errNotAnswered = errors.New("it has not answered")
 )
 
-// Options say which clients a [Client] uses, and for which node and pods. All fields are
-// required.
-type Options struct {
-	// Urgent is for the requests of a shutdown, Ordinary for all others. They may be the
-	// same.
-	Urgent, Ordinary kubernetes.Interface
-	// NodeName is the name of the Node object.
-	NodeName string
-	// Pods are static pods, as [StaticPods] returns them.
-	Pods []*v1.Pod
-}
-
-// Client shows one node and its static pods to an API server. The embedded reporter has
-// the methods FlushPod, MarkNotReady and RestoreReadiness.
+// Client reports one node and its pods. Make one with [New].
 type Client struct {
-	*apistatus.Reporter
+	file, node string
 
-	client kubernetes.Interface
-	node   string
-	events *recorder
-
-	mu         sync.Mutex // guards what follows; never held during a request
-	publishErr error      // the result of PublishError
+	mu       sync.Mutex // guards what follows; never held during a request
+	reporter *apistatus.Reporter
+	failure  error // why the API server does not know that the node shuts down
 }
 
-// New makes a Client. The Client uses the logger of ctx, not its end. The caller must
-// call [Client.Close].
-func New(ctx context.Context, opts Options) (*Client, error) {
-	reporter, err := apistatus.New(apistatus.Options{Client: opts.Urgent, NodeName: opts.NodeName})
+// New returns a Client of the kubeconfig file, which need not exist yet.
+func New(file, node string) *Client { return &Client{file: file, node: node} }
+
+// Load reads the kubeconfig, from which on reports are sent, and returns a client for all other
+// requests.
+func (c *Client) Load() (kubernetes.Interface, error) {
+	config, err := Config(c.file)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{
-		Reporter: reporter,
-		client:   opts.Ordinary,
-		node:     opts.NodeName,
-		events:   newRecorder(ctx, opts),
-	}, nil
-}
-
-// Close stops the sending of events.
-func (c *Client) Close() { c.events.close() }
-
-// Node returns a reference to the node for events. Like the kubelet's, it has the node's
-// name as the UID.
-func (c *Client) Node() *v1.ObjectReference {
-	return &v1.ObjectReference{Kind: "Node", Name: c.node, UID: types.UID(c.node)}
-}
-
-// NodeExists asks the API server once, for two seconds at most, whether it has the node.
-// An error means that it did not answer.
-func (c *Client) NodeExists(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
-	defer cancel()
-	_, err := c.client.CoreV1().Nodes().Get(ctx, c.node, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
+	urgent, err := apistatus.NewClient(config)
 	if err != nil {
-		return false, fmt.Errorf("failed to read node %q: %w", c.node, err)
+		return nil, fmt.Errorf("%s: %w", c.file, err)
 	}
-	return true, nil
+	reporter, err := apistatus.New(apistatus.Options{Client: urgent, NodeName: c.node})
+	if err != nil {
+		return nil, err
+	}
+	ordinary, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.file, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reporter = reporter
+	return ordinary, nil
+}
+
+// Config reads the configuration of a kubeconfig's current context. Paths in it are relative to
+// the file. Errors name the file.
+func Config(file string) (*rest.Config, error) {
+	text, err := document.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := clientcmd.Load(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	for _, user := range loaded.AuthInfos {
+		user.LocationOfOrigin = file
+	}
+	for _, cluster := range loaded.Clusters {
+		cluster.LocationOfOrigin = file
+	}
+	if err := clientcmd.ResolveLocalPaths(loaded); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*loaded, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return config, nil
+}
+
+// loaded returns the reporter, or an error before Load.
+func (c *Client) loaded() (*apistatus.Reporter, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reporter == nil {
+		return nil, fmt.Errorf("%s: %w", c.file, errNotLoaded)
+	}
+	return c.reporter, nil
+}
+
+// PublishNode publishes the state of the node, and keeps the result for PublishError.
+func (c *Client) PublishNode(ctx context.Context, state shutdown.NodeState) error {
+	c.mu.Lock()
+	if !state.ShuttingDown {
+		c.failure = nil
+	} else if c.failure == nil { // an older error says more
+		c.failure = errNotAnswered
+	}
+	c.mu.Unlock()
+	reporter, err := c.loaded()
+	if err == nil {
+		err = reporter.PublishNode(ctx, state)
+	}
+	if state.ShuttingDown {
+		c.mu.Lock()
+		c.failure = err
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// PublishError returns why the API server does not know that the node is shutting down. It
+// is nil if the server knows, and if there is no shutdown.
+func (c *Client) PublishError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failure
+}
+
+// FlushPod sends the final status of a pod.
+func (c *Client) FlushPod(ctx context.Context, pod *v1.Pod) error {
+	return c.with(func(r *apistatus.Reporter) error { return r.FlushPod(ctx, pod) })
+}
+
+// MarkNotReady takes a pod out of its services.
+func (c *Client) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
+	return c.with(func(r *apistatus.Reporter) error { return r.MarkNotReady(ctx, pod) })
+}
+
+// RestoreReadiness undoes MarkNotReady.
+func (c *Client) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
+	return c.with(func(r *apistatus.Reporter) error { return r.RestoreReadiness(ctx, pod) })
+}
+
+func (c *Client) with(call func(*apistatus.Reporter) error) error {
+	reporter, err := c.loaded()
+	if err != nil {
+		return err
+	}
+	return call(reporter)
 }

@@ -15,7 +15,7 @@ import (
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	p := start(t, "--config=../../demo/kubelet.yaml", "--manifests=../../demo/pods", "--shutdown-after=10ms")
+	p := start(t, "demo", "--config=../../demo/kubelet.yaml", "--manifests=../../demo/pods", "--shutdown-after=10ms")
 	require.Zero(t, p.waitExit())
 	require.Less(t, time.Since(began), 90*time.Second, "ten times what it takes on an idle machine")
 	require.Empty(t, p.stderr.String())

@@ -1,28 +1,21 @@
 // Package command is the command line of nodeagent.
 //
 //	c, err := command.New(signals, os.Stdout, os.Stderr)
-//	if err == nil {
-//		err = c.ExecuteContext(ctx)
+//	if err != nil {
+//		return err
 //	}
-//
-// The command without arguments reads flags and files, checks all of them, and only then
-// makes the agent and runs it. plan does the same up to the plan of a shutdown. report,
-// drain and stop send a request to the socket of a running agent. uninstall removes what
-// the agent has written on the host.
+//	return c.ExecuteContext(ctx)
 //
 // # Concurrency properties
 //
-// A command is run once. A signal that arrives during the start ends the command, but not
-// the goroutine that reads files and connects: the program is about to end.
+// Execute a command once.
 //
 // # Failure modes
 //
-// Bad input is an error that names the flag or the file, the field and the value,
-// before any pod is started. The error of several wrong inputs has several lines;
-// [OneLine] joins them.
+// Every error is one line for people ([OneLine]) that names the flag or the file. Of run only what no
+// waiting can mend is one: flags, --config, and a kubelet that drains the machine itself.
 //
 // # Testing
 //
-// The tests of this package build nodeagent and run it as a process. Some of them need an
-// API server, a D-Bus daemon or root; see package need.
+// The tests build the program and run it, most with pods that are played.
 package command

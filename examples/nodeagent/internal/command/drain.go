@@ -11,35 +11,55 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 )
 
-func newDrain(t *tool) *cobra.Command {
-	c := &cobra.Command{
+func (c commands) newDrain() *cobra.Command {
+	t := &tool{commands: c}
+	command := &cobra.Command{
 		Use:   "drain",
-		Short: "Has the running agent stop all pods, as for a shutdown of the machine",
-		Long: `drain tells the agent to stop its pods in order, waits until they have stopped, and
-shows what became of them. The agent starts no pod until it is started again
-itself. Ctrl-C ends the waiting; the pods are stopped all the same.`,
+		Short: "Ends the pods of this machine, which stays up, until undrain",
+		Long: `drain has the running agent stop what would start pods again (--stop-unit), and then
+the pods, in order and with their grace periods, as for a shutdown of the machine. It
+waits until they have ended, and shows what became of them. nodeagent undrain takes it
+back; so does a reboot. Ctrl-C ends the waiting; the pods are stopped all the same.
+
+To move the pods to other nodes first, use kubectl drain.`,
 		Args: cobra.NoArgs,
 	}
-	t.addSocket(c.Flags())
-	t.addFormat(c.Flags())
-	c.RunE = t.interruptible(func(ctx context.Context, _ []string) error {
+	t.addSocket(command.Flags())
+	t.addFormat(command.Flags())
+	command.RunE = t.interruptible(func(ctx context.Context) error {
 		var report api.Report
 		if err := t.request(ctx, http.MethodPost, "/drain", &report); err != nil {
 			return err
 		}
-		return errors.Join(t.showReport(report), notStoppedError(report))
+		errs := []error{t.showReport(report)}
+		for _, p := range report.Pods {
+			if p.Error != "" {
+				errs = append(errs, fmt.Errorf("pod %s/%s was not stopped: %s", p.Namespace, p.Name, p.Error))
+			}
+		}
+		return errors.Join(errs...)
 	})
-	return c
+	return command
 }
 
-// notStoppedError returns an error that names the pods that were not stopped, or nil if
-// there are none.
-func notStoppedError(report api.Report) error {
-	var errs []error
-	for _, p := range report.Pods {
-		if p.Error != "" {
-			errs = append(errs, fmt.Errorf("pod %s/%s was not stopped: %s", p.Namespace, p.Name, p.Error))
-		}
+func (c commands) newUndrain() *cobra.Command {
+	t := &tool{commands: c}
+	command := &cobra.Command{
+		Use:   "undrain",
+		Short: "Takes a drain back: what was stopped is started again",
+		Long: `undrain has the running agent start again what drain has stopped (--stop-unit), which
+then starts the pods. It returns when that has been started. Without a --stop-unit
+whoever has started the pods has to start them again.`,
+		Args: cobra.NoArgs,
 	}
-	return errors.Join(errs...)
+	t.addSocket(command.Flags())
+	command.RunE = t.interruptible(func(ctx context.Context) error {
+		var pods api.PodList
+		if err := t.request(ctx, http.MethodPost, "/undrain", &pods); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(t.out, "The drain is taken back. The agent holds this machine's shutdown again.")
+		return err
+	})
+	return command
 }

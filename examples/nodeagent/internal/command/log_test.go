@@ -1,27 +1,28 @@
-package command_test
+package command
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
-	"strings"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestLogsInJSON(t *testing.T) {
-	t.Parallel()
-	dir := folder(t, map[string]string{"web.yaml": strings.Replace(scripted("web", "exec fails"), "image: local/busybox", "image: local/busybox, lifecycle: {preStop: {exec: {command: [drain, s3cret]}}}", 1)})
-	p := start(t, "--manifests="+dir, "--log-format=json", "-v=1", "--shutdown-after=1ms")
-	require.Zero(t, p.waitExit())
-	seen := map[string]bool{}
-	for lines := bufio.NewScanner(strings.NewReader(p.stderr.String())); lines.Scan(); {
-		var line map[string]any
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &line), lines.Text())
-		require.Contains(t, line, "time")
-		reason, _ := line["reason"].(string)
-		seen[reason] = true
-	}
-	require.True(t, seen["Killing"] && seen["FailedPreStopHook"], p.stderr.String())
-	require.NotContains(t, p.out.String()+p.stderr.String(), "s3cret")
+	var out bytes.Buffer
+	logger := newLogger(&out, logJSON, 1)
+	logger.V(1).Info("said", "pod", "web")
+	logger.V(2).Info("not said")
+	logger.Error(errors.New("broken"), "failed")
+	decoder := json.NewDecoder(&out)
+	var line map[string]any
+	require.NoError(t, decoder.Decode(&line))
+	require.Contains(t, line, "time")
+	require.EqualValues(t, 1, line["v"])
+	line = nil
+	require.NoError(t, decoder.Decode(&line))
+	require.Equal(t, "broken", line["err"])
+	require.NotContains(t, line, "v")
+	require.False(t, decoder.More())
 }

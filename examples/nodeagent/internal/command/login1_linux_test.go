@@ -1,102 +1,93 @@
 package command_test
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
-	"syscall"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/socket"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// login1 is a scripted logind on a bus of its own.
-type login1 struct {
+// node is a machine with a scripted logind, and an agent on it.
+type node struct {
 	*logindtest.Login1
+	t       *testing.T
 	address string // of the bus
+	dir     string // has config.yaml, the state folder "state" and the socket "s"
+	agent   *process
 }
 
-// startLogin1 starts a logind that delays a shutdown for a minute.
-func startLogin1(t *testing.T) login1 {
+// newNode returns a machine whose logind delays a shutdown for a minute. It has no agent yet.
+func newNode(t *testing.T) *node {
 	t.Helper()
-	bus := logindtest.StartBus(t, "")
-	l := login1{logindtest.StartLogin1(t, bus.Address), bus.Address}
-	l.SetLimit(time.Minute)
-	return l
+	broker := logindtest.StartBroker(t)
+	broker.Login1.SetLimit(time.Minute)
+	dir, err := os.MkdirTemp("", "n") // the path of a socket is short
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(kubelet+"shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 5s\n"), 0o600))
+	return &node{Login1: broker.Login1, t: t, address: broker.Address, dir: dir}
 }
 
-// waitReleased waits until the agent has released the lock that it has taken.
-func (l login1) waitReleased(t *testing.T) {
-	t.Helper()
-	require.NotEmpty(t, l.Locks())
-	require.Eventually(t, func() bool { return len(l.Held()) == 0 }, 20*time.Second, 5*time.Millisecond, "the lock is still held")
-}
-
-// startOnBus starts an agent that uses the bus of an address.
-func startOnBus(t *testing.T, address string, args ...string) *process {
-	t.Helper()
-	dir := folder(t, map[string]string{
-		"pods/pod.yaml": scripted("web", "exits 10ms after TERM"),
-		"kubelet.yaml":  kubelet + "shutdownGracePeriod: 30s\n",
-	})
-	p := prepare(t, append([]string{"--manifests=" + dir + "/pods", "--config=" + dir + "/kubelet.yaml"}, args...)...)
-	p.command.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+address)
-	require.NoError(t, p.command.Start())
+// run starts an agent. The arguments follow those of every test, and may replace them.
+func (n *node) run(args ...string) *process {
+	n.t.Helper()
+	p := prepare(n.t, append([]string{
+		"run", "--config=" + n.dir + "/config.yaml", "--state-dir=" + n.dir + "/state", "--socket=" + n.dir + "/s", "--listen=",
+		"--host-root=" + n.dir + "/host", "--container-runtime-endpoint=unix:///nonexistent.sock",
+	}, args...)...)
+	p.command.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+n.address)
+	require.NoError(n.t, p.command.Start())
+	n.agent = p
 	return p
 }
 
-func TestAgentLeavesWithoutAShutdownOfLogind(t *testing.T) {
-	t.Parallel()
-	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
-		host := startLogin1(t)
-		p := startOnBus(t, host.address, "--source=logind")
-		p.waitFor("1 of 1 pods run. They are stopped in order when this machine shuts down")
-		p.waitFor("This machine's shutdown is held back for up to 1m0s (asked for: 32.5s).")
-		p.signal(signal)
-		require.Zero(t, p.waitExit())
-		require.NotContains(t, p.out.String(), "stopped in time")
-		host.waitReleased(t)
+// awaitHeld waits until the agent holds the host.
+func (n *node) awaitHeld() {
+	n.t.Helper()
+	require.Eventually(n.t, func() bool { return len(n.Held()) == 1 }, 20*time.Second, 10*time.Millisecond, n.agent.stderr.String())
+}
+
+// healthz returns what the agent says on its socket, "" if it cannot be asked.
+func (n *node) healthz() string {
+	ctx, cancel := context.WithTimeout(n.t.Context(), 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/healthz", nil)
+	require.NoError(n.t, err)
+	response, err := socket.Client(n.dir + "/s").Do(request)
+	if err != nil {
+		return ""
 	}
+	text, err := io.ReadAll(response.Body)
+	require.NoError(n.t, err)
+	require.NoError(n.t, response.Body.Close())
+	return string(text)
 }
 
-func TestLogindShutsDown(t *testing.T) {
-	t.Parallel()
-	host := startLogin1(t)
-	p := startOnBus(t, host.address, "--source=logind")
-	p.waitFor("This machine's shutdown is held back")
-	p.waitFor("1 of 1 pods run.")
-	host.Prepare(true)
-	host.waitReleased(t)
-	p.waitFor("1 of 1 pod stopped in time.")
-	require.Zero(t, p.terminate())
+func (n *node) awaitHealth(texts ...string) {
+	n.t.Helper()
+	require.Eventually(n.t, func() bool {
+		text := n.healthz()
+		for _, want := range texts {
+			if !strings.Contains(text, want) {
+				return false
+			}
+		}
+		return true
+	}, 20*time.Second, 20*time.Millisecond, fmt.Sprint(texts))
 }
 
-func TestWithoutLogind(t *testing.T) {
-	t.Parallel()
-	const nowhere = "unix:path=/nonexistent/bus"
-	p := startOnBus(t, nowhere, "--source=logind")
-	require.Equal(t, 1, p.waitExit())
-	require.Empty(t, p.out.String())
-	require.Contains(t, p.stderr.String(), "nodeagent: --source=logind: logind is not to be reached: ")
-
-	p = startOnBus(t, nowhere, "--source=auto", "--shutdown-after=1ms")
-	require.Zero(t, p.waitExit())
-	require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
-}
-
-// With --source=auto an agent without real containers does not delay the shutdown of the
-// machine.
-func TestEmbeddedRuntimeDoesNotUseLogind(t *testing.T) {
-	t.Parallel()
-	host := startLogin1(t)
-	root := t.TempDir()
-	p := startOnBus(t, host.address, "--source=auto", "--host-root="+root)
-	p.waitFor("1 of 1 pods run. They are stopped in order on SIGTERM")
-	require.Zero(t, p.terminate())
-	require.Contains(t, p.out.String(), "1 of 1 pod stopped in time.")
-	require.Empty(t, host.Locks(), "no lock was taken")
-	left, err := os.ReadDir(root)
-	require.NoError(t, err)
-	require.Empty(t, left, "no file was written")
+// tool runs a command beside the agent.
+func (n *node) tool(args ...string) (out, stderr string, status int) {
+	n.t.Helper()
+	return runTool(n.t, append(args, "--socket="+n.dir+"/s")...)
 }

@@ -3,57 +3,74 @@ package command
 import (
 	"context"
 	"io"
+	"net/http"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
 )
 
-func newPlan(t *tool) *cobra.Command {
-	var f flags
-	c := &cobra.Command{
+func (c commands) newPlan() *cobra.Command {
+	t, f := &tool{commands: c}, &flags{source: sourceNone, logFormat: logText}
+	var manifests string
+	command := &cobra.Command{
 		Use:   "plan",
-		Short: "Says what a shutdown would do to these pods, and does nothing",
-		Long: `plan reads the configuration and the manifests as the agent would, and prints
-what it would do when the machine shuts down: when each pod is told to stop at
-the latest, what it asks for and what it is granted. No pod is started.`,
-		Example: `  nodeagent plan --config /var/lib/kubelet/config.yaml --manifests /etc/kubegrace/pods
+		Short: "Says what a shutdown would do to the pods, and does nothing",
+		Long: `plan asks the running agent what it would do if the machine shut down now: when each
+pod is told to stop at the latest, what it asks for and what it is granted.
+
+With --config it asks no agent: it plans for the pods that the container runtime has,
+or for those of a folder with --manifests.`,
+		Example: `  nodeagent plan
+  nodeagent plan --config /etc/nodeagent/config.yaml
   nodeagent plan --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --limit 10s -o json`,
 		Args: cobra.NoArgs,
 	}
-	c.Flags().SortFlags = false
-	f.addPlanFlags(c.Flags())
-	addGates(t.gate, c.Flags())
-	t.addFormat(c.Flags())
-	c.RunE = t.interruptible(func(ctx context.Context, _ []string) error { return t.plan(ctx, f) })
-	return c
+	command.Flags().SortFlags = false
+	t.addSocket(command.Flags())
+	f.addPods(command.Flags())
+	command.Flags().StringVar(&manifests, "manifests", "", "`folder` of pod manifests to plan for, in place of the pods that run")
+	c.addGates(command.Flags())
+	t.addFormat(command.Flags())
+	command.RunE = t.interruptible(func(ctx context.Context) error {
+		planned, err := t.plan(ctx, f, manifests)
+		if err != nil {
+			return err
+		}
+		return t.show(planned, func(width int) string { return view.Plan(planned, width) })
+	})
+	return command
 }
 
-// plan prints the plan of an agent that is not run. It reads the same files as an agent.
-func (t *tool) plan(ctx context.Context, f flags) error {
-	f.source, f.logFormat = sourceManual, logText
-	if f.runtime == runtimeCRI {
-		f.endpoint = "unix:///unused" // passes validation; a plan connects to no runtime
+// plan returns the plan of the running agent, or of one that is not run.
+func (t *tool) plan(ctx context.Context, f *flags, manifests string) (planned api.Plan, err error) {
+	if f.config == "" && manifests == "" {
+		err := t.request(ctx, http.MethodGet, "/plan", &planned)
+		return planned, err
 	}
-	s := &setup{flags: f, gate: t.gate, view: view.New(io.Discard, nil), logger: klog.Logger{}}
-	opts, err := s.planOptions()
+	var opts agent.Options
+	var warnings []string
+	if manifests != "" {
+		opts, warnings, err = t.played(f.config, manifests)
+	} else if opts, warnings, err = t.agentOptions(f); err == nil {
+		err = t.connect(ctx, f, &opts)
+	}
 	if err != nil {
-		return err
+		return planned, err
 	}
-	if opts.APIServer, opts.Pods, err = s.apiServer(ctx, opts.Pods); err != nil {
-		return err
-	}
-	opts.Runtime = embedded.New()
-	defer func() { _ = closeAll(&opts) }() // an embedded runtime closes without an error
+	opts.Limit, opts.View, opts.Logger = f.limit, view.New(io.Discard, nil), klog.Logger{}
+	defer func() { _ = opts.Runtime.Close() }() // nothing was changed
 	a, err := agent.New(opts)
 	if err != nil {
-		return err
+		return planned, err
 	}
-	plan := api.PlanOf(a.Plan())
-	plan.Warnings = append(s.warnings, plan.Warnings...)
-	return t.show(plan, func(width int) string { return view.Plan(plan, width) })
+	if _, err := opts.Runtime.Pods(ctx); err != nil {
+		return planned, err
+	}
+	planned = api.PlanOf(a.Plan())
+	planned.Warnings = append(warnings, planned.Warnings...)
+	return planned, nil
 }

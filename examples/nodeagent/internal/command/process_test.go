@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -63,12 +62,11 @@ type process struct {
 	out, stderr outputBuffer
 }
 
-// prepare returns an agent that is not started. The arguments follow --source=manual and a
-// --listen with any free port, and may replace them. The agent is killed with the test.
+// prepare returns a process that is not started. It is killed with the test.
 func prepare(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t}
-	p.command = exec.CommandContext(t.Context(), program, append([]string{"--source=manual", "--listen=127.0.0.1:0"}, args...)...)
+	p.command = exec.CommandContext(t.Context(), program, args...)
 	p.command.Stdout, p.command.Stderr = &p.out, &p.stderr
 	t.Cleanup(func() {
 		if p.command.Process != nil && p.command.ProcessState == nil {
@@ -78,7 +76,7 @@ func prepare(t *testing.T, args ...string) *process {
 	return p
 }
 
-// start starts an agent with the arguments of prepare.
+// start starts a process.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := prepare(t, args...)
@@ -115,15 +113,6 @@ func (p *process) waitExit() int {
 	}
 	require.NoError(p.t, err)
 	return 0
-}
-
-// address waits until the agent has printed the URL of --listen, and returns it.
-func (p *process) address() string {
-	p.t.Helper()
-	p.waitFor("Metrics are on")
-	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(p.out.String())
-	require.NotEmpty(p.t, address, p.out.String())
-	return address
 }
 
 // folder writes files into a new folder and returns its path.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -12,8 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-func newReport(t *tool) *cobra.Command {
-	c := &cobra.Command{
+func (c commands) newReport() *cobra.Command {
+	t, stateDir := &tool{commands: c}, ""
+	command := &cobra.Command{
 		Use:   "report",
 		Short: "Says what became of the pods in the last shutdown, or what becomes of them in this one",
 		Long: `report shows the shutdown that is under way, if the agent that does it can be asked
@@ -22,41 +24,43 @@ after a reboot, and without an agent. -o html is a page with what was planned an
 what has happened, one beside the other.`,
 		Args: cobra.NoArgs,
 	}
-	t.addSocket(c.Flags())
-	c.Flags().StringVar(&t.stateDir, "state-dir", "/var/lib/nodeagent", "`folder` that keeps the state of a shutdown, as the agent was given it")
-	t.addFormat(c.Flags(), formatHTML)
-	c.RunE = t.interruptible(func(ctx context.Context, _ []string) error {
-		report, err := t.report(ctx)
+	t.addSocket(command.Flags())
+	command.Flags().StringVar(&stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, as the agent was given it")
+	t.addFormat(command.Flags(), formatHTML)
+	command.RunE = t.interruptible(func(ctx context.Context) error {
+		report, err := t.report(ctx, stateDir)
 		if err != nil {
 			return err
 		}
 		if t.format != formatHTML {
 			return t.showReport(report)
 		}
-		if planned, ok := api.StoredPlan(t.stateDir, report.Started); ok {
+		if planned, ok := api.StoredPlan(stateDir, report.Started); ok {
 			return view.Page(t.out, report, &planned)
 		}
 		return view.Page(t.out, report, nil)
 	})
-	return c
+	return command
 }
 
 // report returns the report of the running agent, or else the one that is stored in the
 // state folder.
-func (t *tool) report(ctx context.Context) (api.Report, error) {
+func (t *tool) report(ctx context.Context, stateDir string) (api.Report, error) {
 	var report api.Report
 	requestErr := t.request(ctx, http.MethodGet, "/report", &report)
 	if requestErr == nil {
 		return report, nil
 	}
-	stored, found, err := shutdown.StoredReport(t.stateDir)
+	stored, found, err := shutdown.StoredReport(stateDir)
 	switch {
 	case err != nil:
 		return report, fmt.Errorf("--state-dir: %w", err)
-	case !found:
-		return report, fmt.Errorf("there is no report of a shutdown in %s, and no agent to ask: %w", t.stateDir, requestErr)
+	case found:
+		return api.ReportOf(stored), nil
+	case errors.Is(requestErr, errRefused):
+		return report, requestErr
 	}
-	return api.ReportOf(stored), nil
+	return report, fmt.Errorf("there is no report of a shutdown in %s, and %w", stateDir, requestErr)
 }
 
 func (t *tool) showReport(report api.Report) error {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
@@ -31,14 +29,11 @@ const (
 	formatHTML  = "html"
 )
 
-// tool is a command that does not run an agent: plan, report, drain or stop.
+// tool is a command that does not run an agent: plan, report, drain or undrain.
 type tool struct {
-	signals <-chan os.Signal
-	out     io.Writer
-	gate    featuregate.MutableVersionedFeatureGate
-
-	socket, stateDir, format string
-	formats                  []string // the allowed values of -o
+	commands
+	socket, format string
+	formats        []string // the allowed values of -o
 }
 
 // addFormat adds -o. Every tool has the formats table and json; more are further ones.
@@ -53,15 +48,15 @@ func (t *tool) addSocket(fs *pflag.FlagSet) {
 
 // interruptible returns a function for RunE that ends when run has ended or a signal
 // arrives. It does not wait for run after a signal: the program is about to end.
-func (t *tool) interruptible(run func(context.Context, []string) error) func(*cobra.Command, []string) error {
-	return func(c *cobra.Command, args []string) error {
+func (t *tool) interruptible(run func(context.Context) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, _ []string) error {
 		if t.format != "" && !slices.Contains(t.formats, t.format) {
 			return field.NotSupported(field.NewPath("--output"), t.format, t.formats)
 		}
 		ctx, cancel := context.WithCancelCause(c.Context())
 		defer cancel(nil)
 		result := make(chan error, 1)
-		go func() { result <- run(ctx, args) }()
+		go func() { result <- run(ctx) }()
 		select {
 		case err := <-result:
 			return err
@@ -71,9 +66,12 @@ func (t *tool) interruptible(run func(context.Context, []string) error) func(*co
 	}
 }
 
+// errRefused is wrapped by the error of a request that the agent has answered.
+var errRefused = errors.New("the agent has refused")
+
 // request sends a request to the agent on its socket, and decodes the answer.
 func (t *tool) request(ctx context.Context, method, path string, answer any) (err error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://nodeagent"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, nil)
 	if err != nil {
 		return err
 	}
@@ -92,9 +90,9 @@ func (t *tool) request(ctx context.Context, method, path string, answer any) (er
 	if response.StatusCode != http.StatusOK {
 		var failure api.Error
 		if err := json.NewDecoder(response.Body).Decode(&failure); err != nil {
-			return fmt.Errorf("the agent has answered %s: %w", response.Status, err)
+			return fmt.Errorf("%w: %s", errRefused, response.Status)
 		}
-		return errors.New(failure.Message)
+		return fmt.Errorf("%w: %s", errRefused, failure.Message)
 	}
 	return json.NewDecoder(response.Body).Decode(answer)
 }

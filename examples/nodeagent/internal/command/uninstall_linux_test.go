@@ -15,7 +15,7 @@ import (
 // runUninstall runs nodeagent uninstall with the bus of an address, and returns its output.
 func runUninstall(t *testing.T, address string, args ...string) (output string, err error) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), program, append([]string{"uninstall"}, args...)...)
+	c := exec.CommandContext(t.Context(), program, append([]string{"uninstall", "--state-dir=", "--container-runtime-endpoint=unix:///nonexistent.sock"}, args...)...)
 	c.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+address)
 	text, err := c.CombinedOutput()
 	return string(text), err
@@ -35,18 +35,18 @@ const dropInText = "# Written by kubegrace: how long a node shutdown may be dela
 
 func TestUninstallRemovesTheDropIn(t *testing.T) {
 	t.Parallel()
-	host := startLogin1(t)
+	broker := logindtest.StartBroker(t)
 	hungUp := make(chan struct{}, 1)
-	logindtest.StartSystemd1(t, host.address, func() { hungUp <- struct{}{} })
+	broker.Systemd1.OnHangUp(func() { hungUp <- struct{}{} })
 	root, file := writeDropIn(t, dropInText)
-	output, err := runUninstall(t, host.address, "--host-root="+root)
+	output, err := runUninstall(t, broker.Address, "--host-root="+root)
 	require.NoError(t, err, output)
 	require.NoFileExists(t, file)
 	<-hungUp // logind reads its files again
-	require.Equal(t, "Removed "+file+".\nsystemd-logind goes by its other settings again.\n", output)
-	output, err = runUninstall(t, host.address, "--host-root="+root)
+	require.Contains(t, output, "Removed "+file+".\nsystemd-logind goes by its other settings again.\nWhat runs on is not known: the container runtime does not answer.\n")
+	output, err = runUninstall(t, broker.Address, "--host-root="+root)
 	require.NoError(t, err, output)
-	require.Equal(t, "systemd-logind has no settings of this agent.\n", output)
+	require.Contains(t, output, "systemd-logind has no settings of this agent.\n")
 }
 
 func TestUninstallLeavesTheFilesOfOthers(t *testing.T) {
@@ -70,37 +70,30 @@ func TestUninstallWithoutLogind(t *testing.T) {
 
 func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	t.Parallel()
-	host := startLogin1(t)
-	p, read, stateDir := startTwoPods(t, host)
-	defer closeFile(t, read)
-	host.Prepare(true)
-	readUntil(t, read, "2 of 2 pods stopped in time.")
+	n := newNode(t)
+	p := n.run()
+	n.awaitHealth("ok")
+	stateDir := filepath.Join(n.dir, "state")
 	remove := []string{"--host-root=" + t.TempDir(), "--state-dir=" + stateDir, "--remove-state"}
-
-	output, err := runUninstall(t, host.address, remove...)
+	output, err := runUninstall(t, n.address, remove...)
 	require.Error(t, err)
 	require.Contains(t, output, "nodeagent: an agent uses "+stateDir+", stop it first")
-	requireAllStopped(t, stateDir)
-
 	require.Zero(t, p.terminate())
-	output, err = runUninstall(t, host.address, remove[:2]...)
+	output, err = runUninstall(t, n.address, remove[:2]...)
 	require.NoError(t, err, output)
 	require.Contains(t, output, stateDir+" is kept, with the state of shutdowns; --remove-state removes it.\n")
-	requireAllStopped(t, stateDir)
-
-	output, err = runUninstall(t, host.address, remove...)
+	output, err = runUninstall(t, n.address, remove...)
 	require.NoError(t, err, output)
 	require.Contains(t, output, "Removed "+stateDir+", with the state of shutdowns.\n")
 	require.NoDirExists(t, stateDir)
-
-	output, err = runUninstall(t, host.address, remove...)
+	output, err = runUninstall(t, n.address, remove...)
 	require.NoError(t, err, output)
 	require.Contains(t, output, stateDir+" has no state of shutdowns.\n")
 }
 
 func TestUninstallKeepsTheFilesOfOthersInTheStateFolder(t *testing.T) {
 	t.Parallel()
-	stateDir := folder(t, map[string]string{".graceful_node_shutdown_lock": "", "graceful_node_shutdown_state": "{}", ".tmp-graceful_node_shutdown_state1": "", "notes": "mine"})
+	stateDir := folder(t, map[string]string{".graceful_node_shutdown_lock": "", "graceful_node_shutdown_state": "{}", ".tmp-graceful_node_shutdown_state1": "", "nodeagent_pods.json": "{}", ".tmp-nodeagent_stopped_units.json7": "", "notes": "mine"})
 	output, err := runUninstall(t, "unix:path=/nonexistent", "--host-root="+t.TempDir(), "--state-dir="+stateDir, "--remove-state")
 	require.NoError(t, err, output)
 	require.Contains(t, output, "The folder is kept")

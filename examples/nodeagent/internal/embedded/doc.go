@@ -1,8 +1,8 @@
 // Package embedded plays pods in the process of the agent, without containers, so that
 // the agent can be tried on any machine:
 //
-//	runtime := embedded.New()
-//	containers, err := runtime.StartPod(ctx, pod)
+//	pods, warnings, err := embedded.Load("nodeagent/demo/pods", featuregates.Options(gate))
+//	runtime, err := embedded.New(pods)
 //
 // An annotation of the pod, nodeagent.kubegrace.dev/script.CONTAINER, is the script of a
 // container: it says how the container reacts to its stop. Without one the container
@@ -17,7 +17,7 @@
 //	StopContainer fails          the runtime answers its stop with an error
 //	StopContainer hangs          the runtime never answers its stop
 //
-// A plain init container exits at once, unless its script has "exits by itself".
+// Plain init containers have ended before.
 //
 // # Concurrency properties
 //
@@ -26,8 +26,8 @@
 //
 // # Failure modes
 //
-// The start of a pod fails if a script cannot be parsed. [ValidateScripts] finds such a
-// script before, with its field and value. Pods end with the process.
+// Load and New fail if a script cannot be parsed; Load names its file, field and value. Pods end
+// with the process.
 //
 // # Testing
 //

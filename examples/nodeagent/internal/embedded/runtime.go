@@ -2,147 +2,90 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podruntime"
-	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-var (
-	_ podruntime.Runtime = (*Runtime)(nil)
-	_ podruntime.Adopter = (*Runtime)(nil)
-)
+// killedCode is the exit code of a container that SIGKILL has ended.
+const killedCode = 128 + 9
 
 // Runtime plays pods in the process of the agent. [New] makes one.
 type Runtime struct {
 	*lifecycletest.Runtime
 
-	mu       sync.Mutex // guards what follows; never held while anything waits
-	pods     map[types.UID][]lifecycle.Container
-	started  map[string]time.Time // when the containers in pods were started, by ID
-	restarts int                  // how often a container was restarted; part of the new ID
+	mu   sync.Mutex // guards what follows; never held while anything waits
+	pods []*v1.Pod  // those that have not been stopped
 }
 
-// New makes a runtime without pods.
-func New() *Runtime {
-	return &Runtime{
-		Runtime: lifecycletest.NewRuntime(),
-		pods:    map[types.UID][]lifecycle.Container{},
-		started: map[string]time.Time{},
+// New makes a runtime in which the sidecars and main containers of the pods run. Plain init
+// containers have ended before. The error joins one for each script that cannot be parsed.
+func New(pods []*v1.Pod) (*Runtime, error) {
+	r := &Runtime{Runtime: lifecycletest.NewRuntime()}
+	var errs []error
+	for _, pod := range pods {
+		pod = pod.DeepCopy()
+		pod.Status = v1.PodStatus{Phase: v1.PodRunning}
+		for i, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			if i < len(pod.Spec.InitContainers) && c.RestartPolicy == nil {
+				continue
+			}
+			script, err := scriptOf(pod, c.Name)
+			errs = append(errs, err)
+			status := v1.ContainerStatus{Name: c.Name, Image: c.Image, ContainerID: "embedded://" + id(pod, c.Name)}
+			status.State.Running = &v1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Now())}
+			if i < len(pod.Spec.InitContainers) {
+				pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, status)
+			} else {
+				pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
+			}
+			r.Start(id(pod, c.Name), script)
+		}
+		r.pods = append(r.pods, pod)
 	}
+	return r, errors.Join(errs...)
 }
 
-// StartPod plays the init containers one after the other, and then starts sidecars and
-// main containers in the order of the manifest. If it fails, it returns the containers
-// that run; StopPod removes them.
-func (r *Runtime) StartPod(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
-	if running, ok := r.runningContainers(pod.UID); ok {
-		return running, nil
-	}
-	var started []lifecycle.Container
-	for i, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		script, err := scriptOf(pod, c.Name)
-		if err != nil {
-			return started, fmt.Errorf("failed to start container %s: %w", c.Name, err)
-		}
-		id := string(pod.UID) + "/" + c.Name
-		startedAt := time.Now()
-		r.Start(id, script)
-		if i >= len(pod.Spec.InitContainers) || c.RestartPolicy != nil {
-			started = append(started, lifecycle.Container{Name: c.Name, ID: id})
-			r.addRunning(pod.UID, started, startedAt)
-			continue
-		}
-		if err := r.waitForInitContainer(ctx, id, script); err != nil {
-			return started, fmt.Errorf("failed to run init container %s: %w", c.Name, err)
-		}
-	}
-	return started, nil
-}
+func id(pod *v1.Pod, container string) string { return fmt.Sprintf("%s/%s", pod.UID, container) }
 
-// RestartContainer starts the script of a container from the beginning, under a new ID.
-func (r *Runtime) RestartContainer(_ context.Context, pod *v1.Pod, exited lifecycle.Container) (string, error) {
-	script, err := scriptOf(pod, exited.Name)
-	if err != nil {
-		return "", err
-	}
+// Pods returns the pods that have not been stopped, as they were when they were started.
+func (r *Runtime) Pods(context.Context) ([]*v1.Pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	running := r.pods[pod.UID]
-	i := slices.IndexFunc(running, func(c lifecycle.Container) bool { return c.ID == exited.ID })
-	if i < 0 {
-		return "", fmt.Errorf("failed to start container %s again: %w", exited.Name, lifecycle.ErrContainerNotFound)
-	}
-	r.restarts++
-	id := fmt.Sprintf("%s/%s/%d", pod.UID, exited.Name, r.restarts)
-	r.Start(id, script)
-	r.Remove(exited.ID)
-	delete(r.started, exited.ID)
-	r.started[id] = time.Now()
-	running = slices.Clone(running)
-	running[i].ID = id
-	r.pods[pod.UID] = running
-	return id, nil
+	return slices.Clone(r.pods), nil
 }
 
-// Adopt returns the containers of a pod that this Runtime has started. It finds none
-// after a restart of the agent, because they ended with the process.
-func (r *Runtime) Adopt(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, bool, error) {
-	running, found := r.runningContainers(pod.UID)
-	return running, found, nil
+// PodStatus returns the status of a pod with the exits of its containers so far.
+func (r *Runtime) PodStatus(_ context.Context, pod *v1.Pod) *v1.PodStatus {
+	status := pod.Status.DeepCopy()
+	for _, statuses := range [][]v1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
+		for i := range statuses {
+			s := &statuses[i]
+			if code, exited := r.ExitCode(id(pod, s.Name)); exited {
+				s.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code, Reason: "Completed", ContainerID: s.ContainerID}}
+			}
+			if ended := s.State.Terminated; ended != nil && ended.ExitCode == killedCode {
+				ended.Reason = "Error"
+			}
+		}
+	}
+	return status
 }
 
-// waitForInitContainer returns when a plain init container has exited, which is at once
-// unless its script says that it exits by itself.
-func (r *Runtime) waitForInitContainer(ctx context.Context, id string, script lifecycletest.Script) error {
-	defer r.Remove(id)
-	if script.ExitAfter <= 0 {
-		return nil
-	}
-	select {
-	case <-r.Exited(id):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// StopPod ends the containers of a pod that still run, and forgets the pod.
-func (r *Runtime) StopPod(_ context.Context, pod *v1.Pod) error {
-	running, _ := r.runningContainers(pod.UID)
-	for _, c := range running {
-		r.Remove(c.ID)
-	}
+// StopPodSandbox forgets a pod whose containers have ended.
+func (r *Runtime) StopPodSandbox(_ context.Context, pod *v1.Pod) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.pods, pod.UID)
-	for _, c := range running {
-		delete(r.started, c.ID)
-	}
+	r.pods = slices.DeleteFunc(slices.Clone(r.pods), func(p *v1.Pod) bool { return p.UID == pod.UID })
 	return nil
 }
 
 // Close does nothing. The containers end with the process.
 func (r *Runtime) Close() error { return nil }
-
-func (r *Runtime) runningContainers(uid types.UID) ([]lifecycle.Container, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	running, ok := r.pods[uid]
-	return slices.Clone(running), ok
-}
-
-// addRunning records the containers of a pod, the last of which was started at startedAt.
-func (r *Runtime) addRunning(uid types.UID, running []lifecycle.Container, startedAt time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pods[uid] = slices.Clone(running)
-	r.started[running[len(running)-1].ID] = startedAt
-}

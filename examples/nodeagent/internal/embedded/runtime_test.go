@@ -2,18 +2,36 @@ package embedded_test
 
 import (
 	"context"
-	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/validation"
 )
+
+// podWith returns a pod with the container app, which has a script.
+func podWith(script string) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "ns", UID: "uid", Annotations: map[string]string{embedded.ScriptPrefix + "app": script}},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app"}}},
+	}
+}
+
+func play(t *testing.T, pod *v1.Pod) *embedded.Runtime {
+	t.Helper()
+	rt, err := embedded.New([]*v1.Pod{pod})
+	require.NoError(t, err)
+	return rt
+}
 
 func TestScriptsDecideHowLongAStopTakes(t *testing.T) {
 	for script, want := range map[string]time.Duration{
@@ -23,117 +41,76 @@ func TestScriptsDecideHowLongAStopTakes(t *testing.T) {
 		"exits by itself after 2s, ignores TERM": 2 * time.Second,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			rt := embedded.New()
-			containers, err := rt.StartPod(t.Context(), podWith(script))
-			require.NoError(t, err)
-			began := time.Now()
-			require.NoError(t, rt.StopContainer(t.Context(), containers[0].ID, 10))
+			rt, began := play(t, podWith(script)), time.Now()
+			require.NoError(t, rt.StopContainer(t.Context(), "uid/app", 10))
 			require.Equal(t, want, time.Since(began), script)
-			<-rt.Exited(containers[0].ID)
+			<-rt.Exited("uid/app")
 		})
 	}
 }
 
-func TestScriptedStopFails(t *testing.T) {
-	rt := embedded.New()
-	containers, err := rt.StartPod(t.Context(), podWith("StopContainer fails"))
-	require.NoError(t, err)
-	require.Error(t, rt.StopContainer(t.Context(), containers[0].ID, 10))
-}
-
-func TestScriptedStopHangs(t *testing.T) {
+func TestScriptedFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rt := embedded.New()
-		containers, err := rt.StartPod(t.Context(), podWith("StopContainer hangs"))
-		require.NoError(t, err)
+		require.Error(t, play(t, podWith("StopContainer fails")).StopContainer(t.Context(), "uid/app", 10))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		require.ErrorIs(t, rt.StopContainer(ctx, containers[0].ID, 10), context.DeadlineExceeded)
-	})
-}
-
-func TestScriptedCommands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt := embedded.New()
-		containers, err := rt.StartPod(t.Context(), podWith("exec takes 2s"))
-		require.NoError(t, err)
-		began := time.Now()
-		_, err = rt.RunInContainer(t.Context(), containers[0].ID, []string{"true"}, 0)
-		require.NoError(t, err)
-		require.Equal(t, 2*time.Second, time.Since(began))
-		_, err = rt.RunInContainer(t.Context(), containers[0].ID, []string{"true"}, time.Second)
+		require.ErrorIs(t, play(t, podWith("StopContainer hangs")).StopContainer(ctx, "uid/app", 10), context.DeadlineExceeded)
+		_, err := play(t, podWith("exec takes 2s")).RunInContainer(t.Context(), "uid/app", []string{"true"}, time.Second)
 		require.Error(t, err, "the timeout ends the command")
-
-		failing := podWith("exec fails")
-		failing.UID = "failing"
-		containers, err = rt.StartPod(t.Context(), failing)
-		require.NoError(t, err)
-		_, err = rt.RunInContainer(t.Context(), containers[0].ID, []string{"true"}, 0)
+		_, err = play(t, podWith("exec fails")).RunInContainer(t.Context(), "uid/app", []string{"true"}, 0)
 		require.ErrorContains(t, err, "exited with 1")
 	})
-}
-
-// podWithInit returns a pod with an init container that takes 5 s and a sidecar.
-func podWithInit() *v1.Pod {
-	pod := podWith("")
-	pod.Annotations[embedded.ScriptPrefix+"init"] = "exits by itself after 5s"
-	pod.Spec.InitContainers = []v1.Container{
-		{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)},
-		{Name: "quick"},
-		{Name: "init"},
-	}
-	return pod
-}
-
-func TestStartPodOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt, began := embedded.New(), time.Now()
-		containers, err := rt.StartPod(t.Context(), podWithInit())
-		require.NoError(t, err)
-		require.Equal(t, 5*time.Second, time.Since(began))
-		require.Equal(t, []lifecycle.Container{{Name: "proxy", ID: "uid/proxy"}, {Name: "app", ID: "uid/app"}}, containers)
-	})
-}
-
-func TestStartPodEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt, cause := embedded.New(), errors.New("shutting down")
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
-		defer cancel()
-		containers, err := rt.StartPod(ctx, podWithInit())
-		require.ErrorIs(t, err, cause)
-		require.Equal(t, []lifecycle.Container{{Name: "proxy", ID: "uid/proxy"}}, containers, "the sidecar runs")
-		require.NoError(t, rt.StopPod(t.Context(), podWithInit()))
-		<-rt.Exited("uid/proxy")
-	})
-}
-
-func TestStartPodRefusesABrokenScript(t *testing.T) {
-	_, err := embedded.New().StartPod(t.Context(), podWith("dances"))
+	_, err := embedded.New([]*v1.Pod{podWith("dances")})
 	require.ErrorContains(t, err, `annotation nodeagent.kubegrace.dev/script.app: "dances" is not understood`)
 }
 
-func TestPodsAreAdopted(t *testing.T) {
-	rt := embedded.New()
-	first, err := rt.StartPod(t.Context(), podWith(""))
+func TestAPodIsListedUntilItsSandboxIsStopped(t *testing.T) {
+	pod := podWith("ignores TERM")
+	pod.Spec.InitContainers = []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}, {Name: "init"}}
+	rt := play(t, pod)
+	listed, err := rt.Pods(t.Context())
 	require.NoError(t, err)
-	exited := rt.Exited(first[0].ID)
-	second, err := rt.StartPod(t.Context(), podWith(""))
+	require.Equal(t, []lifecycle.Container{{Name: "app", ID: "uid/app"}, {Name: "proxy", ID: "uid/proxy"}}, lifecycle.ContainersOf(listed[0]))
+	require.NoError(t, rt.StopContainer(t.Context(), "uid/app", 0))
+	status := rt.PodStatus(t.Context(), listed[0])
+	require.EqualValues(t, 137, status.ContainerStatuses[0].State.Terminated.ExitCode)
+	require.Equal(t, "Error", status.ContainerStatuses[0].State.Terminated.Reason)
+	require.NotNil(t, status.InitContainerStatuses[0].State.Running)
+	require.NoError(t, rt.StopPodSandbox(t.Context(), listed[0]))
+	listed, err = rt.Pods(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, first, second)
-	select {
-	case <-exited:
-		t.Fatal("the container was started again")
-	default:
-	}
+	require.Empty(t, listed)
+	require.NoError(t, rt.Close())
 }
 
-func TestStopPodRemovesThePod(t *testing.T) {
-	rt := embedded.New()
-	containers, err := rt.StartPod(t.Context(), podWith("ignores TERM"))
+func TestLoadNamesEveryProblem(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {nodeagent.kubegrace.dev/script.main: dances}}\nspec: {containers: [{name: app}]}\n",
+		"b.json": `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "b"}}`,
+		"c.yml":  "kind: [",
+		"d.txt":  "not read",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	_, _, err := embedded.Load(dir, validation.Options{})
+	for _, want := range []string{`the pod has no container "main"`, `"dances" is not understood`, "b.json", "c.yml: not valid YAML"} {
+		require.ErrorContains(t, err, want)
+	}
+	_, _, err = embedded.Load(filepath.Join(dir, "missing"), validation.Options{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestLoadSetsDefaults(t *testing.T) {
+	dir := t.TempDir()
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app}]}\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "pod.yaml"), []byte(text), 0o600))
+	pods, warnings, err := embedded.Load(dir, validation.Options{})
 	require.NoError(t, err)
-	require.NoError(t, rt.StopPod(t.Context(), podWith("")))
-	require.ErrorIs(t, rt.StopContainer(t.Context(), containers[0].ID, 1), lifecycle.ErrContainerNotFound)
-	require.NoError(t, rt.StopPod(t.Context(), podWith("")), "the pod is unknown now")
-	require.NoError(t, rt.Close())
+	require.Empty(t, warnings)
+	require.Equal(t, "default", pods[0].Namespace)
+	require.EqualValues(t, 30, *pods[0].Spec.TerminationGracePeriodSeconds)
+	_, warnings, err = embedded.Load(t.TempDir(), validation.Options{})
+	require.NoError(t, err)
+	require.Len(t, warnings, 1)
 }

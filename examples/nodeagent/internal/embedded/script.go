@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
@@ -22,26 +19,8 @@ const ScriptPrefix = "nodeagent.kubegrace.dev/script."
 // errCommand is the error of a command in a container whose script says "exec fails".
 var errCommand = errors.New("command exited with 1, as its script says")
 
-// ValidateScripts returns the annotations of a pod whose script cannot be parsed or whose
-// container the pod does not have.
-func ValidateScripts(pod *v1.Pod) field.ErrorList {
-	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
-	var errs field.ErrorList
-	for _, key := range slices.Sorted(maps.Keys(pod.Annotations)) {
-		name, ok := strings.CutPrefix(key, ScriptPrefix)
-		if !ok {
-			continue
-		}
-		at := field.NewPath("metadata", "annotations").Key(key)
-		if !slices.ContainsFunc(containers, func(c v1.Container) bool { return c.Name == name }) {
-			errs = append(errs, field.Invalid(at, pod.Annotations[key], fmt.Sprintf("the pod has no container %q", name)))
-		}
-		if _, err := parse(pod.Annotations[key]); err != nil {
-			errs = append(errs, field.Invalid(at, pod.Annotations[key], err.Error()))
-		}
-	}
-	return errs
-}
+// cutScript returns the container whose script an annotation is.
+func cutScript(key string) (container string, ok bool) { return strings.CutPrefix(key, ScriptPrefix) }
 
 // scriptOf returns the script of a container, the zero value without an annotation.
 func scriptOf(pod *v1.Pod, container string) (lifecycletest.Script, error) {

@@ -124,7 +124,7 @@ func mostUrgent(pods []Pod, lines int) (shown []Pod, hidden int) {
 		return pods, 0
 	}
 	rank := func(p Pod) int {
-		return slices.Index([]State{Ending, Starting, Waiting, Running, NotStarted, Finished, Stopped, Gone}, p.State)
+		return slices.Index([]State{Ending, Running, Gone}, p.State)
 	}
 	order := make([]int, len(pods))
 	for i := range order {
@@ -159,14 +159,14 @@ func timeLeft(p Pod, now time.Time, bar bool) string {
 }
 
 // colourOf returns the colour of a pod's line: red for a problem or a kill, yellow for a pod that is
-// starting or ending, green for one that has stopped in time.
+// ending, green for one that has stopped in time.
 func colourOf(p Pod) text.Colors {
 	switch {
 	case p.Problem != "" || p.State == Gone && endedBadly(p.outcome()):
 		return text.Colors{text.FgRed}
 	case p.State == Gone:
 		return text.Colors{text.FgGreen}
-	case p.State == Ending || p.State == Starting:
+	case p.State == Ending:
 		return text.Colors{text.FgYellow}
 	}
 	return text.Colors{text.Faint}

@@ -16,14 +16,6 @@ import (
 // way: a running pod then waits for its bucket.
 func (p Pod) Doing(draining bool) string {
 	switch p.State {
-	case Starting:
-		return "is being started"
-	case NotStarted:
-		return "does not run: " + p.Problem
-	case Waiting:
-		return "waits to start a container again that has ended"
-	case Finished:
-		return "has ended by itself"
 	case Ending:
 		return p.containersDoing()
 	case Gone:
@@ -31,8 +23,6 @@ func (p Pod) Doing(draining bool) string {
 			return fmt.Sprintf("not stopped after %s: %s", durationText(p.Took), p.stopText())
 		}
 		return fmt.Sprintf("gone after %s: %s", durationText(p.Took), p.stopText())
-	case Stopped:
-		return "was stopped: " + p.stopText()
 	case Running:
 		if draining {
 			return "runs until it is its bucket's turn"
@@ -92,9 +82,6 @@ func outcomeText(o lifecycle.Outcome) string {
 // stopText says how the stop of a whole pod ended.
 func (p Pod) stopText() string {
 	parts := []string{outcomeText(p.outcome())}
-	if p.FinishedBeforeStop {
-		parts[0] = "had ended by itself before"
-	}
 	if p.Problem != "" && !mayStillRun(p.outcome()) {
 		parts = append(parts, "but with an error")
 	}

@@ -11,10 +11,7 @@ import (
 
 func TestDoing(t *testing.T) {
 	for want, p := range map[string]Pod{
-		"is being started":                    {State: Starting},
 		"runs":                                {State: Running},
-		"has ended by itself":                 {State: Finished},
-		"does not run: no image":              {State: NotStarted, Problem: "no image"},
 		"is about to stop":                    endingPod("a", containerIn("app", "")),
 		"runs its preStop hook: sleep of 2 s": endingPod("a", containerIn("app", lifecycle.PhaseHook)),
 		"waits, a sidecar stops last":         endingPod("a", containerIn("app", lifecycle.PhaseWaiting)),
@@ -72,8 +69,8 @@ func TestMostUrgentKeepsTheOrder(t *testing.T) {
 }
 
 func TestProgress(t *testing.T) {
-	idle := Snapshot{Pods: []Pod{{State: Running}, {State: Starting}}}
+	idle := Snapshot{Pods: []Pod{{State: Running}, {State: Ending}}}
 	require.Equal(t, "1 of 2 pods running.", progress(idle))
-	busy := snapshotAt(2*time.Second, endingPod("a"), gonePod("b"), Pod{State: Finished}, Pod{State: NotStarted})
+	busy := snapshotAt(2*time.Second, endingPod("a"), gonePod("b"), gonePod("c"), gonePod("d"))
 	require.Equal(t, "Shutting down: 3 of 4 pods gone, after 2.0 s of at most 18.0 s.", progress(busy))
 }

@@ -11,25 +11,13 @@ import (
 type State string
 
 const (
-	// Starting means that the containers of the pod are being started.
-	Starting State = "Starting"
-	// Running means that at least one container runs and none waits to be restarted.
+	// Running means that the pod was not told to stop.
 	Running State = "Running"
-	// Waiting means that a container has ended and is started again after a pause.
-	Waiting State = "Waiting"
-	// Finished means that all containers have ended by themselves and none is restarted.
-	Finished State = "Finished"
-	// NotStarted means that the pod could not be started, or that the node was shutting
-	// down. [Pod.Problem] says which.
-	NotStarted State = "NotStarted"
 	// Ending means that the pod was told to stop, and its stop has not ended.
 	Ending State = "Ending"
-	// Gone means that a shutdown has stopped the pod. If [Pod.Problem] is not empty, the
-	// stop has failed.
+	// Gone means that the stop of the pod has ended. If [Pod.Problem] is not empty, it has
+	// failed.
 	Gone State = "Gone"
-	// Stopped means that the pod was stopped outside of a shutdown, for a client or
-	// because its manifest has changed.
-	Stopped State = "Stopped"
 )
 
 // Snapshot is the state of all pods of the node at one moment.
@@ -59,8 +47,6 @@ type Pod struct {
 	Priority int32
 	Bucket   int32 // the lowest priority of its bucket
 	State    State
-	// FinishedBeforeStop says that the pod was Finished when it was told to stop.
-	FinishedBeforeStop bool
 	// Containers is empty until the pod is told to stop.
 	Containers []Container
 	// Granted is the grace period of the stop in seconds.
@@ -70,7 +56,7 @@ type Pod struct {
 	Deadline time.Time
 	// Took is how long the stop has taken, until its end or until now.
 	Took time.Duration
-	// Problem says why the pod was not started, or not stopped. It is "" otherwise.
+	// Problem says why the pod was not stopped. It is "" otherwise.
 	Problem string
 }
 
@@ -102,11 +88,11 @@ func (s Snapshot) bucketCount() int {
 	return len(seen)
 }
 
-// podsIn returns how many pods are in one of the states.
-func (s Snapshot) podsIn(states ...State) int {
+// podsIn returns how many pods are in a state.
+func (s Snapshot) podsIn(state State) int {
 	n := 0
 	for _, p := range s.Pods {
-		if slices.Contains(states, p.State) {
+		if p.State == state {
 			n++
 		}
 	}

@@ -32,7 +32,7 @@ func progress(s Snapshot) string {
 		return fmt.Sprintf("%d of %s running.", s.podsIn(Running), plural(len(s.Pods), "pod"))
 	}
 	return fmt.Sprintf("Shutting down: %d of %s gone, after %s of at most %s.",
-		s.podsIn(Gone, Finished, NotStarted, Stopped), plural(len(s.Pods), "pod"), durationText(s.Now.Sub(s.Began)), durationText(s.Allowed))
+		s.podsIn(Gone), plural(len(s.Pods), "pod"), durationText(s.Now.Sub(s.Began)), durationText(s.Allowed))
 }
 
 // writeSummary writes the table and the sentences that are shown at the end of a shutdown.

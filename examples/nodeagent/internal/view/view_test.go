@@ -105,8 +105,6 @@ func TestSummaryOfEveryOutcome(t *testing.T) {
 		"worst counts":                  {gonePod("a", endedContainer(lifecycle.Graceful), endedContainer(lifecycle.GraceExceeded)), "killed, its time was up", "was killed"},
 		"problem":                       {podWithProblem(gonePod("a", endedContainer(lifecycle.Graceful))), "stopped in time, but with an error", "a: the sandbox is stuck"},
 		"problem once":                  {podWithProblem(gonePod("a", failedContainer(lifecycle.RuntimeStuck))), "may still run: the container runtime failed\n\n", "could not stop it: broken\n\n"},
-		"never started":                 {Pod{Name: "a", State: NotStarted, Problem: "no image"}, "does not run: no image", ""},
-		"ended by itself":               {Pod{Name: "a", State: Gone, FinishedBeforeStop: true}, "had ended by itself before", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

@@ -1,0 +1,96 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	cgroupMount  = "/sys/fs/cgroup"
+	systemdMount = cgroupMount + "/systemd" // systemd's hierarchy in cgroup v1
+	unifiedMount = cgroupMount + "/unified" // cgroup v2 beside v1
+)
+
+// makeCgroups creates the cgroups of a machine below those of the test process. They are
+// necessary because nspawn with --keep-unit does not create one: two machines would share
+// that of the test, and each systemd would manage the other's processes.
+func makeCgroups(name string) ([]string, error) {
+	testCgroups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, fmt.Errorf("failed to read the cgroups of the test: %w", err)
+	}
+	var created []string
+	for line := range strings.Lines(string(testCgroups)) {
+		mount, path := hierarchy(strings.TrimSpace(line))
+		if mount == "" {
+			continue
+		}
+		dir := filepath.Join(mount, path, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return created, fmt.Errorf("failed to make a cgroup: %w", err)
+		}
+		created = append(created, dir)
+	}
+	return created, nil
+}
+
+// hierarchy parses a line ID:CONTROLLERS:PATH of /proc/self/cgroup. If systemd keeps its
+// units in this hierarchy, it returns the mount point and the path of the cgroup in it,
+// else "".
+func hierarchy(line string) (mount, path string) {
+	fields := strings.SplitN(line, ":", 3)
+	if len(fields) != 3 {
+		return "", ""
+	}
+	switch {
+	case fields[1] == "name=systemd":
+		return systemdMount, fields[2]
+	case fields[0] != "0":
+		return "", ""
+	case isDir(unifiedMount):
+		return unifiedMount, fields[2]
+	default:
+		return cgroupMount, fields[2]
+	}
+}
+
+// isDir reports whether path is a folder that can be read.
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// removeCgroups removes cgroups that have no processes, with all cgroups below. Only
+// folders are removed: the files in cgroupfs vanish with their folder.
+func removeCgroups(groups []string) error {
+	var errs []error
+	for _, group := range groups {
+		var dirs []string
+		errs = append(errs, filepath.WalkDir(group, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() {
+				dirs = append(dirs, path)
+			}
+			return ignoreNotExist(err)
+		}))
+		for _, dir := range slices.Backward(dirs) {
+			errs = append(errs, ignoreNotExist(os.Remove(dir)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ignoreNotExist drops the error of a cgroup that the kernel or systemd has removed in
+// the meantime.
+func ignoreNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,215 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/need"
+)
+
+// powerOffTimeout bounds a power off. It is longer than any limit that a test gives
+// logind.
+const powerOffTimeout = 2 * time.Minute
+
+// killTimeout bounds the removal of the cgroups of a machine that was killed.
+const killTimeout = 20 * time.Second
+
+// rebootStatus is nspawn's exit status when the machine reboots. With --keep-unit nspawn
+// does not boot it again.
+const rebootStatus = 133
+
+// Machine is a machine with a disk of its own. It can be booted again after a reboot.
+type Machine struct {
+	name        string
+	base        string // the Debian under the overlay, shared with other machines
+	folder      string
+	binds       []string // flags of nspawn
+	hostNetwork bool     // see ShareNetwork
+	boots       int
+	nspawn      *exec.Cmd
+	nspawnEnded chan struct{} // closed when nspawn has exited, after nspawnErr was set
+	nspawnErr   error
+}
+
+// NewMachine makes a machine that is not booted. Its disk is removed at the end of the test.
+func NewMachine(t testing.TB, debian Debian) *Machine {
+	t.Helper()
+	need.Root(t)
+	need.Program(t, "systemd-nspawn", "systemd-container")
+	need.Program(t, "nsenter", "util-linux")
+	need.Program(t, "journalctl", "systemd")
+	m := &Machine{base: debian.tree(t), folder: t.TempDir()}
+	m.name = fmt.Sprintf("kubegrace-%.12x", sha256.Sum256([]byte(m.folder))) // a name has 64 characters at most
+	for _, dir := range []string{m.upper(), m.work(), m.root(), m.journal()} {
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+	}
+	return m
+}
+
+// upper is the folder with the files of the machine's disk that differ from base: the disk is an
+// overlay. They can be read when the machine is off. root is the mount point of the overlay, which
+// exists only in the machine's mount namespace.
+func (m *Machine) upper() string   { return filepath.Join(m.folder, "upper") }
+func (m *Machine) work() string    { return filepath.Join(m.folder, "work") }
+func (m *Machine) root() string    { return filepath.Join(m.folder, "root") }
+func (m *Machine) console() string { return filepath.Join(m.folder, "console") }
+
+// journal is the folder of the journal. NewMachine creates it, because journald otherwise keeps
+// the journal in memory.
+func (m *Machine) journal() string { return filepath.Join(m.upper(), "var", "log", "journal") }
+
+// WriteFile writes a file on the disk of a machine that is not booted. path is the path
+// in the machine.
+func (m *Machine) WriteFile(t testing.TB, path string, mode os.FileMode, content []byte) {
+	t.Helper()
+	place := filepath.Join(m.upper(), path)
+	require.NoError(t, os.MkdirAll(filepath.Dir(place), 0o755))
+	require.NoError(t, os.WriteFile(place, content, mode))
+}
+
+// ReadFile returns the content of a file that the machine has written. path is the path
+// in the machine.
+func (m *Machine) ReadFile(t testing.TB, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(m.upper(), path))
+	require.NoError(t, err)
+	return content
+}
+
+// Enable installs a unit that is started with multi-user.target.
+func (m *Machine) Enable(t testing.TB, unit string, content []byte) {
+	t.Helper()
+	const units = "/etc/systemd/system"
+	m.WriteFile(t, filepath.Join(units, unit), 0o644, content)
+	wants := filepath.Join(m.upper(), units, "multi-user.target.wants")
+	require.NoError(t, os.MkdirAll(wants, 0o755))
+	require.NoError(t, os.Symlink(filepath.Join(units, unit), filepath.Join(wants, unit)))
+}
+
+// Bind mounts a file, socket or folder of the host into a machine that is not booted.
+func (m *Machine) Bind(host, inside string) { m.binds = append(m.binds, "--bind="+host+":"+inside) }
+
+// Boot starts the machine and returns at once; [Machine.AwaitActive] waits for it.
+func (m *Machine) Boot(t testing.TB) {
+	t.Helper()
+	// nspawn is the first process of a PID namespace: when it is killed, the kernel kills
+	// the machine too. /run is a new tmpfs, so that nspawn leaves nothing in the host's.
+	const script = `for group in $CGROUPS; do echo 0 > "$group/cgroup.procs" || exit; done
+mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && mount -t overlay overlay -o "$0" "$1" && shift && exec "$@"`
+	m.boots++
+	groups, err := makeCgroups(fmt.Sprintf("%s-%d", m.name, m.boots))
+	t.Cleanup(func() { m.removeCgroups(t, groups) })
+	require.NoError(t, err)
+	overlay := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", m.base, m.upper(), m.work())
+	args := append([]string{"-c", script, overlay, m.root()}, m.command()...)
+	m.nspawnEnded, m.nspawnErr = make(chan struct{}), nil
+	m.nspawn = exec.Command("/bin/sh", args...)
+	m.nspawn.Env = append(os.Environ(), "CGROUPS="+strings.Join(groups, " "))
+	m.nspawn.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	console, err := os.Create(m.console())
+	require.NoError(t, err)
+	m.nspawn.Stdout, m.nspawn.Stderr = console, console
+	require.NoError(t, m.nspawn.Start())
+	require.NoError(t, console.Close())
+	m.awaitNspawn(t)
+}
+
+// ShareNetwork gives a machine that is not booted the network of the host. Without it the
+// machine has only a loopback interface.
+func (m *Machine) ShareNetwork() { m.hostNetwork = true }
+
+// command returns the command line of nspawn. The machine is not registered with
+// machined, because the host may run without systemd.
+func (m *Machine) command() []string {
+	command := []string{
+		"systemd-nspawn", "--quiet", "--boot", "--directory=" + m.root(), "--machine=" + m.name,
+		"--register=no", "--keep-unit", "--console=read-only", "--setenv=SYSTEMD_COLORS=0",
+	}
+	if !m.hostNetwork {
+		command = append(command, "--private-network")
+	}
+	return append(command, m.binds...)
+}
+
+// awaitNspawn waits for nspawn in the background. At the end of the test it kills nspawn,
+// if it still runs, and prints the console if the test has failed.
+func (m *Machine) awaitNspawn(t testing.TB) {
+	t.Helper()
+	var waiting sync.WaitGroup
+	nspawn, ended := m.nspawn, m.nspawnEnded
+	waiting.Go(func() {
+		m.nspawnErr = nspawn.Wait()
+		close(ended)
+	})
+	t.Cleanup(func() {
+		_ = nspawn.Process.Kill() // fails if it has exited
+		waiting.Wait()
+		if t.Failed() {
+			t.Logf("console of the machine:\n%s", m.consoleText())
+		}
+	})
+}
+
+// removeCgroups removes the cgroups of a machine. It tries until the last processes of a
+// machine that was killed are gone.
+func (m *Machine) removeCgroups(t testing.TB, groups []string) {
+	var failed error
+	if !assert.Eventually(t, func() bool {
+		failed = removeCgroups(groups)
+		return failed == nil
+	}, killTimeout, pollInterval) {
+		t.Log(failed)
+	}
+}
+
+// consoleText returns the output on the console, without carriage returns.
+func (m *Machine) consoleText() []byte {
+	content, err := os.ReadFile(m.console())
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return bytes.ReplaceAll(content, []byte("\r"), nil)
+}
+
+// AwaitPowerOff returns when the machine has powered off.
+func (m *Machine) AwaitPowerOff(t testing.TB) {
+	t.Helper()
+	m.awaitEnd(t)
+	require.NoError(t, m.nspawnErr, "nspawn exits with 0 after a power off")
+}
+
+// AwaitReboot returns when the machine has gone down for a reboot. [Machine.Boot] boots
+// it again, from the same disk.
+func (m *Machine) AwaitReboot(t testing.TB) {
+	t.Helper()
+	m.awaitEnd(t)
+	var status *exec.ExitError
+	ok := errors.As(m.nspawnErr, &status)
+	require.Truef(t, ok, "nspawn ended with %v", m.nspawnErr)
+	require.Equal(t, rebootStatus, status.ExitCode())
+}
+
+// awaitEnd returns when the machine is off.
+func (m *Machine) awaitEnd(t testing.TB) {
+	t.Helper()
+	select {
+	case <-m.nspawnEnded:
+	case <-time.After(powerOffTimeout):
+		require.Fail(t, "the machine does not go down")
+	}
+}

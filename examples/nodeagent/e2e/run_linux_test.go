@@ -1,0 +1,134 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	bootTimeout  = 3 * time.Minute // allows for many pods and other machines that boot at the same time
+	pollInterval = 100 * time.Millisecond
+	// runTimeout bounds one command in the machine.
+	runTimeout = 30 * time.Second
+)
+
+// Run runs a command in the machine and returns its stdout without surrounding space. The
+// test ends if the command fails. systemctl poweroff returns before the machine is off.
+func (m *Machine) Run(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := m.run(t.Context(), args...)
+	require.NoErrorf(t, err, "%v in the machine", args)
+	return out
+}
+
+// run is Run, but returns the error of the command.
+func (m *Machine) run(ctx context.Context, args ...string) (string, error) {
+	leader, err := m.leader()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	defer cancel()
+	nsenterArgs := append([]string{"--target", leader, "--mount", "--pid", "--uts", "--ipc", "--net", "--"}, args...)
+	command := exec.CommandContext(ctx, "nsenter", nsenterArgs...)
+	command.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"} // not the host's environment
+	out, err := command.Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// leader returns the host's process ID of the machine's first process: the child of
+// nspawn that is in another PID namespace than nspawn. A child that has not entered it
+// yet does not count: a command such as a power off would run on the host.
+func (m *Machine) leader() (string, error) {
+	pid := strconv.Itoa(m.nspawn.Process.Pid)
+	children, err := os.ReadFile(filepath.Join("/proc", pid, "task", pid, "children"))
+	if err != nil {
+		return "", fmt.Errorf("failed to look for the machine: %w", err)
+	}
+	outside, err := namespaceOf(pid)
+	if err != nil {
+		return "", err
+	}
+	for child := range strings.FieldsSeq(string(children)) {
+		if inside, err := namespaceOf(child); err == nil && inside != outside {
+			return child, nil
+		}
+	}
+	return "", errors.New("the machine has no process yet")
+}
+
+// namespaceOf returns the name of a process's PID namespace.
+func namespaceOf(pid string) (string, error) {
+	name, err := os.Readlink(filepath.Join("/proc", pid, "ns", "pid"))
+	if err != nil {
+		return "", fmt.Errorf("failed to read the namespace of process %s: %w", pid, err)
+	}
+	return name, nil
+}
+
+// AwaitActive returns when a unit is active; one with Type=notify is active when it has
+// said so. If the unit fails, the test ends and prints the unit's journal.
+func (m *Machine) AwaitActive(t testing.TB, unit string) {
+	t.Helper()
+	m.AwaitInvocation(t, unit, "")
+}
+
+// Invocation returns the invocation ID of a unit. systemd gives each start of a unit a
+// new one.
+func (m *Machine) Invocation(t testing.TB, unit string) string {
+	t.Helper()
+	return m.Run(t, "systemctl", "show", "--property=InvocationID", "--value", unit)
+}
+
+// AwaitInvocation returns when a unit is active with another invocation ID than former.
+// Until then systemd may not answer, as in a soft reboot.
+func (m *Machine) AwaitInvocation(t testing.TB, unit, former string) {
+	t.Helper()
+	timeout := time.After(bootTimeout)
+	for {
+		shown, _ := m.run(t.Context(), "systemctl", "show", "--property=ActiveState,InvocationID", unit) // fails while the machine boots
+		state, invocation := unitState(shown)
+		switch state {
+		case "active":
+			if invocation != former {
+				return
+			}
+		case "failed":
+			log, err := m.run(t.Context(), "journalctl", "--unit", unit, "--no-pager", "--output=cat")
+			require.FailNowf(t, "the unit failed", "%s: %s (%v)", unit, log, err)
+		}
+		select {
+		case <-m.nspawnEnded:
+			require.FailNowf(t, "the machine ended", "before %s was active: %v", unit, m.nspawnErr)
+		case <-timeout:
+			require.FailNowf(t, "the unit is not active", "%s: %q", unit, state)
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// unitState parses the lines NAME=VALUE of systemctl show.
+func unitState(shown string) (state, invocation string) {
+	for line := range strings.Lines(shown) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch name {
+		case "ActiveState":
+			state = value
+		case "InvocationID":
+			invocation = value
+		}
+	}
+	return state, invocation
+}

@@ -1,0 +1,157 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/units"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// podList returns the current states of all pods.
+func (a *Agent) podList() api.PodList {
+	list := api.PodList{
+		Meta:         api.Meta{APIVersion: api.Version, Kind: "PodList"},
+		ShuttingDown: a.manager.ShutdownStatus() != nil,
+		Items:        []api.Pod{},
+	}
+	pods, stops := a.kills.all()
+	for _, pod := range pods {
+		shown := view.Pod{Priority: priorityOf(pod), Bucket: a.kills.bucketOf(pod), State: view.Running}
+		if stop, stopped := stops[pod.UID]; stopped {
+			stop.show(&shown, time.Now(), a.terminator)
+		}
+		item := api.Pod{
+			Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Priority: shown.Priority, Bucket: shown.Bucket,
+			State: string(shown.State), Doing: shown.Doing(list.ShuttingDown), Problem: shown.Problem, Granted: shown.Granted, Deadline: shown.Deadline,
+		}
+		for _, c := range shown.Containers {
+			item.Containers = append(item.Containers, api.Container{Name: c.Name, Phase: string(c.Phase), Outcome: string(c.Outcome), Hook: string(c.Hook.Outcome)})
+		}
+		list.Items = append(list.Items, item)
+	}
+	return list
+}
+
+// handleReport answers with the report of the shutdown that is under way, or of the last one.
+func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
+	names, began := a.kills.underWay(time.Now())
+	if len(names) == 0 {
+		if report, ok := a.manager.LastReport(); ok {
+			writeJSON(w, http.StatusOK, api.ReportOf(report))
+			return
+		}
+		writeError(w, http.StatusNotFound, "there was no shutdown yet")
+		return
+	}
+	report := api.Report{Meta: api.Meta{APIVersion: api.Version, Kind: "Report"}, UnderWay: true, Started: began, Pods: []api.PodReport{}}
+	pods, stops := a.kills.all()
+	for _, pod := range pods {
+		stop, stopped := stops[pod.UID]
+		if !stopped {
+			continue
+		}
+		item := api.PodReport{
+			Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Priority: priorityOf(pod), Bucket: a.kills.bucketOf(pod),
+			GrantedSeconds: stop.granted, Started: stop.began, Ended: stop.ended,
+		}
+		if termination, known := a.terminator.Pod(pod).Termination(); known && !stop.ended.IsZero() {
+			item.Outcome = string(termination.Result().Outcome())
+		}
+		if stop.err != nil {
+			item.Error = stop.err.Error()
+		}
+		report.Pods = append(report.Pods, item)
+	}
+	writeJSON(w, http.StatusOK, report)
+}
+
+// callLoop has the loop call a function. It returns false if the loop has ended.
+func (a *Agent) callLoop(ctx context.Context, call func(*loop)) bool {
+	select {
+	case a.requests <- call:
+		return true
+	case <-a.loopEnded:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// handleDrain stops all pods, waits for the end and answers with the report. The drain
+// goes on if the client disconnects.
+func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
+	outcomes := make(chan drainOutcome, 1)
+	if !a.callLoop(r.Context(), func(l *loop) { l.drain(outcomes) }) {
+		writeError(w, http.StatusServiceUnavailable, errLeaving.Error())
+		return
+	}
+	select {
+	case outcome := <-outcomes:
+		if outcome.err != nil {
+			writeError(w, http.StatusInternalServerError, outcome.err.Error())
+			return
+		}
+		writeJSON(w, http.StatusOK, outcome.report)
+	case <-a.loopEnded:
+		writeError(w, http.StatusServiceUnavailable, "the agent has left before the pods were stopped")
+	case <-r.Context().Done():
+	}
+}
+
+// drain begins a drain that lasts until undrain, and sends its report when the pods have ended. What is
+// drained already is reported again.
+func (l *loop) drain(outcomes chan<- drainOutcome) {
+	if record := l.opts.Units.Stopped(); record != nil && record.Reason == units.Drain && l.drained {
+		report, _ := l.manager.LastReport()
+		outcomes <- drainOutcome{report: api.ReportOf(report)}
+		return
+	}
+	if err := errors.Join(l.opts.Units.Reserve(), l.trigger(shutdown.Event{Origin: drainOrigin})); err != nil {
+		outcomes <- drainOutcome{err: err}
+		return
+	}
+	l.waiting = append(l.waiting, outcomes)
+	if !l.drained {
+		return
+	}
+	// A shutdown that somebody else has announced has stopped the pods; this drain joins it.
+	report, _ := l.manager.LastReport()
+	l.waiting = nil
+	outcomes <- drainOutcome{report: api.ReportOf(report)}
+}
+
+// handleUndrain takes a drain back: the node is ready again, and the units run again when it answers.
+func (a *Agent) handleUndrain(w http.ResponseWriter, r *http.Request) {
+	var err error
+	done := make(chan struct{})
+	ok := a.callLoop(r.Context(), func(l *loop) {
+		defer close(done)
+		if record := l.opts.Units.Stopped(); record == nil || record.Reason != units.Drain {
+			err = errors.New("this node is not drained")
+			return
+		}
+		err = errors.Join(l.opts.Units.Release(), l.trigger(shutdown.Event{Origin: drainOrigin, Cancelled: true}))
+	})
+	if !ok {
+		writeError(w, http.StatusServiceUnavailable, errLeaving.Error())
+		return
+	}
+	<-done
+	if err != nil {
+		writeError(w, http.StatusConflict, err.Error())
+		return
+	}
+	for a.opts.Units.Stopped() != nil && pause(r.Context(), refreshInterval) {
+		select {
+		case <-a.loopEnded:
+			writeError(w, http.StatusServiceUnavailable, errLeaving.Error())
+			return
+		default:
+		}
+	}
+	writeJSON(w, http.StatusOK, a.podList())
+}

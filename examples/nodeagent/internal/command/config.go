@@ -1,0 +1,71 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/examples/internal/config"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/output"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/validation"
+	"github.com/kubegrace/kubegrace/validation/featuregates"
+)
+
+const configUsage = "`file` with a KubeletConfiguration (YAML or JSON), of which shutdownGracePeriod, shutdownGracePeriodCriticalPods, " +
+	"shutdownGracePeriodByPodPriority and featureGates are obeyed; it is the agent's own, not the kubelet's"
+
+// shutdownConfig reads and checks the file of --config, and sets the feature gates that it
+// has. The warnings are lines for people.
+func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (cfg plan.Config, warnings []string, err error) {
+	read, err := config.Load(file)
+	if err != nil {
+		return plan.Config{}, nil, fmt.Errorf("--config: %w", err)
+	}
+	unknown, err := config.SetFeatureGates(gate, read.FeatureGates)
+	if err != nil {
+		return plan.Config{}, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(unknown) > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s: featureGates: not known here, and without effect: %v", file, unknown))
+	}
+	if err := validation.ValidateNodeShutdown(read.Shutdown, featuregates.Options(gate)); err != nil {
+		return plan.Config{}, nil, fmt.Errorf("%s: %w; it has %s", file, err, config.Describe(read.Shutdown))
+	}
+	return read.Shutdown, warnings, nil
+}
+
+// makeStateDir makes the folder of --state-dir if it does not exist.
+func makeStateDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Clean(dir), 0o755); err != nil {
+		return fmt.Errorf("--state-dir: %w", err)
+	}
+	return nil
+}
+
+// screen is where an agent writes to.
+type screen struct {
+	view   *view.View
+	logger klog.Logger
+	close  func()
+}
+
+// newScreen returns a screen that blocks nobody, and does not mix log lines with a table on the same
+// terminal.
+func (c commands) newScreen(logFormat string, verbosity int) screen {
+	out, log := output.New(c.out), output.New(c.log)
+	v := view.New(out, redrawableTerminal(c.out))
+	var lines io.Writer = log
+	if redrawableTerminal(c.log) != nil {
+		lines = v
+	}
+	return screen{view: v, logger: newLogger(lines, logFormat, verbosity), close: func() { out.Close(); log.Close() }}
+}

@@ -1,0 +1,92 @@
+// Package kubelettest starts pods through the container runtime interface as a kubelet does, with the
+// labels and annotations of one:
+//
+//	ids := kubelettest.Run(t, server.Runtime(), pod)
+//
+// Containers run side by side, in the network of the host, so that no network plugin is needed.
+//
+// # Concurrency properties
+//
+// Functions may be called concurrently for different pods.
+//
+// # Failure modes
+//
+// What fails, fails the test.
+//
+// # Testing
+//
+// The tests of packages command and e2e use it.
+package kubelettest
+
+import (
+	"encoding/json"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Run starts a pod, and returns the IDs of its containers by name. Plain init containers are left out.
+func Run(t testing.TB, client runtimeapi.RuntimeServiceClient, pod *v1.Pod) map[string]string {
+	t.Helper()
+	sandbox, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: sandboxOf(pod)})
+	require.NoError(t, err)
+	ids := map[string]string{}
+	containers := pod.Spec.Containers
+	for _, c := range pod.Spec.InitContainers {
+		if c.RestartPolicy != nil {
+			containers = append(containers[:len(containers):len(containers)], c)
+		}
+	}
+	for i := range containers {
+		created, err := client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
+			PodSandboxId: sandbox.GetPodSandboxId(), Config: containerOf(t, pod, &containers[i]), SandboxConfig: sandboxOf(pod),
+		})
+		require.NoError(t, err)
+		_, err = client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: created.GetContainerId()})
+		require.NoError(t, err)
+		ids[containers[i].Name] = created.GetContainerId()
+	}
+	return ids
+}
+
+func marks(pod *v1.Pod) map[string]string {
+	return map[string]string{
+		"io.kubernetes.pod.name": pod.Name, "io.kubernetes.pod.namespace": pod.Namespace, "io.kubernetes.pod.uid": string(pod.UID),
+	}
+}
+
+func namespaces() *runtimeapi.NamespaceOption {
+	return &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE, Pid: runtimeapi.NamespaceMode_CONTAINER}
+}
+
+func sandboxOf(pod *v1.Pod) *runtimeapi.PodSandboxConfig {
+	return &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID)},
+		Labels:   marks(pod), Annotations: pod.Annotations,
+		Linux: &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: namespaces()}},
+	}
+}
+
+func containerOf(t testing.TB, pod *v1.Pod, c *v1.Container) *runtimeapi.ContainerConfig {
+	t.Helper()
+	labels, annotations := marks(pod), map[string]string{"io.kubernetes.container.restartCount": "0"}
+	labels["io.kubernetes.container.name"] = c.Name
+	grace := int64(v1.DefaultTerminationGracePeriodSeconds)
+	if pod.Spec.TerminationGracePeriodSeconds != nil {
+		grace = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	annotations["io.kubernetes.pod.terminationGracePeriod"] = strconv.FormatInt(grace, 10)
+	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
+		hook, err := json.Marshal(c.Lifecycle.PreStop)
+		require.NoError(t, err)
+		annotations["io.kubernetes.container.preStopHandler"] = string(hook)
+	}
+	return &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{Name: c.Name}, Image: &runtimeapi.ImageSpec{Image: c.Image, UserSpecifiedImage: c.Image},
+		Command: c.Command, Args: c.Args, Labels: labels, Annotations: annotations,
+		Linux: &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: namespaces()}},
+	}
+}

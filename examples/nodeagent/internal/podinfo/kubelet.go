@@ -1,0 +1,61 @@
+package podinfo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// kubeletTimeout bounds one request to the kubelet.
+	kubeletTimeout = 5 * time.Second
+	// maxPodListBytes bounds the kubelet's answer.
+	maxPodListBytes = 32 << 20
+)
+
+// Kubelet is the pods endpoint of a kubelet.
+type Kubelet struct {
+	// URL is that of its pods, such as https://127.0.0.1:10250/pods, or with the read-only port
+	// http://127.0.0.1:10255/pods.
+	URL string
+	// Credentials are for https; nil without.
+	Credentials *rest.Config
+}
+
+// Pods asks the kubelet for its pods.
+func (k Kubelet) Pods(ctx context.Context) (pods []v1.Pod, err error) {
+	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
+	defer cancel()
+	credentials := &rest.Config{}
+	if k.Credentials != nil {
+		credentials = k.Credentials
+	}
+	transport, err := rest.TransportFor(credentials)
+	if err != nil {
+		return nil, fmt.Errorf("failed to use the credentials for the kubelet: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, k.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("failed to ask the kubelet for its pods: %w", err)
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the kubelet at %s has answered %s", k.URL, response.Status)
+	}
+	var list v1.PodList
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxPodListBytes)).Decode(&list); err != nil {
+		return nil, fmt.Errorf("failed to read the pods of the kubelet: %w", err)
+	}
+	return list.Items, nil
+}

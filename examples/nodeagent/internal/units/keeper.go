@@ -1,0 +1,184 @@
+package units
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	systemd "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/godbus/dbus/v5"
+)
+
+// startTimeout bounds the start of one unit.
+const startTimeout = 90 * time.Second
+
+// Keeper stops units and starts them again. Make one with [New].
+type Keeper struct {
+	stateDir, runtimeDir, boot string
+	units                      []string
+	dial                       func() (*dbus.Conn, error)
+
+	changing sync.Mutex // held while units are changed
+	mu       sync.Mutex // guards record; never held while anything waits
+	record   *Record
+}
+
+// New returns a Keeper of units, which may be none: then it does nothing. stateDir "" keeps no
+// file. The error says that the record of a former agent cannot be used; the Keeper can.
+func New(stateDir string, units []string) (*Keeper, error) {
+	k := &Keeper{
+		stateDir: stateDir, runtimeDir: "/run/systemd/system", boot: bootID(), units: units,
+		dial: func() (*dbus.Conn, error) { return dbus.ConnectSystemBus() },
+	}
+	if err := k.load(); err != nil {
+		return k, fmt.Errorf("the record of stopped units cannot be used: %w", err)
+	}
+	return k, nil
+}
+
+// Units returns the units that Stop stops.
+func (k *Keeper) Units() []string { return k.units }
+
+// connect connects to systemd.
+func (k *Keeper) connect() (*systemd.Conn, error) {
+	conn, err := systemd.NewConnection(k.dial)
+	if err != nil {
+		return nil, fmt.Errorf("failed to connect to systemd: %w", err)
+	}
+	return conn, nil
+}
+
+// Stop stops the units that run, keeps all from starting, and returns when they have stopped. It
+// may be called again, also by the agent that follows. A failure of one step does not end the others.
+func (k *Keeper) Stop(ctx context.Context, reason Reason) error {
+	k.changing.Lock()
+	defer k.changing.Unlock()
+	before := k.Stopped()
+	if before != nil && before.Reason == Drain {
+		reason = Drain
+	}
+	record := &Record{Boot: k.boot, Reason: reason, Units: joined(before, nil)}
+	switch {
+	case len(k.units) == 0 && reason == Shutdown:
+		return nil
+	case len(k.units) == 0:
+		return k.store(record)
+	}
+	conn, err := k.connect()
+	if err != nil {
+		return errors.Join(err, k.store(record))
+	}
+	defer conn.Close()
+	running, err := k.running(ctx, conn)
+	record.Units = joined(before, running)
+	errs := []error{err, k.store(record), k.block(k.units), conn.ReloadContext(ctx)}
+	for _, unit := range running {
+		errs = append(errs, stopUnit(ctx, conn, unit))
+	}
+	return errors.Join(errs...)
+}
+
+// running returns those of the units that run.
+func (k *Keeper) running(ctx context.Context, conn *systemd.Conn) ([]string, error) {
+	var running []string
+	var errs []error
+	for _, unit := range k.units {
+		state, err := conn.GetUnitPropertyContext(ctx, unit, "ActiveState")
+		if err != nil {
+			errs = append(errs, fmt.Errorf("failed to read the state of %s: %w", unit, err))
+			continue
+		}
+		if text, _ := state.Value.Value().(string); slices.Contains([]string{"active", "activating", "reloading"}, text) {
+			running = append(running, unit)
+		}
+	}
+	return running, errors.Join(errs...)
+}
+
+// stopUnit stops a unit. When half of the time of ctx is over, it kills the main process.
+func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
+	result := make(chan string, 1)
+	if _, err := conn.StopUnitContext(ctx, unit, "replace", result); err != nil {
+		return fmt.Errorf("failed to stop %s: %w", unit, err)
+	}
+	var half <-chan time.Time
+	if deadline, ok := ctx.Deadline(); ok {
+		half = time.After(time.Until(deadline) / 2)
+	}
+	for {
+		select {
+		case how := <-result:
+			if how != "done" {
+				return fmt.Errorf("failed to stop %s: %s", unit, how)
+			}
+			return nil
+		case <-half:
+			if err := conn.KillUnitWithTarget(ctx, unit, systemd.Main, int32(syscall.SIGKILL)); err != nil {
+				return fmt.Errorf("%s does not stop, and cannot be killed: %w", unit, err)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("%s has not stopped: %w", unit, context.Cause(ctx))
+		}
+	}
+}
+
+// Reserve records that units are to stay stopped once they are: until Release.
+func (k *Keeper) Reserve() error {
+	k.changing.Lock()
+	defer k.changing.Unlock()
+	return k.store(&Record{Boot: k.boot, Reason: Drain, Units: joined(k.Stopped(), nil)})
+}
+
+// Release changes the record so that the units are started again as after a shutdown.
+func (k *Keeper) Release() error {
+	k.changing.Lock()
+	defer k.changing.Unlock()
+	before := k.Stopped()
+	if before == nil {
+		return nil
+	}
+	return k.store(&Record{Boot: before.Boot, Reason: Shutdown, Units: before.Units})
+}
+
+// Start starts the units of the record again, and removes the record once they run. The error leaves
+// it, so that Start is called again.
+func (k *Keeper) Start(ctx context.Context) error {
+	k.changing.Lock()
+	defer k.changing.Unlock()
+	record := k.Stopped()
+	if record == nil {
+		return nil
+	}
+	if len(k.units) == 0 && len(record.Units) == 0 {
+		return k.forget()
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	conn, err := k.connect()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := errors.Join(k.unblock(joined(record, k.units)), conn.ReloadContext(ctx)); err != nil {
+		return fmt.Errorf("failed to let units start again: %w", err)
+	}
+	for _, unit := range record.Units {
+		result := make(chan string, 1)
+		if _, err := conn.StartUnitContext(ctx, unit, "replace", result); err != nil {
+			return fmt.Errorf("failed to start %s again: %w", unit, err)
+		}
+		select {
+		case how := <-result:
+			if how != "done" {
+				return fmt.Errorf("failed to start %s again: %s", unit, how)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("%s has not started again: %w", unit, context.Cause(ctx))
+		}
+	}
+	return k.forget()
+}
