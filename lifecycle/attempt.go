@@ -123,15 +123,31 @@ func (a *attempt) isReused(startedAt time.Time) bool {
 	}
 }
 
-// record packs the result of an attempt that has ended.
-func (a *attempt) record(hidden bool) record {
-	return recordOf(&a.result, hidden, uint32(max(a.began().Unix(), 0)))
-}
-
 // recall makes the attempt that of a record, which had ended at a time.
 func (a *attempt) recall(r *record, endedAt time.Time) {
 	a.result, a.startedAt, a.endedAt = r.unpack(), r.startTime(), endedAt
 	a.flags = flags{hookDone: true, announced: true, obsolete: true}
+}
+
+// stopBy says that a run stops the attempt. One that is stuck keeps its deadline if that is
+// earlier than until. It returns the result of an attempt that had ended, else nil.
+func (a *attempt) stopBy(r *run, pod *v1.Pod, until deadline) (before *ContainerResult) {
+	if a.deadline.since.IsZero() || a.flags.renew || until.at().Before(a.deadline.at()) {
+		a.deadline = until
+	}
+	if a.hasEnded() {
+		a.exits = watch{} // the ID may be another container's now
+	}
+	if a.isOver() {
+		result := a.result
+		before = &result
+	}
+	a.pod, a.result.Phase, a.result.Outcome, a.result.Err = pod, "", "", nil
+	if !a.flags.announced {
+		a.result.GrantedSeconds = until.granted
+	}
+	a.run, a.flags.obsolete, a.flags.renew = r, false, false
+	return before
 }
 
 // limitLocked gives an attempt that is being stopped the deadline d if that is earlier.

@@ -28,6 +28,9 @@ type life struct {
 	live    *live        // nil: no attempt is known
 }
 
+// settings returns those of the terminator.
+func (l *life) settings() *settings { return l.terminator.settings }
+
 // keys returns the keys of the life in the register.
 func (l *life) keys() []types.UID {
 	if l.taken == nil {
@@ -92,18 +95,12 @@ func (l *life) unbegun(handle *Pod) *v1.Pod {
 // former life belongs to it.
 func (l *life) begin() {
 	if l.live == nil {
-		l.live = &live{}
-		l.live.attempts, l.live.active = l.live.first[:0], l.live.firstTerm[:0]
-		if !l.terminator.settings.isClosed() { // no life is kept after the end
+		l.live = newLive()
+		if !l.settings().isClosed() { // no life is kept after the end
 			l.terminator.enter(l)
 		}
 	}
-	if l.live.inherited {
-		l.live.inherited = false
-		for _, a := range l.live.attempts {
-			a.flags.obsolete = a.flags.left
-		}
-	}
+	l.live.begin()
 }
 
 // forget ends the life. What is under way belongs to the next one, which has another handle.
@@ -120,12 +117,13 @@ func (l *life) forget(handle *Pod) {
 		l.terminator.leave(l, true)
 		return
 	}
-	l.handle, l.live.inherited = &Pod{life: l}, true
+	l.handle = &Pod{life: l}
+	l.live.inherit()
 }
 
 // add adds an attempt to run the container of a name.
 func (l *life) add(pod *v1.Pod, name, id string) *attempt {
-	a := &attempt{settings: l.terminator.settings, pod: pod, result: ContainerResult{Name: name, ID: id}, knownAt: time.Now()}
+	a := &attempt{settings: l.settings(), pod: pod, result: ContainerResult{Name: name, ID: id}, knownAt: time.Now()}
 	a.calls = calls{mu: &l.mu, idle: l}
 	l.live.add(a)
 	return a
@@ -153,7 +151,7 @@ func (l *life) named(pod *v1.Pod, named Container) *attempt {
 	a := l.find(pod, named.ID)
 	startedAt := startOf(pod, named.ID)
 	if a != nil && a.isReused(startedAt) {
-		l.end(a) // the ID is another container's now, which must not be stopped for this one
+		l.live.end(a) // the ID is another container's now, which must not be stopped for this one
 		a = nil
 	}
 	if a == nil {
@@ -166,31 +164,10 @@ func (l *life) named(pod *v1.Pod, named Container) *attempt {
 	return a
 }
 
-// end says that an attempt that is not being stopped has ended, so that nothing is to be known
-// of it any more once nothing is at work for it.
-func (l *life) end(a *attempt) {
-	if !a.isOver() {
-		a.result.Outcome, a.result.Err = NotFound, nil
-	}
-	a.flags.obsolete = true
-	l.live.clear()
-}
-
-// leave removes an attempt that is another one, or has started nothing, from its slot and from
-// the results.
-func (l *life) leave(a *attempt) {
-	a.flags.left = true
-	a.wakeLocked()
-	if a.run == nil {
-		a.flags.obsolete = true
-		l.live.clear()
-	}
-}
-
 // sweepLocked removes the attempts of which nothing is to be known any more, and ends a life of
 // which nothing is known then. It is called too when nothing is at work for an attempt any more.
 func (l *life) sweepLocked() {
-	if l.live.clear(); l.live == nil || len(l.live.attempts) > 0 || len(l.live.active) > 0 {
+	if l.live.clear(); l.live == nil || !l.live.isEmpty() {
 		return
 	}
 	if l.live = nil; l.current == nil {
@@ -206,7 +183,7 @@ func (l *life) killContainer(ctx context.Context, handle *Pod, pod *v1.Pod, c Co
 	}
 	defer l.mu.Unlock()
 	o := order{life: l, ctx: context.WithoutCancel(ctx), pod: pod, named: []Container{c}}
-	if err = l.terminator.settings.refuseContainer(c); err == nil {
+	if err = l.settings().refuseContainer(c); err == nil {
 		err = o.confirm()
 	}
 	if err != nil {
@@ -214,7 +191,7 @@ func (l *life) killContainer(ctx context.Context, handle *Pod, pod *v1.Pod, c Co
 	}
 	l.begin()
 	a := l.named(pod, c)
-	if !a.isOver() || !o.confirmed[c.ID] {
+	if !a.isOver() || !o.isConfirmed(c.ID) {
 		o.kill(a, req)
 	}
 	l.sweepLocked()

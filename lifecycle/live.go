@@ -9,15 +9,75 @@ const maxAttempts = 8
 // needed while there are any. Those of one name are the slot of a container. The methods but add
 // may be called for a nil live, which has none.
 type live struct {
+	turns
+
 	attempts  []*attempt
 	first     [1]*attempt     // where attempts begins
 	firstTerm [1]*Termination // where active begins
 	active    []*Termination  // those under way, those of former lives too
-	turns     turns
-	stopping  *unit // whose StopPod is under way; nil: none
-	inherited bool  // from a former life, and nothing else is known
-	failing   int   // number of containers whose StopContainer fails
+	stopping  *unit           // whose StopPod is under way; nil: none
+	inherited bool            // from a former life, and nothing else is known
+	failing   int             // number of containers whose StopContainer fails
 }
+
+// newLive makes one without attempts.
+func newLive() *live {
+	v := &live{}
+	v.attempts, v.active = v.first[:0], v.firstTerm[:0]
+	return v
+}
+
+// isEmpty reports whether there is neither an attempt nor a termination under way.
+func (v *live) isEmpty() bool { return len(v.attempts) == 0 && len(v.active) == 0 }
+
+// inherit says that what is under way is from a former life.
+func (v *live) inherit() { v.inherited = true }
+
+// isInherited reports whether it is.
+func (v *live) isInherited() bool { return v.inherited }
+
+// begin says that a life is under way. What is from a former life belongs to it.
+func (v *live) begin() {
+	if v.inherited {
+		v.inherited = false
+		for _, a := range v.attempts {
+			a.flags.obsolete = a.flags.left
+		}
+	}
+}
+
+// addTermination adds a termination that is under way.
+func (v *live) addTermination(t *Termination) {
+	if !slices.Contains(v.active, t) {
+		v.active = append(v.active, t)
+	}
+}
+
+// removeTermination removes a termination that has ended.
+func (v *live) removeTermination(t *Termination) {
+	v.active = slices.DeleteFunc(v.active, func(other *Termination) bool { return other == t })
+}
+
+// endIfDone ends the terminations whose attempts have all ended, and returns functions to call
+// without the mutex, which log that.
+func (v *live) endIfDone() (logs []func()) {
+	for _, t := range slices.Backward(slices.Clone(v.active)) { // a termination that ends is removed
+		if log := t.endIfDone(); log != nil {
+			logs = append(logs, log)
+		}
+	}
+	return logs
+}
+
+// stopFails says that StopContainer has begun to fail for one more container, and reports whether
+// it is the only one.
+func (v *live) stopFails() (first bool) {
+	v.failing++
+	return v.failing == 1
+}
+
+// stopGoesOn says that it fails for one less.
+func (v *live) stopGoesOn() { v.failing-- }
 
 // all returns all attempts.
 func (v *live) all() []*attempt {
@@ -86,6 +146,42 @@ func (v *live) follow(a *attempt, restarted bool) {
 			!older.knownAt.After(a.knownAt) && !older.start.returnedAt.After(a.knownAt) {
 			older.flags.followed, older.flags.restarted = true, restarted
 		}
+	}
+}
+
+// ending returns an attempt, or that with an ID that its start has given, if its run calls
+// no StopContainer any more and has not ended; else nil.
+func (v *live) ending(a *attempt, id string) *attempt {
+	same := a
+	if id != "" {
+		same = v.find(id, a)
+	}
+	for _, c := range []*attempt{a, same} {
+		if c != nil && c.run != nil && c.result.Outcome != "" {
+			return c
+		}
+	}
+	return nil
+}
+
+// end says that an attempt that is not being stopped has ended, so that nothing is to be known
+// of it any more once nothing is at work for it.
+func (v *live) end(a *attempt) {
+	if !a.isOver() {
+		a.result.Outcome, a.result.Err = NotFound, nil
+	}
+	a.flags.obsolete = true
+	v.clear()
+}
+
+// drop removes an attempt that is another one, or has started nothing, from its slot and from
+// the results.
+func (v *live) drop(a *attempt) {
+	a.flags.left = true
+	a.wakeLocked()
+	if a.run == nil {
+		a.flags.obsolete = true
+		v.clear()
 	}
 }
 

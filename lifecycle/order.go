@@ -78,7 +78,7 @@ func (o *order) kill(a *attempt, req ContainerRequest) {
 	}
 	(&run{
 		message: req.Message, reason: killMessage(o.pod, a.result.Name, req.Reason), hooks: req.Hooks, manner: manner{once: req.OneAttempt},
-	}).startLocked(o.ctx, o.life, a, o.pod, until)
+	}).startLocked(o.ctx, o.live, a, o.pod, until)
 }
 
 // asked returns the containers that a request asks to stop: its own, and those of the status.
@@ -98,11 +98,14 @@ func (o *order) asked() []Container {
 	return named
 }
 
+// isConfirmed reports whether the watcher says too that the container with an ID has ended.
+func (o *order) isConfirmed(id string) bool { return o.confirmed[id] }
+
 // confirm finds out which of the containers that are named have ended, and of which of them the
 // watcher says so too: their IDs may have been used again since. The mutex is unlocked
 // meanwhile; the error is [ErrForgotten].
 func (o *order) confirm() error {
-	if o.terminator.settings.Exits == nil || o.live == nil && o.current == nil {
+	if o.settings().Exits == nil || o.live == nil && o.current == nil {
 		return nil
 	}
 	o.begin()
@@ -135,7 +138,7 @@ func (o *order) chosen() []*attempt {
 		var a *attempt
 		switch {
 		case n.ID != "":
-			if a = o.life.named(o.pod, n); a.isOver() && o.confirmed[n.ID] {
+			if a = o.life.named(o.pod, n); a.isOver() && o.isConfirmed(n.ID) {
 				a = nil
 			}
 		case !o.live.has(func(a *attempt) bool { return a.result.Name == n.Name && a.mayRun(o.pod) }):

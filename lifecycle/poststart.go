@@ -19,7 +19,7 @@ func (h *postStart) run(handle *Pod) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	settings, named := l.terminator.settings, h.container
+	settings, named := l.settings(), h.container
 	spec, role := findContainer(pod, named.Name)
 	switch {
 	case spec == nil || spec.Lifecycle == nil || spec.Lifecycle.PostStart == nil:

@@ -51,7 +51,7 @@ func (h *preStop) runLocked(r *run) {
 // skipped if the deadline has passed, or if it is a sleep and the feature is off.
 func (h *preStop) startLocked(r *run) bool {
 	kind := kindOf(r.spec.Lifecycle.PreStop)
-	isDue := !r.flags.hookDone && !r.deadline.isOver() && (kind != kindSleep || r.isSleepEnabled())
+	isDue := !r.flags.hookDone && !r.deadline.isOver() && (kind != kindSleep || r.settings.isSleepEnabled(r.hooks))
 	r.flags.hookDone = true
 	if !isDue {
 		r.result.Hook.Outcome = cmp.Or(r.result.Hook.Outcome, HookSkipped)

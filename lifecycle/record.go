@@ -43,11 +43,11 @@ func (r *record) startTime() time.Time {
 }
 
 // recordOf packs the result of a container.
-func recordOf(r *ContainerResult, hidden bool, startedAt uint32) record {
+func recordOf(r *ContainerResult, hidden bool, startedAt time.Time) record {
 	packed := record{
 		name: r.Name, id: r.ID, granted: r.GrantedSeconds,
 		hookTook: r.Hook.Took, waited: r.Waited, stopping: r.Stopping,
-		hidden: hidden, startedAt: startedAt,
+		hidden: hidden, startedAt: uint32(max(startedAt.Unix(), 0)),
 		outcome: labelIndex(string(r.Outcome)), hookOutcome: labelIndex(string(r.Hook.Outcome)), cause: labelIndex(string(r.Hook.Cause)),
 	}
 	if r.Err != nil || r.Hook.Err != nil {

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -19,10 +20,10 @@ func TestARecordKeepsEachLabel(t *testing.T) {
 	for _, hook := range []HookOutcome{"", HookCompleted, HookFailed, HookCut, HookAbandoned, HookSkipped} {
 		for _, cause := range []Cause{"", GraceSpent, Shortened, ContainerExited, AgentStopping} {
 			want := ContainerResult{Name: "app", ID: "1", Phase: PhaseEnded, Outcome: Forced, Hook: HookResult{Outcome: hook, Cause: cause}}
-			packed := recordOf(&want, false, 0)
+			packed := recordOf(&want, false, time.Time{})
 			require.Equal(t, want, packed.unpack())
 		}
 	}
-	packed := recordOf(&ContainerResult{Outcome: "Gone"}, false, 0)
+	packed := recordOf(&ContainerResult{Outcome: "Gone"}, false, time.Time{})
 	require.Empty(t, packed.unpack().Outcome)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,7 +16,7 @@ import (
 type run struct {
 	*attempt
 
-	life    *life
+	live    *live           // of the pod; it stays the same while the attempt is busy
 	ctx     context.Context // of the calls for the container; ended by Close, and when the run ends
 	cancel  context.CancelCauseFunc
 	spec    *v1.Container // nil: the pod's spec has no container of this name
@@ -39,34 +38,17 @@ type manner struct {
 	once    bool // the first StopContainer that fails ends the run
 }
 
-// startLocked starts the goroutine that runs the hook of an attempt and stops it. An attempt
-// that is stuck keeps its deadline if that is earlier. ctx gives values, and must not end.
-func (r *run) startLocked(ctx context.Context, l *life, a *attempt, pod *v1.Pod, until deadline) {
-	r.life, r.attempt = l, a
-	if a.deadline.since.IsZero() || a.flags.renew || until.at().Before(a.deadline.at()) {
-		a.deadline = until
-	}
-	a.flags.obsolete, a.flags.renew = false, false
-	r.spec, r.role = findContainer(pod, a.result.Name)
-	if a.hasEnded() {
-		a.exits = watch{} // the ID may be another container's now
-	}
-	if a.isOver() {
-		before := a.result
-		r.before = &before
-	}
-	a.pod, a.result.Phase, a.result.Outcome, a.result.Err = pod, "", "", nil
-	if !a.flags.announced {
-		a.result.GrantedSeconds = until.granted
-	}
-	if r.spec == nil {
+// startLocked starts the goroutine that runs the hook of an attempt and stops it. ctx gives
+// values, and must not end.
+func (r *run) startLocked(ctx context.Context, v *live, a *attempt, pod *v1.Pod, until deadline) {
+	r.live, r.attempt, r.before = v, a, a.stopBy(r, pod, until)
+	if r.spec, r.role = findContainer(pod, r.result.Name); r.spec == nil {
 		// This is the kubelet's error, in which the reason is the message of the event. The
 		// container is stopped all the same, without a hook and without regard to the order.
-		a.result.Err = fmt.Errorf("failed to get containerSpec %q (id=%q) in pod %q when killing container for reason %q",
-			a.result.Name, a.result.ID, podText(pod), r.message)
+		r.addErrorLocked(fmt.Errorf("failed to get containerSpec %q (id=%q) in pod %q when killing container for reason %q",
+			r.result.Name, r.result.ID, podText(pod), r.message))
 	}
-	a.run = r
-	l.live.turns.enter(r.role)
+	v.enter(r.role)
 	if r.unit != nil {
 		r.unit.join(r)
 	}
@@ -76,7 +58,7 @@ func (r *run) startLocked(ctx context.Context, l *life, a *attempt, pod *v1.Pod,
 		r.finishLocked()
 		return
 	}
-	a.goroutines++
+	r.goroutines++
 	go r.execute()
 }
 
@@ -119,7 +101,7 @@ func (r *run) stopInTurnLocked() (Outcome, error) {
 	if r.unit != nil {
 		return r.unit.stopLocked(r)
 	}
-	if r.flags.followed && isClosed(r.exits.exited) {
+	if r.flags.followed && r.exits.isClosed() {
 		return NotFound, nil
 	}
 	return (&stop{run: r, firstCallAt: time.Now(), failed: true}).untilEndedLocked()
@@ -138,7 +120,7 @@ func (r *run) hasExitedLocked() bool {
 	if r.flags.followed && r.exits.awaitAnswerLocked(r.attempt, time.Now().Add(exitAnswer)) == nil {
 		r.flags.hookDone = true
 	}
-	return isClosed(r.exits.exited)
+	return r.exits.isClosed()
 }
 
 // awaitStartLocked cancels the start of a container that is to be stopped, and waits for it
@@ -148,7 +130,7 @@ func (r *run) awaitStartLocked() (Outcome, error) {
 		r.start.cancel(ErrTerminating)
 		r.waitLocked(func() bool { return !r.isStarting() || r.isClosed() }, r.deadlineTime, nil)
 	}
-	same := func() *attempt { return r.life.live.find(r.result.ID, r.attempt) }
+	same := func() *attempt { return r.live.find(r.result.ID, r.attempt) }
 	r.waitLocked(func() bool {
 		other := same()
 		return r.result.ID == "" || other == nil || other.run == nil || r.isClosed()
@@ -178,21 +160,12 @@ func (r *run) recordKillingLocked() {
 	r.flags.announced = true
 }
 
-// isSleepEnabled reports whether sleep hooks run: by the runner of the request, or else by the
-// options.
-func (r *run) isSleepEnabled() bool {
-	if builtin, _ := r.hooks.(*handlerRunner); builtin != nil {
-		return builtin.sleepEnabled
-	}
-	return r.settings.sleepEnabled
-}
-
 // isClosed reports whether the terminator was closed.
 func (r *run) isClosed() bool { return r.settings.isClosed() }
 
 // mustWaitLocked reports whether the container has to wait for another one to end.
 func (r *run) mustWaitLocked() bool {
-	return r.manner.inOrder && r.unit == nil && !r.deadline.isOver() && r.result.Outcome == "" && r.life.live.turns.mustWait(r.role)
+	return r.manner.inOrder && r.unit == nil && !r.deadline.isOver() && r.result.Outcome == "" && r.live.mustWait(r.role)
 }
 
 // awaitTurnLocked waits for the container's turn to stop, until the deadline.
@@ -205,7 +178,7 @@ func (r *run) awaitTurnLocked() {
 	r.waitLocked(func() bool {
 		mustWait := r.mustWaitLocked() && !r.isClosed() && !r.flags.left
 		if mustWait {
-			r.life.live.turns.wakeInTurn(r.role, &r.calls)
+			r.live.wakeInTurn(r.role, &r.calls)
 		}
 		return !mustWait
 	}, r.deadlineTime, nil)
@@ -226,7 +199,7 @@ func (r *run) setOutcomeLocked(outcome Outcome, err error) {
 		r.result, outcome = *r.before, r.before.Outcome
 	}
 	r.result.Outcome = outcome
-	if r.life.live.turns.leave(r.role); r.unit != nil && r.unit.lead == nil {
+	if r.live.leave(r.role); r.unit != nil && !r.unit.isLed() {
 		r.unit.hookEnded()
 	}
 	r.wakeLocked()
@@ -242,13 +215,7 @@ func (r *run) finishLocked() {
 	if r.flags.left {
 		r.flags.obsolete = true
 	}
-	var logs []func()
-	for _, t := range slices.Backward(slices.Clone(r.life.live.active)) { // a termination that ends is removed
-		if log := t.endIfDone(); log != nil {
-			logs = append(logs, log)
-		}
-	}
-	for _, log := range logs {
+	for _, log := range r.live.endIfDone() {
 		r.withoutMutexLocked(log)
 	}
 }

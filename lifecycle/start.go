@@ -57,7 +57,7 @@ func (l *life) admit(handle *Pod, name string, isNil bool, cancel context.Cancel
 		before = l.current.restartable(name)
 	}
 	switch {
-	case l.terminator.settings.isClosed():
+	case l.settings().isClosed():
 		return nil, nil, AgentStopping
 	case l.current != nil && before == nil:
 		return nil, nil, errRefused
@@ -81,7 +81,7 @@ func (l *life) startReturned(ctx context.Context, a *attempt, id string, err err
 	l.mu.Lock()
 	a.goroutines++
 	defer a.doneAndUnlock()
-	for c := l.ending(a, id); c != nil; c = l.ending(a, id) {
+	for c := l.live.ending(a, id); c != nil; c = l.live.ending(a, id) {
 		c.waitLocked(func() bool { return c.run == nil }, nil, nil)
 	}
 	a.start.cancel, a.start.returnedAt = nil, time.Now()
@@ -97,20 +97,20 @@ func (l *life) startReturned(ctx context.Context, a *attempt, id string, err err
 		a.start.err, a.flags.obsolete = err, false
 		for _, other := range slices.Clone(l.live.all()) { // what proves that this one has ended proves it for all
 			if other != a && other.result.Name == a.result.Name && other.isUnknown() && other.run == nil {
-				l.leave(other)
+				l.live.drop(other)
 			}
 		}
 	case a.run == nil:
 		a.flags.obsolete, a.result.Outcome = true, NotFound
 	case isRestart:
-		l.leave(a)
+		l.live.drop(a)
 	}
 	if late && mayRun && a.run == nil && !a.isOver() {
 		if l.current.isActive() {
 			l.current.await(a)
 		}
 		a.flags.hookDone, a.deadline = true, deadline{}
-		(&run{unit: l.terminator.settings.newUnit()}).startLocked(context.WithoutCancel(ctx), l, a, a.pod, grant(0))
+		(&run{unit: l.settings().newUnit()}).startLocked(context.WithoutCancel(ctx), l.live, a, a.pod, grant(0))
 		a.waitLocked(func() bool { return a.run == nil }, nil, nil)
 		err = errors.Join(err, resultOf(a.result).Err())
 	}
@@ -118,21 +118,6 @@ func (l *life) startReturned(ctx context.Context, a *attempt, id string, err err
 		return errors.Join(ErrTerminating, err)
 	}
 	return err
-}
-
-// ending returns an attempt, or that with an ID that its start has given, if its run calls
-// no StopContainer any more and has not ended; else nil.
-func (l *life) ending(a *attempt, id string) *attempt {
-	same := a
-	if id != "" {
-		same = l.live.find(id, a)
-	}
-	for _, c := range []*attempt{a, same} {
-		if c != nil && c.run != nil && c.result.Outcome != "" {
-			return c
-		}
-	}
-	return nil
 }
 
 // identify gives an attempt, whose Start has returned, its ID. If that ID was named while the
@@ -151,16 +136,16 @@ func (l *life) identify(ctx context.Context, a *attempt, id string) *attempt {
 		same.flags.started, same.flags.obsolete, same.flags.followed = true, false, false
 		same.start.returnedAt, same.knownAt = a.start.returnedAt, a.knownAt
 		same.wakeLocked()
-		l.leave(a)
+		l.live.drop(a)
 		return same
 	case !isEarly:
-		l.end(same) // the runtime uses the ID again
+		l.live.end(same) // the runtime uses the ID again
 	default:
 		a.flags.hookDone, a.flags.announced = a.flags.hookDone || same.flags.hookDone, same.flags.announced
 		if a.result.Hook = same.result.Hook; a.run != nil && same.isOver() {
 			a.run.endedBefore(same.result)
 		}
-		l.leave(same)
+		l.live.drop(same)
 	}
 	a.result.ID, a.flags.started, a.flags.followed, a.flags.obsolete, a.start.err = id, true, false, false, nil
 	a.exits.askLocked(context.WithoutCancel(ctx), a, false)

@@ -119,23 +119,15 @@ func (s *stop) awaitLocked(ready func() bool, until time.Time, interrupt func() 
 // that the container runs, or has still to answer.
 func (s *stop) confirmed() bool { return !s.doubtful && s.openExit() == nil && !s.isAsked() }
 
-// members returns the runs that are stopped by the calls.
-func (s *stop) members() []*run {
-	if s.unit != nil {
-		return s.unit.members
-	}
-	return []*run{s.run}
-}
-
 // isAsked reports whether a watcher was asked and has not answered.
 func (s *stop) isAsked() bool {
-	return slices.ContainsFunc(s.members(), func(r *run) bool { return r.exits.isAsked() })
+	return slices.ContainsFunc(s.unit.with(s.run), func(r *run) bool { return r.exits.isAsked() })
 }
 
 // openExit returns the channel of a container that runs, as far as its watcher says, nil if
 // there is none.
 func (s *stop) openExit() <-chan struct{} {
-	for _, r := range s.members() {
+	for _, r := range s.unit.with(s.run) {
 		if open := r.exits.open(); open != nil {
 			return open
 		}
@@ -230,7 +222,7 @@ func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err
 		s.claim = Graceful
 	}
 	s.claimant, s.doubtful = number, s.start.returnedAt.After(calledAt)
-	for _, r := range s.members() {
+	for _, r := range s.unit.with(s.run) {
 		r.exits.askLocked(r.ctx, r.attempt, true)
 	}
 }
@@ -253,7 +245,7 @@ func (s *stop) reportFailureLocked() {
 	}
 	err := s.err
 	s.reported = true
-	if s.life.live.failing++; s.life.live.failing == 1 {
+	if s.live.stopFails() {
 		s.recordEventLocked(s.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
 	}
 	s.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container", "tryAgain", !s.manner.once) })
@@ -263,7 +255,7 @@ func (s *stop) reportFailureLocked() {
 // failures to the error.
 func (s *stop) logEndLocked() {
 	if s.reported {
-		s.life.live.failing--
+		s.live.stopGoesOn()
 	}
 	switch err := s.err; {
 	case s.outcome == RuntimeStuck && s.reported && s.manner.once: // that it is not tried again was logged

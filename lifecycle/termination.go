@@ -54,7 +54,7 @@ func terminate(ctx context.Context, l *life, handle *Pod, pod *v1.Pod, req *Requ
 	}
 	o := order{life: l, ctx: context.WithoutCancel(ctx), logger: klog.FromContext(ctx).V(1), pod: pod, req: req}
 	t, err := o.terminate()
-	isClosed := err == nil && l.terminator.settings.isClosed() && !t.isActive() && len(t.records) == 0
+	isClosed := err == nil && l.settings().isClosed() && !t.isActive() && len(t.records) == 0
 	l.mu.Unlock()
 	switch {
 	case err != nil:
@@ -74,7 +74,7 @@ func failedTermination(err error) *Termination {
 	if errors.Is(err, AgentStopping) {
 		result.Outcome = LeftRunning
 	}
-	return &Termination{life: &life{}, records: []record{recordOf(&result, false, 0)}}
+	return &Termination{life: &life{}, records: []record{recordOf(&result, false, time.Time{})}}
 }
 
 // maxCarried is how many containers that have ended in earlier terminations are known by ID.
@@ -119,11 +119,9 @@ func (t *Termination) replace(old *Termination, chosen []*attempt) {
 func (t *Termination) include(chosen []*attempt, req *Request) {
 	a := t.active
 	if a.including = true; a.unit == nil || a.unit.isLed() {
-		a.unit = t.life.terminator.settings.newUnit()
+		a.unit = t.life.settings().newUnit()
 	}
-	if !slices.Contains(t.life.live.active, t) {
-		t.life.live.active = append(t.life.live.active, t)
-	}
+	t.life.live.addTermination(t)
 	if len(a.attempts) == 0 {
 		a.attempts = chosen[:0] // it becomes the same
 	}
@@ -144,7 +142,7 @@ func (t *Termination) include(chosen []*attempt, req *Request) {
 			}
 			(&run{
 				message: a.request.Message, unit: a.unit, hooks: req.Hooks, manner: manner{inOrder: true, once: req.OneAttempt},
-			}).startLocked(a.ctx, t.life, c, a.pod, until)
+			}).startLocked(a.ctx, t.life.live, c, a.pod, until)
 		}
 	}
 	a.including = false
@@ -165,7 +163,7 @@ func (t *Termination) awaitRestart(c, before *attempt) {
 	a.attempts = slices.Insert(a.attempts, slices.Index(a.attempts, before)+1, c)
 	(&run{
 		message: a.request.Message, hooks: a.request.Hooks, manner: manner{inOrder: true, restart: true},
-	}).startLocked(a.ctx, t.life, c, a.pod, a.deadline)
+	}).startLocked(a.ctx, t.life.live, c, a.pod, a.deadline)
 }
 
 // endIfDone ends the termination if all of its attempts have ended. It returns a function to
@@ -176,19 +174,19 @@ func (t *Termination) endIfDone() (log func()) {
 		return nil
 	}
 	t.active, t.endedAt, t.granted, t.since = nil, time.Now().UnixNano(), a.deadline.granted, a.deadline.since.UnixNano()
-	l.live.active = slices.DeleteFunc(l.live.active, func(other *Termination) bool { return other == t })
+	l.live.removeTermination(t)
 	t.records = append(make([]record, 0, len(a.carried)+len(a.attempts)), a.carried...)
 	exceeded := false
 	a.attempts = slices.DeleteFunc(a.attempts, func(c *attempt) bool { return c.flags.left })
 	for _, c := range a.attempts {
-		t.records = append(t.records, c.record(c.isReplaced()))
+		t.records = append(t.records, recordOf(&c.result, c.isReplaced(), c.began()))
 		exceeded = exceeded || c.result.Outcome == GraceExceeded
-		c.flags.obsolete = c.isOver() && (t == l.current || l.live.inherited)
+		c.flags.obsolete = c.isOver() && (t == l.current || l.live.isInherited())
 	}
 	for _, c := range l.live.all() { // what had ended before is known by its ID
 		if t == l.current && c.isOver() && !c.flags.obsolete {
 			c.flags.obsolete = true
-			t.records = append(t.records, c.record(true))
+			t.records = append(t.records, recordOf(&c.result, true, c.began()))
 		}
 	}
 	worst := labelIndex(string(Graceful))
@@ -198,9 +196,9 @@ func (t *Termination) endIfDone() (log func()) {
 		}
 	}
 	l.live.clear()
-	l.terminator.settings.Metrics.PodTerminated(labelAt(worst), time.Since(a.startedAt))
+	l.settings().Metrics.PodTerminated(labelAt(worst), time.Since(a.startedAt))
 	if exceeded && !a.exceeded {
-		l.terminator.settings.Metrics.PodGraceExceeded()
+		l.settings().Metrics.PodGraceExceeded()
 	}
 	close(a.done)
 	if !a.logger.Enabled() {
@@ -256,7 +254,7 @@ func (t *Termination) deadline() deadline {
 func (t *Termination) shorten(seconds int64) bool {
 	d := grant(max(seconds, graceperiod.MinimumPodSeconds))
 	d.shortened = true
-	if t.active == nil || t.life.terminator.settings.isClosed() || !d.at().Before(t.active.deadline.at()) {
+	if t.active == nil || t.life.settings().isClosed() || !d.at().Before(t.active.deadline.at()) {
 		return false
 	}
 	t.active.deadline = d

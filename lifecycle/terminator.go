@@ -37,6 +37,15 @@ type settings struct {
 // isClosed reports whether the terminator was closed.
 func (s *settings) isClosed() bool { return s.closed.Load() }
 
+// isSleepEnabled reports whether sleep hooks run: by the runner of a request, or else by the
+// options.
+func (s *settings) isSleepEnabled(hooks HandlerRunner) bool {
+	if builtin, _ := hooks.(*handlerRunner); builtin != nil {
+		return builtin.sleepEnabled
+	}
+	return s.sleepEnabled
+}
+
 // NewTerminator makes a terminator. It starts no goroutine. The error has everything that
 // is wrong with the options.
 func NewTerminator(opts TerminatorOptions) (*Terminator, error) {

@@ -21,6 +21,14 @@ func (s *settings) newUnit() *unit {
 	return &unit{}
 }
 
+// with returns the runs that are stopped with one: those of its unit, or itself.
+func (u *unit) with(r *run) []*run {
+	if u == nil {
+		return []*run{r}
+	}
+	return u.members
+}
+
 // isLed reports whether StopPod was called for the unit.
 func (u *unit) isLed() bool { return u.lead != nil }
 
@@ -49,7 +57,7 @@ func (u *unit) stopLocked(r *run) (Outcome, error) {
 	r.result.Phase = PhaseWaiting
 	start := time.Now()
 	u.hookEnded()
-	live := r.life.live // in a former life of the pod a stop may be under way
+	live := r.live // in a former life of the pod a stop may be under way
 	isFree := func() bool { return u.lead == nil && live.stopping == nil }
 	r.waitLocked(func() bool { return u.done || u.hooks == 0 && isFree() || r.isClosed() }, func() time.Time {
 		if !isFree() {
@@ -64,7 +72,7 @@ func (u *unit) stopLocked(r *run) (Outcome, error) {
 		u.lead, live.stopping, r.result.Waited = r, u, time.Since(start)
 		u.outcome, u.err = (&stop{run: r, firstCallAt: time.Now(), failed: true}).untilEndedLocked()
 		u.done, live.stopping = true, nil
-		for _, a := range r.life.live.all() {
+		for _, a := range live.all() {
 			a.wakeLocked()
 		}
 	default:

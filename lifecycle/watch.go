@@ -18,9 +18,12 @@ type watch struct {
 // channel returns the channel that is closed when the container exits.
 func (w *watch) channel() <-chan struct{} { return w.exited }
 
+// isClosed reports whether the container has exited, as the watcher says.
+func (w *watch) isClosed() bool { return isClosed(w.exited) }
+
 // open returns the channel if the container runs, as far as the watcher says, else nil.
 func (w *watch) open() <-chan struct{} {
-	if isClosed(w.exited) {
+	if w.isClosed() {
 		return nil
 	}
 	return w.exited

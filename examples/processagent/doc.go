@@ -13,7 +13,7 @@
 //
 // # Failure modes
 //
-// A wrong manifest ends the agent before anything runs. A container that cannot be started is
+// A wrong manifest, or a folder that is not there, ends the agent before anything runs. A container that cannot be started is
 // logged. Without systemd the agent logs that it is not connected to the host, and drains on
 // SIGTERM and SIGINT only.
 //

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log"
 	"os"
@@ -36,7 +37,8 @@ type container struct {
 }
 
 func main() {
-	n := must(readPods(filepath.Join(os.Args[1:]...)))
+	flag.Parse()
+	n := must(readPods(flag.Arg(0)))
 	signalled, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(signalled))
@@ -124,6 +126,7 @@ func printReport(_ context.Context, report shutdown.Report) {
 }
 
 func readPods(folder string) (n node, err error) {
+	_, missing := os.ReadDir(folder)
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	for _, file := range files {
 		pod := &v1.Pod{}
@@ -142,5 +145,5 @@ func readPods(folder string) (n node, err error) {
 			n = append(n, container{cmd, pod, c.Name, id, make(chan struct{})})
 		}
 	}
-	return n, err
+	return n, errors.Join(missing, err)
 }

@@ -240,3 +240,12 @@ func TestThePageQuotesTheProgram(t *testing.T) {
 		require.LessOrEqual(t, strings.Count(block[1], "\n"), 25)
 	}
 }
+
+// A folder that is not there is an error, and --help starts nothing.
+func TestArguments(t *testing.T) {
+	for argument, want := range map[string]string{"--help": "Usage of ", "/nonexistent": "open /nonexistent: no such file or directory"} {
+		out, err := exec.CommandContext(t.Context(), "go", "run", ".", argument).CombinedOutput()
+		require.Equal(t, argument == "--help", err == nil, "%s", out)
+		require.Contains(t, string(out), want)
+	}
+}

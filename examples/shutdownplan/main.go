@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/command"
 )
 
 func main() {
-	err := command.New(command.OpenStreams()).ExecuteContext(context.Background())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := command.New(command.OpenStreams()).ExecuteContext(ctx)
 	var status command.ExitStatus
 	switch {
 	case errors.As(err, &status):

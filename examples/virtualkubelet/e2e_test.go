@@ -26,17 +26,21 @@ import (
 const e2eNode = "virtual-node"
 
 // TestVirtualKubeletSuite runs virtual-kubelet's own end-to-end suite against the provider,
-// with processes as containers, at a real API server.
+// with processes as containers and with whole pods of processes, at a real API server.
 func TestVirtualKubeletSuite(t *testing.T) {
-	mux := http.NewServeMux()
-	kubelet := httptest.NewServer(mux)
-	t.Cleanup(kubelet.Close)
-	cluster := httptest.NewServer(withKubelet(t, apiserverprocess.Start(t), kubelet.URL))
-	t.Cleanup(cluster.Close)
-	runNode(t, cluster.URL, mux)
-	e2e.NewEndToEndTestSuite(e2e.EndToEndTestSuiteConfig{
-		Kubeconfig: kubeconfig(t, cluster.URL), Namespace: "default", NodeName: e2eNode, WatchTimeout: time.Minute,
-	}).Run(t)
+	for name, whole := range map[string]bool{"containers": false, "whole pods": true} {
+		t.Run(name, func(t *testing.T) {
+			mux := http.NewServeMux()
+			kubelet := httptest.NewServer(mux)
+			t.Cleanup(kubelet.Close)
+			cluster := httptest.NewServer(withKubelet(t, apiserverprocess.Start(t), kubelet.URL))
+			t.Cleanup(cluster.Close)
+			runNode(t, cluster.URL, mux, whole)
+			e2e.NewEndToEndTestSuite(e2e.EndToEndTestSuiteConfig{
+				Kubeconfig: kubeconfig(t, cluster.URL), Namespace: "default", NodeName: e2eNode, WatchTimeout: time.Minute,
+			}).Run(t)
+		})
+	}
 }
 
 // withKubelet returns a handler that adds two paths to an API server that does not proxy
@@ -73,11 +77,11 @@ func forward(t *testing.T, server, prefix string) http.Handler {
 
 // runNode runs a node of virtual-kubelet until the end of the test. The node serves its
 // kubelet endpoints on mux.
-func runNode(t *testing.T, apiServer string, mux *http.ServeMux) {
+func runNode(t *testing.T, apiServer string, mux *http.ServeMux, whole bool) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiServer, QPS: -1})
 	require.NoError(t, err)
-	provider := newMeasuredProvider(t)
+	provider := newMeasuredProvider(t, whole)
 	running, err := nodeutil.NewNode(e2eNode, func(nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		return provider, nil, nil
 	}, nodeutil.WithClient(client), nodeutil.AttachProviderRoutes(mux))

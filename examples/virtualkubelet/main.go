@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -22,21 +23,29 @@ import (
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "the file that leads to the API server")
 	name := flag.String("node", "processes", "the name of the node")
+	service := flag.String("jobs", "", "the URL of a job service that runs the pods; none: containers are processes of this machine")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	if err := run(ctx, *kubeconfig, *name); err != nil {
+	opts := virtualkubelet.Options{Runtime: &processes{}}
+	if *service != "" {
+		opts = virtualkubelet.Options{Pods: &jobs{url: *service}}
+	}
+	if err := run(ctx, *kubeconfig, *name, opts); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// run runs a node until ctx ends, then terminates its pods, and returns when they have ended.
-func run(ctx context.Context, kubeconfig, name string) error {
+// run runs a node until ctx ends, then refuses new pods and terminates the others, and returns
+// when they have ended.
+func run(ctx context.Context, kubeconfig, name string, opts virtualkubelet.Options) error {
 	client, err := nodeutil.ClientsetFromEnv(kubeconfig)
 	if err != nil {
 		return err
 	}
-	provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: &processes{}})
+	var manager *shutdown.Manager // is set before the first pod is created
+	opts.Admit = func(pod *v1.Pod) shutdown.Admission { return manager.Admit(pod) }
+	provider, err := virtualkubelet.New(opts)
 	if err != nil {
 		return err
 	}
@@ -44,7 +53,7 @@ func run(ctx context.Context, kubeconfig, name string) error {
 	if err != nil {
 		return err
 	}
-	manager, err := shutdown.NewManager(shutdown.Options{Pods: provider.Pods, Killer: provider, Reporter: reporter})
+	manager, err = shutdown.NewManager(shutdown.Options{Pods: provider.Pods, Killer: provider, Reporter: reporter})
 	if err != nil {
 		return err
 	}
@@ -54,8 +63,15 @@ func run(ctx context.Context, kubeconfig, name string) error {
 	if err != nil {
 		return err
 	}
-	err = virtual.Run(ctx)
-	drainCtx := context.WithoutCancel(ctx)
-	_, drainErr := manager.TerminateAll(drainCtx)
-	return errors.Join(err, drainErr, provider.Close(drainCtx))
+	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // virtual-kubelet goes on while the pods end
+	defer stop()
+	go func() { _ = virtual.Run(running) }() // Err has its error
+	select {
+	case <-ctx.Done():
+	case <-virtual.Done():
+	}
+	_, err = manager.TerminateAll(running)
+	stop()
+	<-virtual.Done()
+	return errors.Join(virtual.Err(), err, provider.Close(context.WithoutCancel(ctx)))
 }

@@ -4,6 +4,8 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,7 +39,7 @@ type program struct {
 }
 
 // start builds the program, runs it at an API server, and waits until its node is ready.
-func start(t *testing.T) program {
+func start(t *testing.T, args ...string) program {
 	t.Helper()
 	server := apiserverprocess.Start(t)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: server, QPS: -1})
@@ -47,7 +49,7 @@ func start(t *testing.T) program {
 	require.NoError(t, err, "%s", out)
 
 	p := program{T: t, client: client}
-	p.cmd = exec.Command(filepath.Join(folder, "virtualkubelet"), "--kubeconfig", kubeconfig(t, server))
+	p.cmd = exec.Command(filepath.Join(folder, "virtualkubelet"), append(args, "--kubeconfig", kubeconfig(t, server))...)
 	var logged bytes.Buffer
 	p.cmd.Stderr = &logged
 	require.NoError(t, p.cmd.Start())
@@ -103,26 +105,31 @@ func (p program) pod(name string) *v1.Pod {
 	return pod
 }
 
-// runPod creates a pod that exits with code 3 on SIGTERM, and waits until it handles SIGTERM.
-func (p program) runPod(name string) {
+// runPod creates a pod that exits with code 3 on SIGTERM, after a preStop hook of so many seconds,
+// and waits until it handles SIGTERM.
+func (p program) runPod(name string, hookSeconds int64) {
 	ready := filepath.Join(p.TempDir(), "ready")
+	p.create(name, `trap "exit 3" TERM; touch `+ready+`; while :; do sleep 0.1; done`, hookSeconds)
+	p.waitFor(func() bool {
+		_, err := os.Stat(ready)
+		return err == nil && p.pod(name).Status.Phase == v1.PodRunning
+	})
+}
+
+// create creates a pod with a command of the shell.
+func (p program) create(name, command string, hookSeconds int64) {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1.PodSpec{
 			NodeName: "processes", TerminationGracePeriodSeconds: ptr.To(int64(30)),
 			Containers: []v1.Container{{
-				Name: "app", Image: "none",
-				Command:   []string{"sh", "-c", `trap "exit 3" TERM; touch ` + ready + `; while :; do sleep 0.1; done`},
-				Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}}},
+				Name: "app", Image: "none", Command: []string{"sh", "-c", command},
+				Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: hookSeconds}}},
 			}},
 		},
 	}
 	_, err := p.client.CoreV1().Pods("default").Create(p.Context(), pod, metav1.CreateOptions{})
 	require.NoError(p, err)
-	p.waitFor(func() bool {
-		_, err := os.Stat(ready)
-		return err == nil && p.pod(name).Status.Phase == v1.PodRunning
-	})
 }
 
 func requireExited(t require.TestingT, pod *v1.Pod) {
@@ -134,7 +141,7 @@ func requireExited(t require.TestingT, pod *v1.Pod) {
 
 func TestDeletedAndDrainedPodsEndGracefully(t *testing.T) {
 	p := start(t)
-	p.runPod("deleted")
+	p.runPod("deleted", 1)
 	require.NoError(t, p.client.CoreV1().Pods("default").Delete(t.Context(), "deleted", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(4))}))
 	var deleted *v1.Pod
 	p.waitFor(func() bool {
@@ -144,12 +151,40 @@ func TestDeletedAndDrainedPodsEndGracefully(t *testing.T) {
 	requireExited(t, deleted)
 	p.waitFor(func() bool { return p.pod("deleted") == nil })
 
-	p.runPod("drained")
+	p.runPod("drained", 1)
 	signalled := time.Now()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.cmd.Wait())
 	require.GreaterOrEqual(t, time.Since(signalled), time.Second, "the preStop hook has slept")
 	requireExited(t, p.pod("drained"))
+}
+
+// A node shutdown refuses new pods, drains the others, and tells the API server of both.
+func TestANodeShutdown(t *testing.T) {
+	service := httptest.NewServer(newJobService(2 * time.Second))
+	t.Cleanup(service.Close)
+	for kind, args := range map[string][]string{"containers": nil, "whole pods": {"--jobs", service.URL}} {
+		t.Run(kind, func(t *testing.T) {
+			p := start(t, args...)
+			p.create("drained", "sleep 600", 4)
+			p.waitFor(func() bool { return p.pod("drained").Status.Phase == v1.PodRunning })
+			require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+			refused := "" // the first that came after the signal was heard
+			for i := 0; refused == ""; i++ {
+				name := fmt.Sprintf("late-%d", i)
+				p.create(name, "sleep 600", 0)
+				p.waitFor(func() bool { return p.pod(name).Status.Phase != v1.PodPending })
+				if p.pod(name).Status.Phase == v1.PodFailed {
+					refused = name
+				}
+			}
+			require.Equal(t, "NodeShutdown", p.pod(refused).Status.Reason)
+			require.Empty(t, p.pod(refused).Status.ContainerStatuses)
+			require.NoError(t, p.cmd.Wait())
+			require.Equal(t, v1.PodFailed, p.pod("drained").Status.Phase)
+			require.Equal(t, "Terminated", p.pod("drained").Status.Reason)
+		})
+	}
 }
 
 // Authors of a provider read main.go first.
@@ -164,5 +199,5 @@ func TestTheProgramIsShort(t *testing.T) {
 			lines++
 		}
 	}
-	require.Less(t, lines, 40)
+	require.Less(t, lines, 65)
 }

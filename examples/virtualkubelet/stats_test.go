@@ -41,13 +41,18 @@ type measuredProvider struct {
 	runtime *processes
 }
 
-func newMeasuredProvider(t *testing.T) *measuredProvider {
+// newMeasuredProvider returns a provider for containers, or for whole pods.
+func newMeasuredProvider(t *testing.T, whole bool) *measuredProvider {
 	t.Helper()
 	runtime := &processes{}
-	provider, err := virtualkubelet.New(virtualkubelet.Options{
+	opts := virtualkubelet.Options{
 		Runtime: sleepRuntime{runtime},
 		Status:  func(pod *v1.Pod) { pod.Status.HostIP, pod.Status.PodIP = "127.0.0.1", "127.0.0.1" },
-	})
+	}
+	if whole {
+		newWholePods(sleepRuntime{runtime}).options(&opts)
+	}
+	provider, err := virtualkubelet.New(opts)
 	require.NoError(t, err)
 	return &measuredProvider{withoutStreams{provider}, runtime}
 }

@@ -52,6 +52,13 @@ func TestSeries(t *testing.T) {
 				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(fork, name)), 0o750))
 				return os.WriteFile(filepath.Join(fork, name), added.ReplaceAll(data, nil), 0o600)
 			}))
+			for _, only := range onlyInForks(t) {
+				path := filepath.Join(fork, only.file)
+				data, err := os.ReadFile(path)
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(path, []byte(string(data)+only.before), 0o600))
+				declared[only.file] += only.after
+			}
 			var script strings.Builder
 			script.WriteString(regexp.MustCompile(`(?m)^FORK=\S+`).ReplaceAllLiteralString(commands(t, "0"), "FORK="+tested))
 			for _, change := range []string{"1", "2", "3", "4", "5"} {
@@ -76,6 +83,28 @@ func TestSeries(t *testing.T) {
 			}))
 		})
 	}
+}
+
+// onlyInFork is a function that the series drops or edits, and that is not declared here.
+type onlyInFork struct{ file, before, after string }
+
+func onlyInForks(t *testing.T) []onlyInFork {
+	all := []onlyInFork{
+		{
+			"pkg/kubelet/pod_workers.go", "\nfunc update() {\n\t\tstatus.gracePeriod = gracePeriod\n}\n",
+			" func update() { status.gracePeriod = gracePeriod if gracePeriodShortened { kubegraceShorten(p.podSyncer, pod, gracePeriod) } }",
+		},
+		{
+			"pkg/kubelet/eviction/eviction_manager.go", "\nfunc evict() {\n\t\tmessage, annotations := evictionMessage()\n}\n",
+			" func evict() { if !isHardEvictionThreshold(thresholdToReclaim) { gracePeriodOverride = m.softGracePeriod(pod, gracePeriodOverride) } message, annotations := evictionMessage() }",
+		},
+	}
+	for _, drop := range regexp.MustCompile(`(?m)^ *drop (\S+) (.+)$`).FindAllStringSubmatch(commands(t, "1"), -1) {
+		for _, name := range strings.Fields(drop[2]) {
+			all = append(all, onlyInFork{file: drop[1], before: "\n// " + name + " goes.\nfunc " + name + "() {\n\tif true {\n\t}\n}\n"})
+		}
+	}
+	return all
 }
 
 // oneSpace makes one space of each sequence of spaces, as fields are aligned with those beside

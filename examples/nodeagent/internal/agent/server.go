@@ -126,7 +126,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 }
 
 // onlyHosts refuses requests whose Host is a name that was not chosen here: a page in a browser
-// could have bound its own name to this address.
+// could have bound its own name to this address. No browser leaves the Host out.
 func onlyHosts(names []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -134,7 +134,7 @@ func onlyHosts(names []string, next http.Handler) http.Handler {
 			host = name
 		}
 		_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-		if err != nil && host != "localhost" && !slices.Contains(names, host) {
+		if err != nil && host != "" && host != "localhost" && !slices.Contains(names, host) {
 			http.Error(w, "unknown host", http.StatusMisdirectedRequest)
 			return
 		}

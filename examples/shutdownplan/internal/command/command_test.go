@@ -133,7 +133,7 @@ func TestShellsCompleteValues(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"--agent ", "kubelet\nkubegrace\n:4\n"},
 		{"-o ", "table\nchart\njson\nyaml\nhtml\n:4\n"},
-		{"node -o ", "table\njson\nyaml\n:4\n"},
+		{"node -o ", "table\njson\nyaml\nprometheus\n:4\n"},
 		{"node --root ", ":16\n"},
 	} {
 		r := run(t, "", append([]string{"__complete"}, strings.Split(test.args, " ")...)...)

@@ -3,7 +3,9 @@ package command_test
 import (
 	"bufio"
 	"math"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/godbus/dbus/v5/prop"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/command"
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
@@ -58,4 +61,25 @@ func TestLimitOfLogindWithoutABus(t *testing.T) {
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent/bus")
 	r := run(t, "kind: Pod\n", "--limit", "logind")
 	require.ErrorContains(t, r.err, "--limit: failed to reach the system bus")
+}
+
+// Looking changes nothing: a logind that does not run is not started.
+func TestNothingIsStarted(t *testing.T) {
+	data, root := t.TempDir(), t.TempDir()
+	started := filepath.Join(data, "started")
+	require.NoError(t, os.MkdirAll(filepath.Join(data, "dbus-1/services"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(data, "dbus-1/services/org.freedesktop.login1.service"),
+		[]byte("[D-BUS Service]\nName=org.freedesktop.login1\nExec=/usr/bin/touch "+started+"\n"), 0o600))
+	t.Setenv("XDG_DATA_HOME", data)
+	daemon := exec.CommandContext(t.Context(), need.Program(t, "dbus-daemon", "dbus"), "--session", "--nofork", "--print-address=1")
+	out, err := daemon.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, daemon.Start())
+	t.Cleanup(func() { _ = daemon.Wait() }) // the end of the context has killed it, which is an error
+	address, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	r := run(t, "", "node", "--root", root, "--bus", strings.TrimSpace(address))
+	require.ErrorIs(t, r.err, command.ExitStatus(4))
+	require.Contains(t, r.out, "systemd-logind does not run")
+	require.NoFileExists(t, started)
 }

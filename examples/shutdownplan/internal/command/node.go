@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -41,6 +43,9 @@ type nodeFlags struct {
 	pods    machine.PodOptions
 	files   []string
 	output  string
+
+	every    time.Duration
+	textfile string
 }
 
 func newNode(streams Streams) *cobra.Command {
@@ -68,17 +73,42 @@ func (f *nodeFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.pods.RuntimeEndpoint, "container-runtime-endpoint", "", "`address` of the container runtime, which is asked last; without it that of the kubelet")
 	fs.StringVar(&f.pods.NodeName, "node", "", "`name` of this node; without it that of the kubelet's command line, or of the host")
 	fs.StringSliceVar(&f.files, "pods", nil, "`file` with the pods, in place of asking for them; none leaves them out")
+	fs.DurationVar(&f.every, "every", 0, "look again after this `time`, until the program is stopped")
+	fs.StringVar(&f.textfile, "textfile", "", "`file` that gets the metrics too, for the textfile collector of Prometheus' node exporter")
 	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: "+strings.Join(output.MachineFormats(), ", "))
 }
 
+// runNode looks once, or with --every until ctx ends.
 func runNode(ctx context.Context, streams Streams, f *nodeFlags) error {
 	if !slices.Contains(output.MachineFormats(), f.output) {
 		return fmt.Errorf("--output: %q is none of %s", f.output, strings.Join(output.MachineFormats(), ", "))
 	}
-	if root := f.machine.Root; root == "/" {
+	if f.every < 0 || f.every > 0 && f.every < time.Second {
+		return fmt.Errorf("--every: %v is too short, a second is the least", f.every)
+	}
+	if f.machine.Root == "/" {
 		f.machine.Root = ""
 	}
 	f.pods.Root = f.machine.Root
+	for {
+		err := f.look(ctx, streams)
+		if f.every == 0 || ctx.Err() != nil {
+			return err
+		}
+		var status ExitStatus
+		if err != nil && !errors.As(err, &status) {
+			fmt.Fprintln(streams.Err, "shutdownplan:", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(f.every):
+		}
+	}
+}
+
+// look looks at the machine and writes what it found.
+func (f *nodeFlags) look(ctx context.Context, streams Streams) error {
 	hasConfig := f.machine.ConfigFile != "" || f.machine.ConfigDir != ""
 	state := machine.Look(ctx, f.machine)
 	if hasConfig && state.ConfigSource == "" {
@@ -92,6 +122,11 @@ func runNode(ctx context.Context, streams Streams, f *nodeFlags) error {
 		}
 	}
 	state.Close(&report.Verdict)
+	if f.textfile != "" {
+		if err := prometheus.WriteToTextfile(f.textfile, output.Metrics(report)); err != nil {
+			return fmt.Errorf("--textfile: %w", err)
+		}
+	}
 	if err := output.WriteMachine(f.output, streams.Out, screenOf(streams), report); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -230,7 +231,9 @@ func TestErrorsOfNode(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-o", "html"}, `--output: "html" is none of table, json, yaml`},
+		{[]string{"-o", "html"}, `--output: "html" is none of table, json, yaml, prometheus`},
+		{[]string{"--every", "5ms"}, "--every: 5ms is too short, a second is the least"},
+		{[]string{"--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--textfile: open /nonexistent/"},
 		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file"},
 		{[]string{"--pods", "/nonexistent"}, "--pods: stat /nonexistent: no such file"},
 		{[]string{"--frmat"}, "unknown flag: --frmat"},
@@ -241,6 +244,46 @@ func TestErrorsOfNode(t *testing.T) {
 		require.Empty(t, r.out)
 	}
 }
+
+func TestMetrics(t *testing.T) {
+	m := held(t, "")
+	m.write("/pods.yaml", nodePods)
+	file := filepath.Join(t.TempDir(), "shutdownplan.prom")
+	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"), "-o", "prometheus", "--textfile", file)
+	requireStatus(t, 0, r)
+	golden.Require(t, "node.prom", r.out)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, r.out, string(text))
+
+	m.bus.Stop()
+	r = m.look("-o", "prometheus")
+	requireStatus(t, 4, r)
+	require.Contains(t, r.out, "shutdownplan_node_status 4\n")
+	require.NotContains(t, r.out, "limit_seconds")
+}
+
+func TestLooksAgainUntilItIsStopped(t *testing.T) {
+	m := held(t, "")
+	ctx, stop := context.WithCancel(t.Context())
+	looks := make(chan struct{}, 2)
+	out := writerFunc(func(text []byte) (int, error) {
+		looks <- struct{}{}
+		return len(text), nil
+	})
+	c := command.New(command.Streams{Out: out, Err: out, Getenv: func(string) string { return "" }})
+	c.SetArgs(m.args("--pods", "none", "--every", "1s", "-o", "json"))
+	ended := make(chan error, 1)
+	go func() { ended <- c.ExecuteContext(ctx) }()
+	<-looks
+	<-looks
+	stop()
+	require.NoError(t, <-ended)
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
 
 // A kubelet raises logind's limit when it starts, unless a file beats its drop-in.
 func TestLimitOfLogindForAKubelet(t *testing.T) {

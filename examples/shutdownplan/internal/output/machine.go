@@ -27,7 +27,10 @@ type NodeReport struct {
 }
 
 // MachineFormats returns the formats of [WriteMachine].
-func MachineFormats() []string { return []string{Table, JSON, YAML} }
+func MachineFormats() []string { return []string{Table, JSON, YAML, Prometheus} }
+
+// Prometheus is a format of [WriteMachine].
+const Prometheus = "prometheus"
 
 // WriteMachine writes a report in one of the formats of [MachineFormats].
 func WriteMachine(format string, out io.Writer, screen Screen, r NodeReport) error {
@@ -39,6 +42,8 @@ func WriteMachine(format string, out io.Writer, screen Screen, r NodeReport) err
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(r)
+	case Prometheus:
+		return writeMetrics(out, r)
 	default:
 		document, err := yaml.Marshal(r)
 		if err == nil {

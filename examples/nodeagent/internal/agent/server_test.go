@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
+)
+
+// serveText serves a handler as the agent serves /healthz, and returns its address.
+func serveText(t *testing.T, handler http.Handler) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	a := &Agent{missing: newMissing(klog.Logger{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		a.serveUntil(ctx, "port", func() (net.Listener, error) { return listener, nil }, &http.Server{Handler: onlyHosts([]string{"node"}, handler)})
+	})
+	t.Cleanup(func() { cancel(); serving.Wait() })
+	return listener.Addr().String()
+}
+
+func get(t *testing.T, address, host string) (int, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil)
+	require.NoError(t, err)
+	request.Host, request.Close = host, true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+// Connections that say nothing, as any user can open them, take no more descriptors than a few, and
+// keep nobody from being answered.
+func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
+	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	before := descriptors(t)
+	for range 300 {
+		conn, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }() // it may have been closed
+	}
+	require.Eventually(t, func() bool {
+		status, err := get(t, address, "localhost")
+		return err == nil && status == http.StatusOK
+	}, 10*time.Second, 10*time.Millisecond)
+	require.Less(t, descriptors(t)-before, 300+hardConnections+10, "300 are this test's own")
+}
+
+// descriptors counts the descriptors of this process.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("no /proc")
+	}
+	require.NoError(t, err)
+	return len(open)
+}
+
+// A name that a page has bound to this address is refused.
+func TestHosts(t *testing.T) {
+	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for host, want := range map[string]int{
+		"127.0.0.1:10290": http.StatusOK, "[::1]:10290": http.StatusOK, "localhost": http.StatusOK, "node:10290": http.StatusOK,
+		"evil.example": http.StatusMisdirectedRequest, "evil.example:10290": http.StatusMisdirectedRequest,
+	} {
+		status, err := get(t, address, host)
+		require.NoError(t, err)
+		require.Equal(t, want, status, host)
+	}
+}
+
+// A client that reads or writes nothing has its time, and large headers are refused.
+func TestLargeHeadersAreRefused(t *testing.T) {
+	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 64<<10))
+	if err == nil {
+		answer, _ := io.ReadAll(conn) // an error is the connection that was closed
+		require.Contains(t, string(answer), "431")
+	}
+}

@@ -1,0 +1,108 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+)
+
+// wholePods is a PodRuntime whose pods are processes.
+type wholePods struct {
+	runtime sleepRuntime
+
+	mu   sync.Mutex
+	pods map[types.UID]*v1.Pod // with the statuses of their containers, as they were started
+}
+
+func newWholePods(runtime sleepRuntime) *wholePods {
+	return &wholePods{runtime: runtime, pods: map[types.UID]*v1.Pod{}}
+}
+
+// options has a provider use it.
+func (w *wholePods) options(o *virtualkubelet.Options) {
+	o.Runtime, o.Pods, o.PollInterval = nil, w, 50*time.Millisecond
+}
+
+func (w *wholePods) Create(ctx context.Context, pod *v1.Pod) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pods[pod.UID] != nil {
+		return nil
+	}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		id, err := w.runtime.StartContainer(ctx, pod, c)
+		if err != nil {
+			return err
+		}
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, v1.ContainerStatus{
+			Name: c.Name, Image: c.Image, ContainerID: "process://" + id, Ready: true,
+			State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.Now()}},
+		})
+	}
+	w.pods[pod.UID] = pod
+	return nil
+}
+
+func (w *wholePods) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	there := w.pods[pod.UID]
+	if there == nil {
+		return lifecycle.ErrContainerNotFound
+	}
+	for _, c := range lifecycle.ContainersOf(there) {
+		go func() { _ = w.runtime.StopContainer(context.WithoutCancel(ctx), c.ID, graceSeconds) }()
+	}
+	return nil
+}
+
+func (w *wholePods) Statuses(context.Context) (pods []*v1.Pod, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, pod := range w.pods {
+		pod = pod.DeepCopy()
+		running, failed := 0, 0
+		for i, c := range lifecycle.ContainersOf(pod) {
+			select {
+			case <-w.runtime.Exited(c.ID):
+				code, _ := w.runtime.ExitCode(c.ID)
+				pod.Status.ContainerStatuses[i].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}
+				if code != 0 {
+					failed++
+				}
+			default:
+				running++
+			}
+		}
+		switch {
+		case running > 0:
+			pod.Status.Phase = v1.PodRunning
+		case failed > 0:
+			pod.Status.Phase = v1.PodFailed
+		default:
+			pod.Status.Phase = v1.PodSucceeded
+		}
+		pods = append(pods, pod)
+	}
+	return pods, nil
+}
+
+func (w *wholePods) Delete(_ context.Context, pod *v1.Pod) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pods[pod.UID] == nil {
+		return lifecycle.ErrContainerNotFound
+	}
+	delete(w.pods, pod.UID)
+	return nil
+}
