@@ -67,7 +67,7 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 			})
 		case runs:
 			p.agent.exits.expect(id)
-			p.agent.workers.spawn(r.name, func() { r.watch(c, id) })
+			p.agent.workers.spawn(r.name, func() { slot{r, c}.watch(id) })
 		}
 	}
 	if r.completed() {

@@ -49,8 +49,8 @@ func (cs *containers) withID(id string) *container {
 	return cs.all[i]
 }
 
-// running returns the running containers; never nil.
-func (cs *containers) running() []lifecycle.Container {
+// members returns the running containers; never nil.
+func (cs *containers) members() []lifecycle.Container {
 	running := []lifecycle.Container{}
 	for _, c := range cs.all {
 		if c.running() {
@@ -70,8 +70,8 @@ func (cs *containers) maybeStarted() bool {
 	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.maybeStarted })
 }
 
-// regularRuns reports whether a regular container runs or is to be started again.
-func (cs *containers) regularRuns() bool {
+// goesOn reports whether a regular container runs or is to be started again.
+func (cs *containers) goesOn() bool {
 	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.init && (c.running() || c.restarting) })
 }
 

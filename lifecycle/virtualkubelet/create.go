@@ -77,11 +77,11 @@ func (r *record) update(pod *v1.Pod) {
 // spec has containers from now on.
 func (r *record) updateLocked(pod *v1.Pod) {
 	r.desired.update(pod)
-	if len(r.containers.all) > 0 || r.place == nil || r.ending.terminating {
+	if len(r.containers.all) > 0 || r.remote() == nil || r.ending.terminating {
 		return
 	}
-	if r.containers = newContainers(&r.desired.pod.Spec); r.place.status != nil {
-		r.containers.observe(r.place.status)
+	if r.containers = newContainers(&r.desired.pod.Spec); r.remote().place.status != nil {
+		r.containers.observe(r.remote().place.status)
 	}
 	r.notifier.wake()
 }

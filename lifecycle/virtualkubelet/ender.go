@@ -15,6 +15,7 @@ import (
 type ender struct {
 	*record
 
+	left        chan struct{}          // closed when the name of the pod can be used again
 	turn        chan struct{}          // of size 1: held by terminate and forget
 	termination *lifecycle.Termination // the last one, guarded by turn; nil: none
 }
@@ -56,7 +57,7 @@ func (e *ender) setTerminating() (running []lifecycle.Container, complete bool, 
 		e.ending.terminating = true
 		close(e.terminating)
 	}
-	return e.members(), !e.containers.maybeStarted(), nil
+	return e.body.members(), !e.containers.maybeStarted(), nil
 }
 
 // end terminates the pod. It is no error if the pod has been forgotten.
@@ -93,6 +94,30 @@ func (e *ender) conclude(t *lifecycle.Termination) {
 	e.finalize()
 }
 
+// awaitExit waits for watch to see the exit of a stopped container, because the runtime may
+// report the exit later than the end of the stop. After until the container counts as ended
+// with an unknown exit code.
+func (e *ender) awaitExit(id string, until time.Time) {
+	e.mu.Lock()
+	c := e.containers.withID(id)
+	if c == nil {
+		e.mu.Unlock()
+		return
+	}
+	seen, lost := c.seen, c.lost
+	e.mu.Unlock()
+	slack := time.NewTimer(time.Until(until))
+	defer slack.Stop()
+	select {
+	case <-seen:
+	case <-e.agent.workers.closing:
+	case <-slack.C:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		closeOnce(lost)
+	}
+}
+
 // finalize makes the final status once the termination, the start and all containers have
 // ended.
 func (e *ender) finalize() {
@@ -113,7 +138,7 @@ func (e *ender) finalize() {
 	defer e.mu.Unlock()
 	e.ending.final = &pod.Status
 	close(e.ended)
-	if e.place == nil || e.place.gone {
+	if e.remote() == nil || e.remote().place.gone {
 		e.leave()
 	}
 	e.notifier.wake()
@@ -123,7 +148,7 @@ func (e *ender) finalize() {
 func (e *ender) startFinalizing() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.ending.startFinalizing(e.mayRun()) {
+	if !e.ending.startFinalizing(e.body.mayRun()) {
 		return false
 	}
 	e.containers.terminateUnknown()

@@ -46,7 +46,7 @@ func (n *notifier) run() {
 		case <-n.agent.workers.closing:
 			closing = true
 		}
-		if n.sendNews() && n.clear() && n.ender.forget() {
+		if n.sendNews() && (n.remote() == nil || n.remote().clear()) && n.ender.forget() {
 			return
 		}
 	}

@@ -107,7 +107,7 @@ func (p *poller) take(ctx context.Context, list []*v1.Pod, asked time.Time) {
 		}
 	}
 	for _, r := range p.pods.all() {
-		r.observe(there[r.key], asked)
+		r.remote().observe(there[r.key], asked)
 		delete(there, r.key)
 	}
 	isFirst, strangers := !p.isListed(), map[types.UID]time.Time{}
@@ -139,7 +139,7 @@ func (p *poller) recover(ctx context.Context, pod *v1.Pod, asked time.Time) *rec
 	} else {
 		p.workers.spawn(r.name, r.notifier.run)
 	}
-	r.observe(pod, asked)
+	r.remote().observe(pod, asked)
 	return r
 }
 

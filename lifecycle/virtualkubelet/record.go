@@ -20,7 +20,6 @@ type record struct {
 	created     metav1.Time
 	terminating chan struct{} // closed when the termination begins
 	ended       chan struct{} // closed when the status is final
-	left        chan struct{} // closed when the name of the pod can be used again
 	life        *lifecycle.Pod
 	ender       *ender
 	notifier    *notifier
@@ -29,7 +28,15 @@ type record struct {
 	desired    desired
 	containers containers
 	ending     ending
-	place      *place // nil without a PodRuntime
+	body       body
+}
+
+// body is what runs of a pod: containers, or a whole. The record's mutex guards it.
+type body interface {
+	members() []lifecycle.Container // that a termination is to stop; never nil
+	mayRun() bool                   // whether anything of it runs, may run or is to be started again
+	goesOn() bool                   // whether it has not completed
+	write(pod *v1.Pod, ended bool)  // writes the status; ended: all has ended for good
 }
 
 // newRecord returns the record of a pod that has not started. It does not add it to the
@@ -39,53 +46,26 @@ func newRecord(ctx context.Context, a *agent, pod *v1.Pod) *record {
 	r := &record{
 		agent: a, key: keyOf(pod), name: nameOf(pod), ctx: context.WithoutCancel(ctx),
 		created: metav1.Now(), life: a.terminator.Pod(pod),
-		terminating: make(chan struct{}), ended: make(chan struct{}), left: make(chan struct{}),
+		terminating: make(chan struct{}), ended: make(chan struct{}),
 		desired: desired{pod: pod}, containers: newContainers(&pod.Spec),
 	}
+	r.body = &r.containers
 	if a.opts.Pods != nil {
-		r.place = newPlace(a.poller.isListed())
+		r.body = &remote{record: r, place: newPlace(a.poller.isListed())}
 	}
-	r.ender = &ender{record: r, turn: make(chan struct{}, 1)}
+	r.ender = &ender{record: r, turn: make(chan struct{}, 1), left: make(chan struct{})}
 	r.notifier = &notifier{record: r, changed: make(chan struct{}, 1)}
 	return r
 }
 
+// remote returns the body of a pod of a [PodRuntime], else nil.
+func (r *record) remote() *remote {
+	whole, _ := r.body.(*remote)
+	return whole
+}
+
 // isTerminating reports whether the termination has begun.
 func (r *record) isTerminating() bool { return isClosed(r.terminating) }
-
-// markRunning records that a container runs.
-func (r *record) markRunning(c *container, id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c.markRunning(id, metav1.Now())
-	r.containers.refreshReady()
-	r.notifier.wake()
-}
-
-// countRestart counts a start of a container that has run before.
-func (r *record) countRestart(c *container) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c.restarting {
-		c.restarted++
-	}
-}
-
-// markTerminated records the end of a container.
-func (r *record) markTerminated(c *container, end v1.ContainerStateTerminated) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c.markTerminated(end)
-	r.containers.refreshReady()
-	r.notifier.wake()
-}
-
-// markMaybeStarted records that a container may run although its start was cancelled.
-func (r *record) markMaybeStarted(c *container) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c.maybeStarted = true
-}
 
 // lifeOf returns the life of the pod, for which pod counts from now on.
 func (r *record) lifeOf(pod *v1.Pod) *lifecycle.Pod {
@@ -97,7 +77,15 @@ func (r *record) lifeOf(pod *v1.Pod) *lifecycle.Pod {
 func (r *record) completed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.ending.terminating && !r.ending.starting && !r.goesOn()
+	return !r.ending.terminating && !r.ending.starting && !r.body.goesOn()
+}
+
+// over ends a pod of which nothing runs any more.
+func (r *record) over() {
+	if r.completed() {
+		r.ender.endCompleted()
+	}
+	r.ender.finalize()
 }
 
 // final returns the final status, which does not change any more, or nil before that.
@@ -126,13 +114,7 @@ func (r *record) copyLocked() *v1.Pod {
 	if pod.Status.StartTime == nil {
 		pod.Status.StartTime = &r.created
 	}
-	if r.place == nil {
-		r.containers.write(pod, r.ending.finalizing)
-		return pod
-	}
-	r.place.write(&pod.Status)
-	r.containers.write(pod, r.ending.finalizing)
-	pod.Status.Phase = r.place.phase(pod.Status.Phase, r.ending.finalizing)
+	r.body.write(pod, r.ending.finalizing)
 	return pod
 }
 

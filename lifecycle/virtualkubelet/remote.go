@@ -14,8 +14,15 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
+// remote is the body of a pod that runs as a whole at the place of a [PodRuntime].
+type remote struct {
+	*record
+
+	place *place
+}
+
 // observe takes over what a list says of the pod; nil: the list lacks it.
-func (r *record) observe(listed *v1.Pod, asked time.Time) {
+func (r *remote) observe(listed *v1.Pod, asked time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var status *v1.PodStatus
@@ -33,22 +40,14 @@ func (r *record) observe(listed *v1.Pod, asked time.Time) {
 }
 
 // lose records that the place has nothing of the pod.
-func (r *record) lose() {
+func (r *remote) lose() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.place.lose()
 }
 
-// over ends a pod of which nothing runs any more.
-func (r *record) over() {
-	if r.completed() {
-		r.ender.endCompleted()
-	}
-	r.ender.finalize()
-}
-
 // is reports whether the place of the pod is so.
-func (r *record) is(so func(*place) bool) bool {
+func (r *remote) is(so func(*place) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return so(r.place)
@@ -56,7 +55,7 @@ func (r *record) is(so func(*place) bool) bool {
 
 // await waits until the place of the pod is so, at most for a time unless that is 0, and reports
 // whether it is.
-func (r *record) await(ctx context.Context, atMost time.Duration, isSo func(*place) bool) bool {
+func (r *remote) await(ctx context.Context, atMost time.Duration, isSo func(*place) bool) bool {
 	if atMost > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, atMost)
@@ -78,7 +77,7 @@ func (r *record) await(ctx context.Context, atMost time.Duration, isSo func(*pla
 }
 
 // ask makes a call of the PodRuntime for the pod, and logs why it failed.
-func (r *record) ask(ctx context.Context, name string, f func(context.Context) error) error {
+func (r *remote) ask(ctx context.Context, name string, f func(context.Context) error) error {
 	err := guarded(ctx, name, func() error { return f(ctx) })
 	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).V(1).Info("A call for a pod failed", "call", name, "pod", r.name, "err", err)
@@ -90,15 +89,15 @@ func (r *record) ask(ctx context.Context, name string, f func(context.Context) e
 func (s *starter) createPod() error {
 	ctx, cancel := s.workers.context(s.r.ctx, s.r.name, s.r.terminating)
 	defer cancel()
-	for !s.r.is((*place).hasPod) {
+	for !s.r.remote().is((*place).hasPod) {
 		if err := s.tryCreate(ctx); errdefs.IsInvalidInput(err) {
 			for _, c := range s.r.containers.all {
-				s.r.markTerminated(c, notStarted(err))
+				slot{s.r, c}.markTerminated(notStarted(err))
 			}
 			return err
 		}
 		if ctx.Err() == nil {
-			s.r.await(ctx, s.opts.PollInterval, (*place).hasPod)
+			s.r.remote().await(ctx, s.opts.PollInterval, (*place).hasPod)
 		}
 		switch {
 		case s.r.isTerminating():
@@ -122,13 +121,13 @@ func (s *starter) tryCreate(ctx context.Context) error {
 		s.r.mu.Unlock()
 		return lifecycle.ErrTerminating
 	}
-	s.r.place.startCreating()
+	s.r.remote().place.startCreating()
 	s.r.mu.Unlock()
-	err := s.r.ask(ctx, "Create", func(ctx context.Context) error { return s.opts.Pods.Create(ctx, pod) })
+	err := s.r.remote().ask(ctx, "Create", func(ctx context.Context) error { return s.opts.Pods.Create(ctx, pod) })
 	isNone := errdefs.IsInvalidInput(err) || errors.Is(err, lifecycle.ErrContainerNotFound)
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	s.r.place.created(err == nil, isNone)
+	s.r.remote().place.created(err == nil, isNone)
 	return err
 }
 
@@ -138,10 +137,11 @@ type placeStopper struct{ *agent }
 // StopPod asks the place to stop the pod until it has taken that, and waits until the place
 // says that nothing of the pod runs any more.
 func (s placeStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
-	r := s.pods.find(pod)
-	if r == nil {
+	known := s.pods.find(pod)
+	if known == nil {
 		return lifecycle.ErrContainerNotFound
 	}
+	r := known.remote()
 	until := time.Now().Add(graceperiod.Duration(timeoutSeconds))
 	if err := s.poller.await(ctx); err != nil {
 		return err
@@ -167,12 +167,8 @@ func (s placeStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds i
 	return nil
 }
 
-// clear has the place forget the pod, and asks until it has. It reports whether it has, and is
-// true where there is no place.
-func (r *record) clear() bool {
-	if r.place == nil {
-		return true
-	}
+// clear has the place forget the pod, and asks until it has. It reports whether it has.
+func (r *remote) clear() bool {
 	ctx, cancel := r.agent.workers.context(r.ctx, r.name, nil)
 	defer cancel()
 	isGone := func(p *place) bool { return p.gone }
@@ -199,10 +195,7 @@ func (r *record) clear() bool {
 
 // members returns the containers that a termination is to stop with the pod. The caller holds
 // the mutex.
-func (r *record) members() []lifecycle.Container {
-	if r.place == nil {
-		return r.containers.running()
-	}
+func (r *remote) members() []lifecycle.Container {
 	members := []lifecycle.Container{}
 	if r.place.over {
 		return members
@@ -222,17 +215,14 @@ func (r *record) members() []lifecycle.Container {
 }
 
 // mayRun reports whether something of the pod runs or may run. The caller holds the mutex.
-func (r *record) mayRun() bool {
-	if r.place == nil {
-		return r.containers.mayRun()
-	}
-	return !r.place.over
-}
+func (r *remote) mayRun() bool { return !r.place.over }
 
 // goesOn reports whether the pod has not completed. The caller holds the mutex.
-func (r *record) goesOn() bool {
-	if r.place == nil {
-		return r.containers.regularRuns()
-	}
-	return !r.place.over
+func (r *remote) goesOn() bool { return !r.place.over }
+
+// write writes the status of the pod. The caller holds the mutex.
+func (r *remote) write(pod *v1.Pod, ended bool) {
+	r.place.write(&pod.Status)
+	r.containers.write(pod, ended)
+	pod.Status.Phase = r.place.phase(pod.Status.Phase, ended)
 }

@@ -57,22 +57,6 @@ func (c *container) markAgain(pod *v1.Pod, end v1.ContainerStateTerminated) {
 	c.pause = min(max(2*c.pause, backOffFirst), backOffMost)
 }
 
-// markEnded records the end of a run of a container, and reports whether the container is to be
-// started again.
-func (r *record) markEnded(c *container, end v1.ContainerStateTerminated) (again bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	again = !r.ending.terminating && c.restarts(r.desired.pod, end)
-	if again {
-		c.markAgain(r.desired.pod, end)
-	} else {
-		c.markTerminated(end)
-	}
-	r.containers.refreshReady()
-	r.notifier.wake()
-	return again
-}
-
 // again starts a container again when its back-off is over, and again after each start that
 // fails. If the termination of the pod begins before, the container stays as it has ended.
 func (s *starter) again(c *container) error {
@@ -96,17 +80,8 @@ func (s *starter) again(c *container) error {
 		case errors.Is(err, errAgain):
 			continue
 		case errors.Is(err, lifecycle.ErrTerminating):
-			s.r.markNotAgain(c)
+			slot{s.r, c}.markNotAgain()
 		}
 		return err
-	}
-}
-
-// markNotAgain gives a container that is not started again the state of its last end.
-func (r *record) markNotAgain(c *container) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c.restarting {
-		c.markTerminated(*c.last)
 	}
 }

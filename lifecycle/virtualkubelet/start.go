@@ -27,13 +27,13 @@ func (s *starter) run() {
 	if s.poller.await(s.r.ctx) != nil {
 		return
 	}
-	if (s.r.place == nil || !s.r.is((*place).hasPod)) && !s.admit() {
+	if (s.r.remote() == nil || !s.r.remote().is((*place).hasPod)) && !s.admit() {
 		return
 	}
 	err := s.startAll()
 	s.r.mu.Lock()
 	s.r.ending.starting = false
-	over := !s.r.ending.terminating && (err != nil || !s.r.goesOn())
+	over := !s.r.ending.terminating && (err != nil || !s.r.body.goesOn())
 	s.r.mu.Unlock()
 	if err != nil {
 		klog.FromContext(s.r.ctx).V(1).Info("Pod is not started any further", "pod", s.r.name, "err", err)
@@ -50,7 +50,7 @@ func (s *starter) startAll() error {
 	if err := s.awaitFormer(); err != nil {
 		return err
 	}
-	if s.r.place != nil {
+	if s.r.remote() != nil {
 		return s.createPod()
 	}
 	for _, c := range s.r.containers.all {
@@ -84,7 +84,7 @@ func (s *starter) awaitFormer() error {
 		return nil
 	}
 	select {
-	case <-s.former.left:
+	case <-s.former.ender.left:
 		return nil
 	case <-s.r.terminating:
 		return lifecycle.ErrTerminating
@@ -97,6 +97,7 @@ func (s *starter) awaitFormer() error {
 // hook. If the hook fails, PostStart kills the container. If the start fails and the container
 // is to be started again, the error is errAgain.
 func (s *starter) start(c *container) error {
+	in := slot{s.r, c}
 	pod := s.r.view()
 	var started string
 	called, known := false, false // known: it is known whether the container runs
@@ -106,13 +107,13 @@ func (s *starter) start(c *container) error {
 		}
 		defer s.endTurn()
 		called = true
-		s.r.countRestart(c)
+		in.countRestart()
 		id, err := s.opts.Runtime.StartContainer(ctx, pod, c.spec)
 		if id != "" && (err == nil || ctx.Err() != nil && !errors.Is(err, lifecycle.ErrContainerNotFound)) {
 			started = id
 			s.exits.expect(id)
-			s.r.markRunning(c, id)
-			s.workers.spawn(s.r.name, func() { s.r.watch(c, id) })
+			in.markRunning(id)
+			s.workers.spawn(s.r.name, func() { in.watch(id) })
 		}
 		known = id != "" || ctx.Err() == nil || errors.Is(err, lifecycle.ErrContainerNotFound)
 		if err != nil && ctx.Err() == nil {
@@ -122,12 +123,12 @@ func (s *starter) start(c *container) error {
 	})
 	switch {
 	case err != nil && called && !known:
-		s.r.markMaybeStarted(c)
+		in.markMaybeStarted()
 		return err
 	case errors.Is(err, lifecycle.ErrTerminating), errors.Is(err, lifecycle.AgentStopping), errors.Is(err, lifecycle.ErrForgotten):
 		return err
 	case err != nil:
-		if s.r.markEnded(c, notStarted(err)) {
+		if in.markEnded(notStarted(err)) {
 			return errAgain
 		}
 		return err

@@ -23,7 +23,9 @@ const (
 
 // EC2 is the instance metadata service of Amazon EC2, version 2. It is asked every 5 s whether this
 // spot instance is interrupted, which it says two minutes ahead; hibernation begins at once. Each
-// is a power off to the node. A rebalance recommendation is none and is not asked for.
+// is a power off to the node. A rebalance recommendation is none and is not asked for. An agent in a
+// container with a network of its own gets no session token unless the instance's hop limit is 2 or
+// more (HttpPutResponseHopLimit).
 func EC2() Provider {
 	return Provider{items: func(s *service) []*item {
 		return []*item{{origin: OriginEC2, interval: 5 * time.Second, read: (&ec2{service: s}).read}}

@@ -1,0 +1,140 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/need"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+	"github.com/kubegrace/kubegrace/shutdown/notice"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// azure answers as Azure's metadata service does on the machine "node".
+type azure struct {
+	mu     sync.Mutex
+	events []map[string]any
+}
+
+func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/metadata/scheduledevents" {
+		fmt.Fprint(w, "node")
+		return
+	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	_ = json.NewEncoder(w).Encode(map[string]any{"DocumentIncarnation": 1, "Events": z.events}) // the client may have gone
+}
+
+// preempt has the machine be preempted in this time; 0 takes it back.
+func (z *azure) preempt(in time.Duration) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.events = nil
+	if in > 0 {
+		z.events = []map[string]any{{
+			"EventId": "A", "EventType": "Preempt", "EventStatus": "Scheduled", "Resources": []string{"node"},
+			"NotBefore": time.Now().Add(in).UTC().Format(http.TimeFormat),
+		}}
+	}
+}
+
+// A notice 120 s ahead and the announcement of a real bus's logind are one shutdown with one report:
+// the earlier deadline counts, whoever comes first, and each is taken back for itself.
+func TestNoticeAndLogind(t *testing.T) {
+	need.Long(t, "a cloud's notice beside logind's event, in real time")
+	type node struct {
+		*shutdown.Manager
+		*azure
+		*logindtest.Login1
+		lock    *logindtest.Lock
+		killer  *shutdowntest.Killer
+		reports chan shutdown.Report
+	}
+	// awaitKill returns the seconds of the call of the killer with this number.
+	awaitKill := func(t *testing.T, n node, number int) int64 {
+		t.Helper()
+		require.Eventually(t, func() bool { return len(n.killer.Kills()) > number }, soon, time.Millisecond)
+		return *n.killer.Kills()[number].Request.GracePeriodSeconds
+	}
+	ends := func(t *testing.T, n node, within time.Duration) {
+		t.Helper()
+		began := time.Now()
+		require.LessOrEqual(t, awaitKill(t, n, 1), int64(within.Seconds()), "what was under way is shortened")
+		awaitReleased(t, n.lock)
+		require.Less(t, time.Since(began), within+time.Second)
+		require.False(t, (<-n.reports).Cancelled)
+	}
+	for name, test := range map[string]struct {
+		limit, takes time.Duration
+		run          func(*testing.T, node)
+	}{
+		"a notice, overtaken by logind": {2 * time.Second, time.Hour, func(t *testing.T, n node) {
+			n.preempt(2 * time.Minute)
+			require.Equal(t, int64(30), awaitKill(t, n, 0))
+			n.Prepare(true)
+			ends(t, n, 2*time.Second)
+		}},
+		"logind, overtaken by a notice": {100 * time.Second, time.Hour, func(t *testing.T, n node) {
+			n.Prepare(true)
+			require.Equal(t, int64(30), awaitKill(t, n, 0))
+			n.preempt(4 * time.Second)
+			ends(t, n, 4*time.Second)
+		}},
+		"a notice that is taken back": {2 * time.Second, 3 * time.Second, func(t *testing.T, n node) {
+			n.preempt(2 * time.Minute)
+			awaitKill(t, n, 0)
+			n.preempt(0)
+			require.True(t, (<-n.reports).Cancelled)
+			require.NoError(t, n.ShutdownStatus())
+			require.Eventually(t, func() bool { return len(n.Held()) == 1 && n.Inhibitor().Held }, soon, time.Millisecond)
+			require.Len(t, n.killer.Kills(), 1)
+		}},
+		"a notice that is taken back, and logind's stays": {2 * time.Second, time.Hour, func(t *testing.T, n node) {
+			n.preempt(2 * time.Minute)
+			awaitKill(t, n, 0)
+			n.Prepare(true)
+			n.preempt(0)
+			ends(t, n, 2*time.Second)
+			require.Error(t, n.ShutdownStatus())
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			h.login1.SetLimit(test.limit)
+			n := node{azure: &azure{}, Login1: h.login1, reports: make(chan shutdown.Report, 2), killer: &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: test.takes}}}
+			n.Manager = runManagerOn(t, h.source(t), shutdown.Options{
+				Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
+					{Priority: 0, ShutdownGracePeriodSeconds: 60}, {Priority: 1000, ShutdownGracePeriodSeconds: 30},
+				}},
+				Killer: n.killer, OnReport: func(_ context.Context, r shutdown.Report) { n.reports <- r },
+			})
+			require.Eventually(t, func() bool { return len(h.login1.Held()) == 1 }, soon, time.Millisecond)
+			n.lock = h.login1.Held()[0]
+			server := httptest.NewServer(n.azure)
+			provider := notice.Azure()
+			provider.Endpoint = server.URL
+			ctx, stop := context.WithCancel(t.Context())
+			watched := make(chan error, 1)
+			go func() { watched <- notice.Watch(ctx, provider, n.Trigger) }()
+			test.run(t, n)
+			stop()
+			require.NoError(t, <-watched)
+			server.Close()
+			require.Empty(t, n.reports, "one report")
+		})
+	}
+}
