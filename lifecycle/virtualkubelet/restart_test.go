@@ -55,9 +55,9 @@ func TestTheBackOffOfRestarts(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.create(always(plain("app")))
 		wait(1000 * second)
-		seconds := func(s ...time.Duration) (spans []time.Duration) {
-			for _, s := range s {
-				spans = append(spans, s*second)
+		seconds := func(numbers ...int) (spans []time.Duration) {
+			for _, n := range numbers {
+				spans = append(spans, time.Duration(n)*second)
 			}
 			return spans
 		}
