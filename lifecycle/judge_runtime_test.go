@@ -76,6 +76,7 @@ type startCall struct {
 	begun, returned moment // of the function
 	container       *realContainer
 	gave            string // the ID that it returned
+	counted         bool   // as a run of its ID, which begins with it, because none was there
 }
 
 // startPlan says what a start function does.
@@ -161,7 +162,7 @@ func (rt *judgedRuntime) begin(pod, name, id string, s *startCall) *realContaine
 	if former := rt.findLocked(id); former != nil && former.ended.seq == 0 {
 		return nil
 	}
-	if s == nil {
+	if s == nil || !s.counted {
 		rt.runs[id]++
 	}
 	r := rt.random("container", id, rt.runs[id])
@@ -404,6 +405,7 @@ func (rt *judgedRuntime) startFunc(s *startCall, inside func(context.Context)) f
 		rt.mu.Lock()
 		if former := rt.findLocked(s.id); former == nil || former.ended.seq != 0 {
 			rt.runs[s.id]++
+			s.counted = true
 		}
 		s.begun = rt.nowLocked()
 		rt.starts = append(rt.starts, s)

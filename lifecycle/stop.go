@@ -36,7 +36,7 @@ type stop struct {
 	forced      bool      // a call had the timeout 0
 	claim       Outcome   // the outcome by the runtime, which the watcher has not confirmed
 	claimant    int       // the call that has made the claim
-	doubtful    bool      // the claim is about the time before the container was started
+	claimedAt   time.Time // when that call was made
 	failures    int
 	reported    bool  // the first failure was logged
 	err         error // of the last failure
@@ -116,7 +116,10 @@ func (s *stop) awaitLocked(ready func() bool, until time.Time, interrupt func() 
 
 // confirmed reports whether nothing contradicts the claim of the runtime: no watcher says
 // that the container runs, or has still to answer.
-func (s *stop) confirmed() bool { return !s.doubtful && s.openExit() == nil && !s.isAsked() }
+func (s *stop) confirmed() bool { return !s.isDoubtful() && s.openExit() == nil && !s.isAsked() }
+
+// isDoubtful reports whether the claim may be about the time before the container was started.
+func (s *stop) isDoubtful() bool { return s.start.returnedAt.After(s.claimedAt) }
 
 // isAsked reports whether a watcher was asked and has not answered.
 func (s *stop) isAsked() bool {
@@ -145,10 +148,10 @@ func (s *stop) believeLocked(retry time.Duration) {
 	}
 	switch {
 	case s.outcome != "" || deadline != s.deadline && time.Now().Before(until):
-	case !s.doubtful && s.openExit() == nil: // the watcher does not answer
+	case !s.isDoubtful() && s.openExit() == nil: // the watcher does not answer
 		s.outcome = s.claim
 	default:
-		s.claim, s.doubtful, s.failed = "", false, s.claimant == s.calls // else a later call is under way
+		s.claim, s.failed = "", s.claimant == s.calls // else a later call is under way
 		if s.err == nil {
 			s.err = errStillRuns
 		}
@@ -173,7 +176,7 @@ func (s *stop) callLocked() {
 		return
 	}
 	s.calls++
-	s.claim, s.doubtful = "", false
+	s.claim = ""
 	s.killAt, s.failed, s.forced = killAt, false, s.forced || seconds == 0
 	s.goroutines++
 	go s.call(s.ctx, s.pod, s.result.Name, s.result.ID, s.calls, seconds, time.Now())
@@ -220,7 +223,7 @@ func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err
 	default:
 		s.claim = Graceful
 	}
-	s.claimant, s.doubtful = number, s.start.returnedAt.After(calledAt)
+	s.claimant, s.claimedAt = number, calledAt
 	for _, r := range s.unit.with(s.run) {
 		r.exits.askLocked(r.ctx, r.attempt, true)
 	}
