@@ -99,12 +99,18 @@ func (a *attempt) mayRun(pod *v1.Pod) bool {
 	}
 }
 
-// began returns when the attempt was started, zero if that is not known.
+// began returns when the attempt had been started at the latest, zero if that is not known.
 func (a *attempt) began() time.Time {
-	if a.startedAt.IsZero() && a.isOfStart() {
+	switch {
+	case !a.startedAt.IsZero():
+		return a.startedAt
+	case !a.start.returnedAt.IsZero():
+		return a.start.returnedAt
+	case a.flags.started:
 		return a.knownAt
+	default:
+		return time.Time{}
 	}
-	return a.startedAt
 }
 
 // isReused reports whether a status says that an attempt that has ended was started again
@@ -119,7 +125,7 @@ func (a *attempt) isReused(startedAt time.Time) bool {
 		return true
 	default:
 		isSameSecond := startedAt.Nanosecond() == 0 && !startedAt.Before(a.endedAt.Truncate(time.Second))
-		return isSameSecond && !began.IsZero() && began.Truncate(time.Second).Before(startedAt)
+		return a.isOver() && isSameSecond && !began.IsZero() && began.Truncate(time.Second).Before(startedAt)
 	}
 }
 

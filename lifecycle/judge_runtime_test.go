@@ -373,7 +373,11 @@ func (rt *judgedRuntime) hook(ctx context.Context, id, pod, name string, cmd []s
 	deadline, _ := ctx.Deadline()
 	rt.mu.Lock()
 	if cmd[0] == "preStop" {
-		rt.hooks = append(rt.hooks, &hookCall{pod: pod, name: name, id: id, run: rt.runs[id], called: rt.nowLocked(), deadline: deadline})
+		h := &hookCall{pod: pod, name: name, id: id, run: rt.runs[id], called: rt.nowLocked(), deadline: deadline}
+		if c := rt.findLocked(id); c != nil && c.ended.seq != 0 && rt.isStartingLocked(id) {
+			h.run = -h.called.seq // it may be of the run that has ended, and of the one that begins
+		}
+		rt.hooks = append(rt.hooks, h)
 	}
 	r := rt.random(cmd[0], id, rt.runs[id])
 	rt.mu.Unlock()
@@ -397,6 +401,11 @@ func (rt *judgedRuntime) hook(ctx context.Context, id, pod, name string, cmd []s
 	default:
 		return pause(ctx, takes)
 	}
+}
+
+// isStartingLocked reports whether a start of an ID is under way.
+func (rt *judgedRuntime) isStartingLocked(id string) bool {
+	return slices.ContainsFunc(rt.starts, func(s *startCall) bool { return s.id == id && s.returned.seq == 0 })
 }
 
 // startFunc returns the agent's start function. inside is called when the container runs.

@@ -61,7 +61,7 @@ func (j *judgedRun) judgeEnds(a *asked) {
 	if a.container != nil {
 		r := a.result.Containers[0]
 		for _, c := range j.real {
-			if c.id == r.ID && hasEnded(r.Outcome) && c.runsAt(a.called) && c.runsAt(a.returned) && c.watch != watchedWrongly {
+			if c.id == r.ID && hasEnded(r.Outcome) && c.runsAt(a.called) && c.runsAt(a.returned) && c.watch != watchedWrongly && !j.isHidden(c) {
 				j.wrong("KillContainer says at %v that %s is %s, and it runs", j.since(a.returned), c.id, r.Outcome)
 			}
 		}
@@ -76,10 +76,20 @@ func (j *judgedRun) judgeEnds(a *asked) {
 		}
 	}
 	for _, c := range j.real {
-		if c.pod == a.pod && c.runsAt(a.returned) && c.watch != watchedWrongly && j.knows(a, c) {
+		if c.pod == a.pod && c.runsAt(a.returned) && c.watch != watchedWrongly && !j.isHidden(c) && j.knows(a, c) {
 			j.wrong("Kill of %v says at %v that %s is %s, and %s runs since %v", j.since(a.called), j.since(a.returned), a.pod, a.result.Outcome(), c.id, j.since(c.began))
 		}
 	}
+}
+
+// isHidden reports whether nothing tells a container, which was not started through Start, from the
+// one before it: it has its ID, or is of the unit, and began while that was being stopped, or before
+// a watcher that is late has told its end.
+func (j *judgedRun) isHidden(c *realContainer) bool {
+	return c.start == nil && slices.ContainsFunc(j.stops, func(s *stopCall) bool {
+		const late = 2500 * time.Millisecond
+		return (s.id == c.id || s.id == c.pod) && !c.began.at.Before(s.called.at) && (s.returned.seq == 0 || !c.began.at.After(s.returned.at.Add(late)))
+	})
 }
 
 // forgotten reports whether what was known since a moment may be forgotten when a call ends.
@@ -208,7 +218,7 @@ func (j *judgedRun) judgeHooks() {
 
 // isCrowded reports whether a slot had more attempts than are kept.
 func (j *judgedRun) isCrowded(pod, name string) bool {
-	ids := map[string]bool{"never": true}
+	ids, starts := map[string]bool{"never": true}, 0
 	for _, c := range j.real {
 		if c.pod == pod && c.name == name {
 			ids[c.id] = true
@@ -217,9 +227,10 @@ func (j *judgedRun) isCrowded(pod, name string) bool {
 	for _, s := range j.starts {
 		if s.pod == pod && s.name == name {
 			ids[s.id] = true
+			starts++
 		}
 	}
-	return len(ids) > 8
+	return starts+len(ids) > 8
 }
 
 // mayRunAgain reports whether the pod was forgotten between two hooks, and what was under way
@@ -228,11 +239,16 @@ func (j *judgedRun) mayRunAgain(former, h *hookCall) bool {
 	isRestart := func(a *asked) bool { // it names the ID early, and a status says that it was started since
 		return a.called.before(h.called) && slices.Contains(a.shown, h.id) && a.proven[h.name].After(former.called.at)
 	}
-	if j.isCrowded(h.pod, h.name) || slices.ContainsFunc(j.calls, isRestart) {
+	isOfTwoStarts := slices.ContainsFunc(j.starts, func(s *startCall) bool { // at the same time, with one ID
+		return slices.ContainsFunc(j.starts, func(other *startCall) bool {
+			return other != s && s.id == h.id && other.id == h.id && s.begun.before(other.returned) && other.begun.before(s.returned)
+		})
+	})
+	if j.isCrowded(h.pod, h.name) || isOfTwoStarts || slices.ContainsFunc(j.calls, isRestart) {
 		return true
 	}
 	underWay := slices.ContainsFunc(j.calls, func(a *asked) bool {
-		return a.pod == h.pod && a.kills && a.err == nil && a.called.before(former.called) && h.called.before(a.returned)
+		return a.pod == h.pod && a.kills && (a.container == nil || a.container.ID == h.id) && a.err == nil && a.called.before(former.called) && h.called.before(a.returned)
 	}) && !j.hadEnded(h)
 	return !underWay && slices.ContainsFunc(j.forgets, func(f *judgedForget) bool {
 		if f.pod != h.pod || !f.called.before(h.called) {

@@ -97,6 +97,9 @@ func (l *life) startReturned(ctx context.Context, a *attempt, id string, err err
 		a.start.err, a.flags.obsolete = err, false
 		for _, other := range slices.Clone(l.live.all()) { // what proves that this one has ended proves it for all
 			if other != a && other.result.Name == a.result.Name && other.isUnknown() && other.run == nil {
+				if other.knownAt.After(a.knownAt) {
+					a.knownAt = other.knownAt
+				}
 				l.live.drop(other)
 			}
 		}
