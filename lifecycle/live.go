@@ -69,15 +69,11 @@ func (v *live) endIfDone() (logs []func()) {
 	return logs
 }
 
-// stopFails says that StopContainer has begun to fail for one more container, and reports whether
-// it is the only one.
-func (v *live) stopFails() (first bool) {
-	v.failing++
-	return v.failing == 1
+// addFailing says that StopContainer fails for so many more containers, and returns for how many.
+func (v *live) addFailing(n int) int {
+	v.failing += n
+	return v.failing
 }
-
-// stopGoesOn says that it fails for one less.
-func (v *live) stopGoesOn() { v.failing-- }
 
 // all returns all attempts.
 func (v *live) all() []*attempt {
@@ -110,6 +106,14 @@ func (v *live) add(a *attempt) {
 			slot = slices.Delete(slot, i, i+1)
 			v.attempts = slices.DeleteFunc(v.attempts, func(a *attempt) bool { return a == old })
 		}
+	}
+}
+
+// keep adds again an attempt that is to be stopped, if one that was named after it has taken its
+// place.
+func (v *live) keep(a *attempt) {
+	if !slices.Contains(v.attempts, a) {
+		v.attempts = append(v.attempts, a)
 	}
 }
 

@@ -254,7 +254,7 @@ func (s *stop) reportFailureLocked() {
 	}
 	err := s.err
 	s.reported = true
-	if s.live.stopFails() {
+	if s.live.addFailing(1) == 1 {
 		s.recordEventLocked(s.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
 	}
 	s.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container", "tryAgain", !s.manner.once) })
@@ -264,7 +264,7 @@ func (s *stop) reportFailureLocked() {
 // failures to the error.
 func (s *stop) logEndLocked() {
 	if s.reported {
-		s.live.stopGoesOn()
+		s.live.addFailing(-1)
 	}
 	switch err := s.err; {
 	case s.outcome == RuntimeStuck && s.reported && s.manner.once: // that it is not tried again was logged
