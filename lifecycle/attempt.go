@@ -99,12 +99,18 @@ func (a *attempt) mayRun(pod *v1.Pod) bool {
 	}
 }
 
-// began returns when the attempt was started, zero if that is not known.
+// began returns when the attempt had been started at the latest, zero if that is not known.
 func (a *attempt) began() time.Time {
-	if a.startedAt.IsZero() && a.isOfStart() {
+	switch {
+	case !a.startedAt.IsZero():
+		return a.startedAt
+	case !a.start.returnedAt.IsZero():
+		return a.start.returnedAt
+	case a.flags.started:
 		return a.knownAt
+	default:
+		return time.Time{}
 	}
-	return a.startedAt
 }
 
 // isReused reports whether a status says that an attempt that has ended was started again
@@ -119,7 +125,7 @@ func (a *attempt) isReused(startedAt time.Time) bool {
 		return true
 	default:
 		isSameSecond := startedAt.Nanosecond() == 0 && !startedAt.Before(a.endedAt.Truncate(time.Second))
-		return isSameSecond && !began.IsZero() && began.Truncate(time.Second).Before(startedAt)
+		return a.isOver() && isSameSecond && !began.IsZero() && began.Truncate(time.Second).Before(startedAt)
 	}
 }
 
@@ -127,6 +133,23 @@ func (a *attempt) isReused(startedAt time.Time) bool {
 func (a *attempt) recall(r *record, endedAt time.Time) {
 	a.result, a.startedAt, a.endedAt = r.unpack(), r.startTime(), endedAt
 	a.flags = flags{hookDone: true, announced: true, obsolete: true}
+}
+
+// isEarly reports whether the attempt is one whose ID was named while the Start of another was under way.
+func (a *attempt) isEarly(start *attempt) bool {
+	return !a.knownAt.Before(start.knownAt) && a.start.returnedAt.IsZero()
+}
+
+// takeHook takes what another attempt has known of the preStop hook of the same container, and of
+// its stop.
+func (a *attempt) takeHook(same *attempt) {
+	a.flags.hookDone, a.flags.announced = a.flags.hookDone || same.flags.hookDone, a.flags.announced || same.flags.announced
+	if a.result.Hook.Outcome == "" {
+		a.result.Hook = same.result.Hook
+	}
+	if a.run != nil && same.isOver() {
+		a.run.endedBefore(same.result)
+	}
 }
 
 // stopBy says that a run stops the attempt. One that is stuck keeps its deadline if that is
@@ -164,12 +187,6 @@ func (a *attempt) giveUpLocked() {
 	a.result.Err = &stopError{name: a.result.Name, err: a.start.err}
 }
 
-// proveEnd makes an unknown attempt one that has ended.
-func (a *attempt) proveEnd() {
-	a.flags.left, a.flags.obsolete = !a.isOfStart(), true
-	a.result.Outcome, a.result.Err, a.start.err = NotFound, nil, nil
-}
-
 // addErrorLocked adds an error to the result of an attempt that is being stopped. The
 // result of any other is final.
 func (a *attempt) addErrorLocked(err error) {
@@ -187,19 +204,4 @@ func (a *attempt) cancelLocked() {
 		a.run.stopNow(AgentStopping)
 	}
 	a.wakeLocked()
-}
-
-// hookCauseLocked returns the cause with which a preStop or postStart hook is cancelled
-// now. exited is nil if the exit of the container does not end the hook.
-func (a *attempt) hookCauseLocked(exited <-chan struct{}) error {
-	switch {
-	case isClosed(exited):
-		return ContainerExited
-	case a.settings.isClosed():
-		return AgentStopping
-	case a.deadline.isOver():
-		return a.deadline.cause()
-	default:
-		return ErrTerminating // the container was stopped during its postStart hook
-	}
 }

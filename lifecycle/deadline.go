@@ -47,6 +47,21 @@ func (d deadline) cause() Cause {
 	return GraceSpent
 }
 
+// hookCause returns the cause with which a preStop or postStart hook is cancelled now. exited is
+// nil if the exit of the container does not end the hook.
+func (d deadline) hookCause(exited <-chan struct{}, closed bool) error {
+	switch {
+	case isClosed(exited):
+		return ContainerExited
+	case closed:
+		return AgentStopping
+	case d.isOver():
+		return d.cause()
+	default:
+		return ErrTerminating // the container was stopped during its postStart hook
+	}
+}
+
 // graceContext is the context of a hook. Its Deadline is the container's present deadline,
 // which moves earlier when the grace period is shortened. The run cancels it, with a
 // [Cause], at the deadline or before.

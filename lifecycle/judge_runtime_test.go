@@ -76,6 +76,7 @@ type startCall struct {
 	begun, returned moment // of the function
 	container       *realContainer
 	gave            string // the ID that it returned
+	counted         bool   // as a run of its ID, which begins with it, because none was there
 }
 
 // startPlan says what a start function does.
@@ -161,7 +162,7 @@ func (rt *judgedRuntime) begin(pod, name, id string, s *startCall) *realContaine
 	if former := rt.findLocked(id); former != nil && former.ended.seq == 0 {
 		return nil
 	}
-	if s == nil {
+	if s == nil || !s.counted {
 		rt.runs[id]++
 	}
 	r := rt.random("container", id, rt.runs[id])
@@ -372,7 +373,11 @@ func (rt *judgedRuntime) hook(ctx context.Context, id, pod, name string, cmd []s
 	deadline, _ := ctx.Deadline()
 	rt.mu.Lock()
 	if cmd[0] == "preStop" {
-		rt.hooks = append(rt.hooks, &hookCall{pod: pod, name: name, id: id, run: rt.runs[id], called: rt.nowLocked(), deadline: deadline})
+		h := &hookCall{pod: pod, name: name, id: id, run: rt.runs[id], called: rt.nowLocked(), deadline: deadline}
+		if c := rt.findLocked(id); c != nil && c.ended.seq != 0 && rt.isStartingLocked(id) {
+			h.run = -h.called.seq // it may be of the run that has ended, and of the one that begins
+		}
+		rt.hooks = append(rt.hooks, h)
 	}
 	r := rt.random(cmd[0], id, rt.runs[id])
 	rt.mu.Unlock()
@@ -398,12 +403,18 @@ func (rt *judgedRuntime) hook(ctx context.Context, id, pod, name string, cmd []s
 	}
 }
 
+// isStartingLocked reports whether a start of an ID is under way.
+func (rt *judgedRuntime) isStartingLocked(id string) bool {
+	return slices.ContainsFunc(rt.starts, func(s *startCall) bool { return s.id == id && s.returned.seq == 0 })
+}
+
 // startFunc returns the agent's start function. inside is called when the container runs.
 func (rt *judgedRuntime) startFunc(s *startCall, inside func(context.Context)) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		rt.mu.Lock()
 		if former := rt.findLocked(s.id); former == nil || former.ended.seq != 0 {
 			rt.runs[s.id]++
+			s.counted = true
 		}
 		s.begun = rt.nowLocked()
 		rt.starts = append(rt.starts, s)

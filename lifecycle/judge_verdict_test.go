@@ -26,8 +26,8 @@ func (j *judgedRun) wrong(format string, args ...any) {
 }
 
 // hookEnded is OnHook.
-func (j *judgedRun) hookEnded(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
-	if r.Outcome == "" || r.Outcome == lifecycle.HookSkipped {
+func (j *judgedRun) hookEnded(pod *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
+	if r.Outcome == "" || r.Outcome == lifecycle.HookSkipped || j.sleepers[pod.Name+"/"+c.Name] {
 		return
 	}
 	j.mu.Lock()
@@ -61,7 +61,7 @@ func (j *judgedRun) judgeEnds(a *asked) {
 	if a.container != nil {
 		r := a.result.Containers[0]
 		for _, c := range j.real {
-			if c.id == r.ID && hasEnded(r.Outcome) && c.runsAt(a.called) && c.runsAt(a.returned) && c.watch != watchedWrongly {
+			if c.id == r.ID && hasEnded(r.Outcome) && c.runsAt(a.called) && c.runsAt(a.returned) && c.watch != watchedWrongly && !j.isHidden(c) {
 				j.wrong("KillContainer says at %v that %s is %s, and it runs", j.since(a.returned), c.id, r.Outcome)
 			}
 		}
@@ -76,10 +76,20 @@ func (j *judgedRun) judgeEnds(a *asked) {
 		}
 	}
 	for _, c := range j.real {
-		if c.pod == a.pod && c.runsAt(a.returned) && c.watch != watchedWrongly && j.knows(a, c) {
+		if c.pod == a.pod && c.runsAt(a.returned) && c.watch != watchedWrongly && !j.isHidden(c) && j.knows(a, c) {
 			j.wrong("Kill of %v says at %v that %s is %s, and %s runs since %v", j.since(a.called), j.since(a.returned), a.pod, a.result.Outcome(), c.id, j.since(c.began))
 		}
 	}
+}
+
+// isHidden reports whether nothing tells a container, which was not started through Start, from the
+// one before it: it has its ID, or is of the unit, and began while that was being stopped, or before
+// a watcher that is late has told its end.
+func (j *judgedRun) isHidden(c *realContainer) bool {
+	return c.start == nil && slices.ContainsFunc(j.stops, func(s *stopCall) bool {
+		const late = 2500 * time.Millisecond
+		return (s.id == c.id || s.id == c.pod) && !c.began.at.Before(s.called.at) && (s.returned.seq == 0 || !c.began.at.After(s.returned.at.Add(late)))
+	})
 }
 
 // forgotten reports whether what was known since a moment may be forgotten when a call ends.
@@ -93,18 +103,30 @@ func (j *judgedRun) forgotten(pod string, since moment, a *asked) bool {
 // sidecars may be started again while it is being terminated.
 func (j *judgedRun) judgeStarts() {
 	for _, s := range j.starts {
-		if slices.ContainsFunc(j.calls, func(a *asked) bool {
-			return a.kills && a.container == nil && a.pod == s.pod && a.called.before(s.begun) && s.begun.before(a.returned)
-		}) {
+		if slices.ContainsFunc(j.calls, func(a *asked) bool { return a.called.before(s.begun) && j.goesOn(a, s.pod, s.begun) }) {
 			continue
 		}
 		for _, a := range j.calls {
-			if a.kills && a.container == nil && a.pod == s.pod && a.returned.before(s.begun) && a.result.Outcome() != "" &&
+			// Of a kill and a start at the same moment either may be first.
+			if a.kills && a.container == nil && a.pod == s.pod && a.returned.seq != 0 && a.returned.at.Before(s.begun.at) && a.result.Outcome() != "" &&
 				!errors.Is(a.err, lifecycle.ErrForgotten) && !j.forgotten(s.pod, a.called, &asked{called: a.called, returned: s.begun}) {
 				j.wrong("%s is started at %v, after the termination of %v", s.id, j.since(s.begun), j.since(a.called))
 			}
 		}
 	}
+}
+
+// goesOn reports whether the termination that a call has begun for a pod may be under way at a
+// moment after it: also if the call has not waited for its end, and no later one has.
+func (j *judgedRun) goesOn(a *asked, pod string, at moment) bool {
+	kills := func(a *asked) bool { return a.kills && a.container == nil && a.pod == pod }
+	if !kills(a) || at.before(a.returned) {
+		return kills(a)
+	}
+	isLeft := func(a *asked) bool { return errors.As(a.err, new(*lifecycle.StillRunningError)) }
+	return isLeft(a) && !slices.ContainsFunc(j.calls, func(later *asked) bool {
+		return kills(later) && a.called.before(later.called) && later.returned.before(at) && !isLeft(later)
+	})
 }
 
 // knows reports whether a kill of a pod has to know of a container that runs when it returns.
@@ -158,7 +180,11 @@ func (j *judgedRun) judgeDuration(a *asked) {
 	for _, g := range j.grants {
 		longest = max(longest, g.seconds)
 	}
-	if took := a.returned.at.Sub(a.called.at); took > time.Duration(longest+2)*time.Second+20*time.Second {
+	most := time.Duration(longest+2)*time.Second + 20*time.Second
+	if j.unit { // what was known later is stopped after the stop that is under way
+		most *= 2
+	}
+	if took := a.returned.at.Sub(a.called.at); took > most {
 		j.wrong("a kill of %v took %v", j.since(a.called), took)
 	}
 }
@@ -167,7 +193,9 @@ func (j *judgedRun) judgeDuration(a *asked) {
 func (j *judgedRun) judgeHooks() {
 	runs := map[string]int{} // "" is the ID of a container of a unit that has none
 	for i, h := range j.hooks {
-		runs[h.id]++
+		if !j.sleepers[h.pod+"/"+h.name] { // an ID may be named with the name of another container
+			runs[h.id]++
+		}
 		if j.isAfterClose(h.called) {
 			j.wrong("the hook of %s is called after Close", h.id)
 		}
@@ -181,7 +209,7 @@ func (j *judgedRun) judgeHooks() {
 		}
 	}
 	for _, h := range j.hooks {
-		if h.id != "" && j.told[h.id] != runs[h.id] && !j.sleepers[h.pod+"/"+h.name] {
+		if h.id != "" && j.told[h.id] != runs[h.id] {
 			j.wrong("OnHook was told %d times of the %d runs of the hook of %s", j.told[h.id], runs[h.id], h.id)
 			j.told[h.id] = runs[h.id]
 		}
@@ -190,7 +218,7 @@ func (j *judgedRun) judgeHooks() {
 
 // isCrowded reports whether a slot had more attempts than are kept.
 func (j *judgedRun) isCrowded(pod, name string) bool {
-	ids := map[string]bool{"never": true}
+	ids, starts := map[string]bool{"never": true}, 0
 	for _, c := range j.real {
 		if c.pod == pod && c.name == name {
 			ids[c.id] = true
@@ -199,20 +227,29 @@ func (j *judgedRun) isCrowded(pod, name string) bool {
 	for _, s := range j.starts {
 		if s.pod == pod && s.name == name {
 			ids[s.id] = true
+			starts++
 		}
 	}
-	return len(ids) > 8
+	return starts+len(ids) > 8
 }
 
 // mayRunAgain reports whether the pod was forgotten between two hooks, and what was under way
 // then, which belongs to the next life, had ended.
 func (j *judgedRun) mayRunAgain(former, h *hookCall) bool {
-	if j.isCrowded(h.pod, h.name) {
+	isRestart := func(a *asked) bool { // it names the ID early, and a status says that it was started since
+		return a.called.before(h.called) && slices.Contains(a.shown, h.id) && a.proven[h.name].After(former.called.at)
+	}
+	isOfTwoStarts := slices.ContainsFunc(j.starts, func(s *startCall) bool { // at the same time, with one ID
+		return slices.ContainsFunc(j.starts, func(other *startCall) bool {
+			return other != s && s.id == h.id && other.id == h.id && s.begun.before(other.returned) && other.begun.before(s.returned)
+		})
+	})
+	if j.isCrowded(h.pod, h.name) || isOfTwoStarts || slices.ContainsFunc(j.calls, isRestart) {
 		return true
 	}
 	underWay := slices.ContainsFunc(j.calls, func(a *asked) bool {
-		return a.pod == h.pod && a.kills && a.err == nil && a.called.before(former.called) && h.called.before(a.returned)
-	}) && !slices.ContainsFunc(j.real, func(c *realContainer) bool { return c.id == h.id && c.ended.before(h.called) })
+		return a.pod == h.pod && a.kills && (a.container == nil || a.container.ID == h.id) && a.err == nil && a.called.before(former.called) && h.called.before(a.returned)
+	}) && !j.hadEnded(h)
 	return !underWay && slices.ContainsFunc(j.forgets, func(f *judgedForget) bool {
 		if f.pod != h.pod || !f.called.before(h.called) {
 			return false
@@ -221,6 +258,18 @@ func (j *judgedRun) mayRunAgain(former, h *hookCall) bool {
 			goesOn := former.called.before(a.returned) || errors.As(a.err, new(*lifecycle.StillRunningError))
 			return a.pod == h.pod && a.kills && a.called.before(f.returned) && goesOn && a.returned.before(h.called)
 		})
+	})
+}
+
+// hadEnded reports whether a container had ended when its hook was called. One that there never was
+// had when a stop had said so.
+func (j *judgedRun) hadEnded(h *hookCall) bool {
+	isReal := func(c *realContainer) bool { return c.id == h.id }
+	if slices.ContainsFunc(j.real, isReal) {
+		return slices.ContainsFunc(j.real, func(c *realContainer) bool { return isReal(c) && c.ended.before(h.called) })
+	}
+	return slices.ContainsFunc(j.stops, func(s *stopCall) bool {
+		return (s.id == h.id || s.id == h.pod) && s.returned.before(h.called)
 	})
 }
 
@@ -259,8 +308,8 @@ func (j *judgedRun) judgeStops() {
 			return (c.id == stop.id || c.pod == stop.id) && c.runsAt(stop.called)
 		})
 		for _, former := range j.stops[:i] {
-			if former.id != stop.id || !stop.called.before(former.returned) || !runs {
-				continue
+			if former.id != stop.id || !stop.called.before(former.returned) || !runs || former.returned.at.Equal(stop.called.at) {
+				continue // one that returns at the same moment may have been cancelled before
 			}
 			end := former.called.at.Add(time.Duration(former.seconds) * time.Second)
 			silence := !stop.called.at.Before(end.Add(2 * time.Second))

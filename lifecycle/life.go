@@ -146,7 +146,7 @@ func (l *life) find(pod *v1.Pod, id string) *attempt {
 // named returns the attempt that has the ID that a request names, and adds it if there is
 // none. It is the last one that had the ID, whatever its name, which may have ended, unless the
 // pod's status says that it was started again since.
-func (l *life) named(pod *v1.Pod, named Container) *attempt {
+func (l *life) named(ctx context.Context, pod *v1.Pod, named Container) *attempt {
 	l.live.proveEnds(func(a *attempt) bool { return a.result.Name == named.Name && !a.isOfStart() })
 	a := l.find(pod, named.ID)
 	startedAt := startOf(pod, named.ID)
@@ -156,6 +156,8 @@ func (l *life) named(pod *v1.Pod, named Container) *attempt {
 	}
 	if a == nil {
 		a = l.add(pod, named.Name, named.ID)
+	} else if a.exits.isClosed() && !a.hasEnded() { // it has exited, but is said to run
+		a.exits.askAnewLocked(ctx, a)
 	}
 	if a.run == nil {
 		a.pod, a.startedAt, a.flags.unlisted = pod, startedAt, false
@@ -190,7 +192,7 @@ func (l *life) killContainer(ctx context.Context, handle *Pod, pod *v1.Pod, c Co
 		return ContainerResult{Name: c.Name, ID: c.ID}, err
 	}
 	l.begin()
-	a := l.named(pod, c)
+	a := l.named(o.ctx, pod, c)
 	if !a.isOver() || !o.isConfirmed(c.ID) {
 		o.kill(a, req)
 	}

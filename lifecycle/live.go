@@ -69,15 +69,11 @@ func (v *live) endIfDone() (logs []func()) {
 	return logs
 }
 
-// stopFails says that StopContainer has begun to fail for one more container, and reports whether
-// it is the only one.
-func (v *live) stopFails() (first bool) {
-	v.failing++
-	return v.failing == 1
+// addFailing says that StopContainer fails for so many more containers, and returns for how many.
+func (v *live) addFailing(n int) int {
+	v.failing += n
+	return v.failing
 }
-
-// stopGoesOn says that it fails for one less.
-func (v *live) stopGoesOn() { v.failing-- }
 
 // all returns all attempts.
 func (v *live) all() []*attempt {
@@ -113,14 +109,23 @@ func (v *live) add(a *attempt) {
 	}
 }
 
-// find returns the last attempt with an ID other than except, nil if there is none.
-func (v *live) find(id string, except *attempt) *attempt {
-	for _, a := range slices.Backward(v.all()) {
-		if a.result.ID == id && a != except && !a.flags.left {
-			return a
+// keep adds again an attempt that is to be stopped, if one that was named after it has taken its
+// place.
+func (v *live) keep(a *attempt) {
+	if !slices.Contains(v.attempts, a) {
+		v.attempts = append(v.attempts, a)
+	}
+}
+
+// find returns the last attempt with an ID other than except, nil if there is none. One that has
+// not ended goes before those that have.
+func (v *live) find(id string, except *attempt) (found *attempt) {
+	for _, a := range v.all() {
+		if a.result.ID == id && a != except && !a.flags.left && (found == nil || found.isOver() || !a.isOver()) {
+			found = a
 		}
 	}
-	return nil
+	return found
 }
 
 // proveEnds removes the unknown attempts that satisfy a condition, which proves that they
@@ -132,7 +137,8 @@ func (v *live) proveEnds(proves func(*attempt) bool) {
 	v.attempts = slices.DeleteFunc(v.attempts, func(a *attempt) bool {
 		isProven := a.isUnknown() && a.run == nil && proves(a)
 		if isProven {
-			a.proveEnd()
+			a.flags.left, a.flags.obsolete = !a.isOfStart(), true
+			a.result.Outcome, a.result.Err, a.start.err = NotFound, nil, nil
 		}
 		return isProven && !a.isBusy()
 	})
@@ -162,6 +168,14 @@ func (v *live) ending(a *attempt, id string) *attempt {
 		}
 	}
 	return nil
+}
+
+// isStartedAgain reports whether a later Start of the name of an attempt is under way, and nothing
+// is for the attempt itself, so that its ID may be that of the start.
+func (v *live) isStartedAgain(a *attempt) bool {
+	return !a.isBusy() && v.has(func(other *attempt) bool {
+		return other.isStarting() && other.result.Name == a.result.Name && other.knownAt.After(a.knownAt)
+	})
 }
 
 // end says that an attempt that is not being stopped has ended, so that nothing is to be known

@@ -138,7 +138,7 @@ func (o *order) chosen() []*attempt {
 		var a *attempt
 		switch {
 		case n.ID != "":
-			if a = o.life.named(o.pod, n); a.isOver() && o.isConfirmed(n.ID) {
+			if a = o.life.named(o.ctx, o.pod, n); a.isOver() && o.isConfirmed(n.ID) {
 				a = nil
 			}
 		case !o.live.has(func(a *attempt) bool { return a.result.Name == n.Name && a.mayRun(o.pod) }):

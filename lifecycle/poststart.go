@@ -35,10 +35,16 @@ func (h *postStart) run(handle *Pod) (failed bool, err error) {
 		return false, err
 	}
 	l.begin()
-	a, handler := l.named(pod, named), spec.Lifecycle.PostStart
-	if a.isOver() { // its ID is used again, or this is late; the hook of an ID runs once all the same
+	before, handler := l.named(context.WithoutCancel(h.caller), pod, named), spec.Lifecycle.PostStart
+	a := before
+	switch {
+	case before.isOver(): // its ID is used again, or this is late; the hook of an ID runs once all the same
 		a = l.add(pod, named.Name, named.ID)
 		a.flags.hookDone, a.flags.announced = true, true
+	case l.live.isStartedAgain(before): // it is the one that is being started
+		a = l.add(pod, named.Name, named.ID)
+		a.flags.hookDone = before.flags.hookDone
+		l.live.end(before)
 	}
 	a.goroutines++
 	defer a.doneAndUnlock()
@@ -58,7 +64,7 @@ func (h *postStart) run(handle *Pod) (failed bool, err error) {
 	}
 	a.waitLocked(func() bool { return *returned || settings.isClosed() || a.hasEnded() }, a.deadlineTime, exited)
 	if !*returned {
-		cut(a.hookCauseLocked(exit))
+		cut(a.deadline.hookCause(exit, settings.isClosed()))
 	}
 	a.waitLocked(func() bool { return *returned }, nil, nil)
 	cause := context.Cause(ctx)

@@ -85,7 +85,7 @@ func (h *preStop) callLocked(r *run, hooks HandlerRunner, handler *v1.LifecycleH
 	hook := &r.result.Hook
 	if h.running {
 		h.cutAt = time.Now()
-		cause := r.hookCauseLocked(h.exit(r))
+		cause := r.deadline.hookCause(h.exit(r), r.isClosed())
 		errors.As(cause, &hook.Cause)
 		cut(cause)
 	} else if hook.Outcome == HookFailed {
@@ -119,7 +119,7 @@ func (h *preStop) sleepLocked(r *run, runner *handlerRunner, seconds int64) {
 		end = end.Add(graceperiod.Duration(seconds))
 	}
 	r.waitLocked(r.isClosed, func() time.Time { return times.Earlier(end, r.deadline.at()) }, r.exits.channel)
-	err := runner.sleepEnded(time.Until(end), r.hookCauseLocked(r.exits.exited))
+	err := runner.sleepEnded(time.Until(end), r.deadline.hookCause(r.exits.exited, r.isClosed()))
 	errors.As(err, &r.result.Hook.Cause)
 	h.returnedLocked(r, err)
 }
@@ -130,7 +130,7 @@ func (h *preStop) sleepLocked(r *run, runner *handlerRunner, seconds int64) {
 func (h *preStop) returnedLocked(r *run, err error) {
 	hook := &r.result.Hook
 	if err != nil && hook.Cause == "" {
-		errors.As(r.hookCauseLocked(nil), &hook.Cause)
+		errors.As(r.deadline.hookCause(nil, r.isClosed()), &hook.Cause)
 	}
 	switch {
 	case !h.running: // the hook was abandoned, and its outcome is final

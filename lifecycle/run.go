@@ -48,6 +48,7 @@ func (r *run) startLocked(ctx context.Context, v *live, a *attempt, pod *v1.Pod,
 		r.addErrorLocked(fmt.Errorf("failed to get containerSpec %q (id=%q) in pod %q when killing container for reason %q",
 			r.result.Name, r.result.ID, podText(pod), r.message))
 	}
+	v.keep(a)
 	v.enter(r.role)
 	if r.unit != nil {
 		r.unit.join(r)

@@ -97,6 +97,9 @@ func (l *life) startReturned(ctx context.Context, a *attempt, id string, err err
 		a.start.err, a.flags.obsolete = err, false
 		for _, other := range slices.Clone(l.live.all()) { // what proves that this one has ended proves it for all
 			if other != a && other.result.Name == a.result.Name && other.isUnknown() && other.run == nil {
+				if other.knownAt.After(a.knownAt) {
+					a.knownAt = other.knownAt
+				}
 				l.live.drop(other)
 			}
 		}
@@ -121,33 +124,41 @@ func (l *life) startReturned(ctx context.Context, a *attempt, id string, err err
 }
 
 // identify gives an attempt, whose Start has returned, its ID. If that ID was named while the
-// Start was under way, there is an attempt for it, which may have run its hook or have been
-// stopped. It is the same: if it is being stopped, is stuck or has a postStart hook under way,
-// it stays and is returned.
-// Otherwise the attempt takes what is known of it; that it has ended is not, because a runtime
-// may say so of a container that is not there yet.
+// Start was under way, there are attempts for it, which may have run its hook or have been
+// stopped. They are the same: one that is being stopped, is stuck or has a postStart hook under
+// way stays and is returned. Otherwise the attempt takes what is known of them; that they have
+// ended is not, because a runtime may say so of a container that is not there yet.
 func (l *life) identify(ctx context.Context, a *attempt, id string) *attempt {
-	same := l.live.find(id, a)
-	isEarly := same != nil && !same.knownAt.Before(a.knownAt) && same.start.returnedAt.IsZero()
-	isHooked := same != nil && same.goroutines > 0 && !same.hasEnded() // by PostStart
-	switch {
-	case same == nil:
-	case same.run != nil, isEarly && same.isStuck(), isHooked && a.run == nil:
-		same.flags.started, same.flags.obsolete, same.flags.followed = true, false, false
-		same.start.returnedAt, same.knownAt = a.start.returnedAt, a.knownAt
-		same.wakeLocked()
-		l.live.drop(a)
-		return same
-	case !isEarly:
-		l.live.end(same) // the runtime uses the ID again
-	default:
-		a.flags.hookDone, a.flags.announced = a.flags.hookDone || same.flags.hookDone, same.flags.announced
-		if a.result.Hook = same.result.Hook; a.run != nil && same.isOver() {
-			a.run.endedBefore(same.result)
+	kept := a
+	var others []*attempt
+	for _, same := range l.live.all() {
+		if same == a || same.result.ID != id || same.flags.left {
+			continue
 		}
-		l.live.drop(same)
+		others = append(others, same)
+		isHooked := same.goroutines > 0 && !same.hasEnded() // by PostStart
+		if same.run != nil || same.isEarly(a) && same.isStuck() || isHooked && a.run == nil {
+			kept = same
+		}
 	}
-	a.result.ID, a.flags.started, a.flags.followed, a.flags.obsolete, a.start.err = id, true, false, false, nil
-	a.exits.askLocked(context.WithoutCancel(ctx), a, false)
-	return a
+	for _, same := range others {
+		switch {
+		case same.run != nil || same == kept:
+		case !same.isEarly(a):
+			l.live.end(same) // the runtime uses the ID again
+		default:
+			kept.takeHook(same)
+			l.live.drop(same)
+		}
+	}
+	if kept == a {
+		a.result.ID, a.start.err = id, nil
+	} else {
+		kept.start.returnedAt, kept.knownAt = a.start.returnedAt, a.knownAt
+		kept.wakeLocked()
+		l.live.drop(a)
+	}
+	kept.flags.started, kept.flags.followed, kept.flags.obsolete = true, false, false
+	kept.exits.askAnewLocked(context.WithoutCancel(ctx), kept)
+	return kept
 }

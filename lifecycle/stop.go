@@ -36,12 +36,19 @@ type stop struct {
 	silent      bool      // a call has not returned in time
 	forced      bool      // a call had the timeout 0
 	claim       Outcome   // the outcome by the runtime, which the watcher has not confirmed
-	claimant    int       // the call that has made the claim
-	doubtful    bool      // the claim is about the time before the container was started
+	claimant    stopCall  // the call that has made the claim
 	failures    int
 	reported    bool  // the first failure was logged
 	err         error // of the last failure
 	outcome     Outcome
+}
+
+// stopCall is one call of StopContainer.
+type stopCall struct {
+	number    int // from 1
+	seconds   int64
+	at        time.Time
+	startedAt time.Time // when the Start of the container had returned; zero: it had not
 }
 
 var errStillRuns = errors.New("StopContainer has returned, but the container has not exited")
@@ -117,7 +124,10 @@ func (s *stop) awaitLocked(ready func() bool, until time.Time, interrupt func() 
 
 // confirmed reports whether nothing contradicts the claim of the runtime: no watcher says
 // that the container runs, or has still to answer.
-func (s *stop) confirmed() bool { return !s.doubtful && s.openExit() == nil && !s.isAsked() }
+func (s *stop) confirmed() bool { return !s.isDoubtful() && s.openExit() == nil && !s.isAsked() }
+
+// isDoubtful reports whether the claim may be about the time before the container was started.
+func (s *stop) isDoubtful() bool { return s.start.returnedAt != s.claimant.startedAt }
 
 // isAsked reports whether a watcher was asked and has not answered.
 func (s *stop) isAsked() bool {
@@ -146,10 +156,10 @@ func (s *stop) believeLocked(retry time.Duration) {
 	}
 	switch {
 	case s.outcome != "" || deadline != s.deadline && time.Now().Before(until):
-	case !s.doubtful && s.openExit() == nil: // the watcher does not answer
+	case !s.isDoubtful() && s.openExit() == nil: // the watcher does not answer
 		s.outcome = s.claim
 	default:
-		s.claim, s.doubtful, s.failed = "", false, s.claimant == s.calls // else a later call is under way
+		s.claim, s.failed = "", s.claimant.number == s.calls // else a later call is under way
 		if s.err == nil {
 			s.err = errStillRuns
 		}
@@ -174,22 +184,22 @@ func (s *stop) callLocked() {
 		return
 	}
 	s.calls++
-	s.claim, s.doubtful = "", false
+	s.claim = ""
 	s.killAt, s.failed, s.forced = killAt, false, s.forced || seconds == 0
 	s.goroutines++
-	go s.call(s.ctx, s.pod, s.result.Name, s.result.ID, s.calls, seconds, time.Now())
+	go s.call(s.ctx, s.pod, s.result.Name, s.result.ID, stopCall{s.calls, seconds, time.Now(), s.start.returnedAt})
 }
 
 // call is the body of the goroutine of one call.
-func (s *stop) call(ctx context.Context, pod *v1.Pod, name, id string, number int, seconds int64, calledAt time.Time) {
+func (s *stop) call(ctx context.Context, pod *v1.Pod, name, id string, c stopCall) {
 	call.GuardAbout(ctx, "the runtime", about(pod, name), func() error {
 		if s.settings.Pods != nil {
-			return s.settings.Pods.StopPod(ctx, pod, seconds)
+			return s.settings.Pods.StopPod(ctx, pod, c.seconds)
 		}
-		return s.settings.Runtime.StopContainer(ctx, id, seconds)
+		return s.settings.Runtime.StopContainer(ctx, id, c.seconds)
 	}, func(err error) {
 		s.mu.Lock()
-		s.returnedLocked(number, seconds, calledAt, err)
+		s.returnedLocked(c, err)
 		s.doneAndUnlock()
 	})
 }
@@ -198,8 +208,8 @@ func (s *stop) call(ctx context.Context, pod *v1.Pod, name, id string, number in
 // that the container has ended. If the last call fails, another one is made. A runtime kills
 // when its timeout is over: a successful call that took as long as its timeout counts as a
 // kill, unless the runtime says so itself.
-func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err error) {
-	killAt := calledAt.Add(graceperiod.Duration(seconds))
+func (s *stop) returnedLocked(c stopCall, err error) {
+	killAt := c.at.Add(graceperiod.Duration(c.seconds))
 	if !s.failed {
 		killAt = times.Earlier(killAt, s.killAt)
 	}
@@ -209,8 +219,8 @@ func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err
 		return
 	case err != nil && !wasKilled && !isGone:
 		s.failures++
-		s.err = fmt.Errorf("StopContainer with timeout %d failed: %w", seconds, err)
-		s.failed = s.failed || number == s.calls
+		s.err = fmt.Errorf("StopContainer with timeout %d failed: %w", c.seconds, err)
+		s.failed = s.failed || c.number == s.calls
 		return
 	case isGone:
 		s.claim = NotFound
@@ -221,7 +231,7 @@ func (s *stop) returnedLocked(number int, seconds int64, calledAt time.Time, err
 	default:
 		s.claim = Graceful
 	}
-	s.claimant, s.doubtful = number, s.start.returnedAt.After(calledAt)
+	s.claimant = c
 	for _, r := range s.unit.with(s.run) {
 		r.exits.askLocked(r.ctx, r.attempt, true)
 	}
@@ -245,7 +255,7 @@ func (s *stop) reportFailureLocked() {
 	}
 	err := s.err
 	s.reported = true
-	if s.live.stopFails() {
+	if s.live.addFailing(1) == 1 {
 		s.recordEventLocked(s.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
 	}
 	s.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container", "tryAgain", !s.manner.once) })
@@ -255,7 +265,7 @@ func (s *stop) reportFailureLocked() {
 // failures to the error.
 func (s *stop) logEndLocked() {
 	if s.reported {
-		s.live.stopGoesOn()
+		s.live.addFailing(-1)
 	}
 	switch err := s.err; {
 	case s.outcome == RuntimeStuck && s.reported && s.manner.once: // that it is not tried again was logged

@@ -42,13 +42,23 @@ func (w *watch) askLocked(ctx context.Context, a *attempt, again bool) {
 		return
 	}
 	var watched <-chan struct{}
-	w.answered = a.spawnLocked(ctx, "the exit watcher", a.pod, a.result.Name, func() error {
+	var answered *bool
+	answered = a.spawnLocked(ctx, "the exit watcher", a.pod, a.result.Name, func() error {
 		watched = exits.Exited(id)
 		return nil
 	}, func(err error) {
 		a.addErrorLocked(err)
-		w.exited = watched
+		if w.answered == answered { // it was not asked anew since
+			w.exited = watched
+		}
 	})
+	w.answered = answered
+}
+
+// askAnewLocked asks about a container that may have been started again with its ID.
+func (w *watch) askAnewLocked(ctx context.Context, a *attempt) {
+	*w = watch{}
+	w.askLocked(ctx, a, false)
 }
 
 // awaitAnswerLocked waits for the answer, but not long, and returns the channel.
