@@ -36,7 +36,7 @@ func atPlace(t *testing.T, do func(*bed, *playedPlace), change ...func(*virtualk
 func TestAPodAsAWhole(t *testing.T) {
 	atPlace(t, func(b *bed, p *playedPlace) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
-		p.lose = 2
+		p.script(func() { p.lose = 2 })
 		pod := podOf(plain("app"), plain("log"))
 		b.create(pod)
 		wait(second)
@@ -111,7 +111,7 @@ func TestAPodThatCannotBeCreated(t *testing.T) {
 		wait(10 * second)
 		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 
-		p.refused = errdefs.InvalidInput("no such queue")
+		p.script(func() { p.refused = errdefs.InvalidInput("no such queue") })
 		other := podOf(plain("app"))
 		other.Name, other.UID = "other", "uid2"
 		b.create(other)
@@ -167,7 +167,7 @@ func TestADeletionDuringACreateThatIsDeaf(t *testing.T) {
 func TestAListThatIsOlderThanThePod(t *testing.T) {
 	atPlace(t, func(b *bed, p *playedPlace) {
 		wait(4 * second)
-		p.slow = 3 * second
+		p.script(func() { p.slow = 3 * second })
 		wait(2 * second)
 		b.create(podOf(plain("app")))
 		wait(6 * second)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -287,8 +288,8 @@ func (b *bed) podStatus(name string) *v1.PodStatus {
 type device struct {
 	*scriptedRuntime
 
-	lists int
-	slow  time.Duration // how long an answer is on its way
+	lists atomic.Int32
+	slow  atomic.Int64 // how long an answer is on its way
 }
 
 func (d *device) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
@@ -297,10 +298,10 @@ func (d *device) StopContainer(ctx context.Context, id string, timeoutSeconds in
 }
 
 func (d *device) RunningContainers(context.Context) (ids []string, err error) {
-	if d.lists++; d.lists%3 == 0 {
+	if d.lists.Add(1)%3 == 0 {
 		return nil, errors.New("500")
 	}
-	defer func() { <-time.After(d.slow) }()
+	defer func() { <-time.After(time.Duration(d.slow.Load())) }()
 	d.started.Range(func(id, _ any) bool {
 		select {
 		case <-d.Runtime.Exited(id.(string)):
@@ -333,9 +334,9 @@ func TestExitsByPolling(t *testing.T) {
 		require.Equal(b, v1.PodRunning, b.podStatus("pod").Phase)
 		wait(10 * second)
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
-		require.Equal(b, 7, polled.lists)
+		require.EqualValues(b, 7, polled.lists.Load())
 
-		polled.slow = 2 * second
+		polled.slow.Store(int64(2 * second))
 		wait(second) // a list is on its way, that of 35 s
 		app := podOf(plain("late"))
 		b.create(app)
