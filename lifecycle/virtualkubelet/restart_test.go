@@ -63,7 +63,7 @@ func TestTheBackOffOfRestarts(t *testing.T) {
 			return spans
 		}
 		require.Equal(b, seconds(0, 1, 12, 33, 74, 155, 316, 617, 918), times())
-		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 11 * time.Minute}
+		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 11 * time.Minute} })
 		wait(219*second + 661*second)
 		require.Equal(b, seconds(1219, 1879), times()[9:], "after 11 minutes of running there is none")
 		wait(661 * second)
@@ -154,7 +154,7 @@ func TestInitContainersAndSidecarsAreStartedAgain(t *testing.T) {
 		b.create(pod)
 		wait(5 * second)
 		require.Empty(b, proxies())
-		b.rt.codes["init"] = 0
+		b.rt.change(func() { b.rt.codes["init"] = 0 })
 		wait(20 * second) // init at 0, 1 and 12 s; the others at 13 s
 		require.Equal(b, []time.Duration{13 * second, 17 * second}, proxies())
 		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
@@ -209,7 +209,7 @@ func TestARestartOfTheAgentDuringABackOff(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.create(always(plain("other"), plain("app")))
 		wait(5 * second)
-		b.rt.scripts["app"] = lifecycletest.Script{}
+		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{} })
 		b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Alive: true})
 		require.Len(b, times(), 3)
 		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running)
