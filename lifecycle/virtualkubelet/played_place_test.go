@@ -3,6 +3,8 @@ package virtualkubelet_test
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -155,4 +157,16 @@ func (p *playedPlace) Delete(_ context.Context, pod *v1.Pod) error {
 		delete(p.pods, pod.UID)
 	})
 	return nil
+}
+
+// kept returns the UIDs of the pods that are there.
+func (p *playedPlace) kept() (uids []types.UID) {
+	p.script(func() { uids = slices.Collect(maps.Keys(p.pods)) })
+	return uids
+}
+
+// calls returns one of the counts.
+func (p *playedPlace) calls(count *int) (n int) {
+	p.script(func() { n = *count })
+	return n
 }
