@@ -1,5 +1,6 @@
 // Package virtualkubelet makes a provider for virtual-kubelet out of four methods. The
-// author runs the containers; this package starts and terminates pods as the kubelet does.
+// author runs the containers, or whole pods at another place; this package starts and
+// terminates pods as the kubelet does.
 //
 //	package main
 //
@@ -71,8 +72,34 @@
 //	StartContainer  start the container and return its ID
 //	StopContainer   send TERM, wait for the timeout in seconds, kill; 0 kills at once
 //	Exited          a channel that is closed when the container has exited
-//	ExitCode        the exit code of a container that has exited
+//	ExitCode        the exit code of a container that has exited, if it is known
 //	RunInContainer  run a command in the container; only needed for exec hooks
+//
+// A runtime that cannot tell by itself when a container has exited is also a [RunningLister],
+// and is polled. What is left of a container is removed by [Options.ContainerEnded].
+//
+// # Pods as a whole
+//
+// A [PodRuntime] takes the place of the Runtime where a pod runs as a whole: as a job, a virtual
+// machine, or a pod of another cluster. examples/virtualkubelet in the repository has one of 80
+// lines over HTTP.
+//
+//	Create    have the place create a pod
+//	Stop      tell it to stop a pod, with a grace period
+//	Statuses  all pods of this node that the place has; one request an interval
+//	Delete    have it forget a pod that has ended
+//
+// Each call is made again until the place has taken it, and Delete until its list lacks the pod.
+// No pod is told to have ended before the place has said so. After a restart of the agent the
+// first list tells what there is: those pods go on, and [Provider.GetPods], with which
+// virtual-kubelet starts, waits for it, so that those are deleted that the API server has no
+// more. A pod that appears in a list later, and that nobody has created for a minute, is stopped
+// and deleted too: a Create that was lost has arrived after all.
+//
+// Hooks run only if the PodRuntime is a [lifecycle.CommandRunner]: preStop hooks, side by side.
+// Otherwise they are the place's own, as postStart hooks, the order of containers and restarts
+// always are. A job that ends within its grace period may be seen only after it, and then counts
+// as killed: the outcome of a kill is exact to an interval.
 //
 // # What you no longer write
 //
@@ -91,11 +118,24 @@
 //   - What virtual-kubelet requires without documenting it. It removes a deleted pod from
 //     the API server as soon as no entry of ContainerStatuses is running, even if sidecars
 //     run. Therefore no new status is sent while a pod is terminating.
-//   - Node shutdown: a Provider is a [shutdown.PodKiller] and lists its pods.
+//   - Restarts by the pod's restartPolicy, or the container's own, with the kubelet's
+//     back-off: none, 10 s, twice as much each time up to 5 min, and none again for a
+//     container that has run for 10 min. Init containers and starts that fail are repeated
+//     likewise. [Options.MaxStarts] bounds the starts that are under way.
+//   - Node shutdown: a Provider is a [shutdown.PodKiller], lists its pods, and refuses those
+//     that [Options.Admit] does not admit.
 //
-// The package restarts no container: when a container has exited, the pod goes on with
-// the others, and it has completed when its last regular container has exited. It runs no
-// probes.
+// A pod has completed when its last regular container has exited and is not started again.
+// The package runs no probes and knows no restart rules (KEP-5307), because the API of
+// Kubernetes v0.33 has none.
+//
+// An agent on package lifecycle that does more stops a container of a pod that goes on with
+// [lifecycle.Pod.KillContainer]. For RestartAllContainers (KEP-5532) it calls that for all
+// containers at once with a grace period of 0, which leaves out the hooks, the order and the
+// pod's grace period, and starts them again with [lifecycle.Pod.Start]; if the pod is deleted
+// meanwhile, they end and Start refuses. During a termination [lifecycle.Termination.ShouldRestart]
+// says whether a sidecar that has exited must be started again (KEP-4438), but not one that
+// KillContainer has stopped. A Provider does neither.
 //
 // # Stopping the agent
 //
@@ -103,13 +143,22 @@
 // process takes them over with [Provider.Adopt]. To drain the pods by the kubelet's
 // schedule and with its statuses, when the agent is stopped or the node shuts down:
 //
-//	manager, err := shutdown.NewManager(shutdown.Options{
+//	var manager *shutdown.Manager // is set before the first pod is created
+//	options.Admit = func(pod *v1.Pod) shutdown.Admission { return manager.Admit(pod) }
+//	provider, err := virtualkubelet.New(options)
+//	...
+//	manager, err = shutdown.NewManager(shutdown.Options{
 //		Config: config, Source: host,
 //		Pods: provider.Pods, Killer: provider,
 //	})
 //	...
 //	report, err := manager.TerminateAll(ctx) // or: manager.Run(ctx), for the node
 //	err = provider.Close(ctx)
+//
+// A pod is in the list of Pods before Admit is asked, so that a shutdown either finds and ends
+// it or refuses it. One that is refused starts nothing: it is Failed, with the reason and the
+// message of the refusal. virtual-kubelet has to run on while the pods end, so that new ones are
+// refused rather than left pending.
 //
 // A pod that is both drained and deleted, in any order, has one termination. Its status
 // is final in both cases: a shutdown policy that leaves statuses unchanged does not work
@@ -120,15 +169,17 @@
 // All methods may be called concurrently. CreatePod, UpdatePod and DeletePod return at
 // once and do the work in the background, because one worker of virtual-kubelet makes
 // all calls for a pod and must be free for the next one. A pod has one goroutine that
-// notifies virtual-kubelet, one that starts it, one for each running container, and one
-// for its termination. Close waits for all of them. No mutex is held while the runtime,
+// notifies virtual-kubelet, one that starts it, one for each container that runs or waits for
+// its restart, and one for its termination; the provider has one that polls. Close waits for
+// all of them. No mutex is held while the runtime,
 // the callback or a status function runs. A callback that blocks delays only its own
 // pod.
 //
 // # Failure modes
 //
-// If a container cannot be started, or an init container fails, the pod ends as Failed.
-// The container then has the reason StartError and the exit code 128. Containers that
+// If a container cannot be started, or an init container fails, and the restart policy does
+// not repeat that, the pod ends as Failed. A container that could not be started has the reason
+// StartError and the exit code 128. Containers that
 // never started have the reason ContainerStatusUnknown and the exit code 137, as in the
 // kubelet for containers that it cannot find.
 //

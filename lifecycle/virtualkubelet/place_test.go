@@ -36,7 +36,7 @@ func atPlace(t *testing.T, do func(*bed, *playedPlace), change ...func(*virtualk
 func TestAPodAsAWhole(t *testing.T) {
 	atPlace(t, func(b *bed, p *playedPlace) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
-		p.lose = 2
+		p.script(func() { p.lose = 2 })
 		pod := podOf(plain("app"), plain("log"))
 		b.create(pod)
 		wait(second)
@@ -59,8 +59,8 @@ func TestAPodAsAWhole(t *testing.T) {
 		_, err := b.GetPod(b.Context(), "ns", "pod")
 		require.NoError(b, err, "it is still there")
 		wait(15 * second)
-		require.Empty(b, p.pods)
-		require.GreaterOrEqual(b, p.deletes, 3)
+		require.Empty(b, p.kept())
+		require.GreaterOrEqual(b, p.calls(&p.deletes), 3)
 		_, err = b.GetPod(b.Context(), "ns", "pod")
 		require.True(b, errdefs.IsNotFound(err))
 	})
@@ -93,7 +93,7 @@ func TestAPodThatDoesNotEnd(t *testing.T) {
 				wait(test.ended - b.elapsed())
 				require.Contains(b, []v1.PodPhase{v1.PodFailed, v1.PodSucceeded}, b.last().pod.Status.Phase)
 				wait(20 * second)
-				require.Empty(b, p.pods)
+				require.Empty(b, p.kept())
 			})
 		})
 	}
@@ -106,12 +106,12 @@ func TestAPodThatCannotBeCreated(t *testing.T) {
 		p.script(func() { p.away = true })
 		b.create(podOf(plain("app")))
 		wait(30 * second)
-		require.Equal(b, 7, p.creates)
+		require.Equal(b, 7, p.calls(&p.creates))
 		p.script(func() { p.away = false })
 		wait(10 * second)
 		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 
-		p.refused = errdefs.InvalidInput("no such queue")
+		p.script(func() { p.refused = errdefs.InvalidInput("no such queue") })
 		other := podOf(plain("app"))
 		other.Name, other.UID = "other", "uid2"
 		b.create(other)
@@ -136,9 +136,9 @@ func TestACreateThatArrivesLate(t *testing.T) {
 		wait(10 * second)
 		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
 		require.NoError(b, p.Create(b.Context(), pod))
-		require.Len(b, p.pods, 1)
+		require.Len(b, p.kept(), 1)
 		wait(2 * time.Minute)
-		require.Empty(b, p.pods)
+		require.Empty(b, p.kept())
 	})
 }
 
@@ -159,7 +159,7 @@ func TestADeletionDuringACreateThatIsDeaf(t *testing.T) {
 		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase, "its grace period is over, and it was killed")
 		require.Len(b, b.rt.Exits(), 1)
 		wait(5 * second)
-		require.Empty(b, p.pods)
+		require.Empty(b, p.kept())
 	})
 }
 
@@ -167,7 +167,7 @@ func TestADeletionDuringACreateThatIsDeaf(t *testing.T) {
 func TestAListThatIsOlderThanThePod(t *testing.T) {
 	atPlace(t, func(b *bed, p *playedPlace) {
 		wait(4 * second)
-		p.slow = 3 * second
+		p.script(func() { p.slow = 3 * second })
 		wait(2 * second)
 		b.create(podOf(plain("app")))
 		wait(6 * second)
@@ -208,10 +208,10 @@ func TestAnAgentThatWasStartedAgainAsksThePlace(t *testing.T) {
 		replacement.UID = "4"
 		require.NoError(b, b.UpdatePod(b.Context(), replacement))
 		wait(40 * second)
-		require.Len(b, p.pods, 2)
-		require.Contains(b, p.pods, pod.UID)
-		require.Contains(b, p.pods, replacement.UID)
-		require.Equal(b, 4, p.creates, "no pod twice")
+		require.Len(b, p.kept(), 2)
+		require.Contains(b, p.kept(), pod.UID)
+		require.Contains(b, p.kept(), replacement.UID)
+		require.Equal(b, 4, p.calls(&p.creates), "no pod twice")
 		require.Len(b, b.rt.Exits(), 2)
 
 		result, err := b.KillPod(b.Context(), gone, shutdown.KillRequest{})
@@ -271,7 +271,7 @@ func TestOneRequestForAThousandPods(t *testing.T) {
 			b.create(pod)
 		}
 		wait(time.Minute)
-		require.Equal(b, 13, p.lists)
-		require.Len(b, p.pods, 1000)
+		require.Equal(b, 13, p.calls(&p.lists))
+		require.Len(b, p.kept(), 1000)
 	})
 }

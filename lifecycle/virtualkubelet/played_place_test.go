@@ -3,6 +3,8 @@ package virtualkubelet_test
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -72,8 +74,9 @@ func (p *playedPlace) Create(ctx context.Context, pod *v1.Pod) error {
 	if there, err := p.take(pod, &p.creates); there != nil || errors.Is(err, errAway) {
 		return err
 	}
-	if p.refused != nil {
-		return p.refused
+	var refused error
+	if p.script(func() { refused = p.refused }); refused != nil {
+		return refused
 	}
 	for i := range pod.Spec.Containers {
 		if _, err := p.runtime.StartContainer(ctx, pod, &pod.Spec.Containers[i]); err != nil {
@@ -101,21 +104,20 @@ func (p *playedPlace) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64)
 }
 
 func (p *playedPlace) Statuses(context.Context) ([]*v1.Pod, error) {
-	pods, err := p.statuses()
-	if p.slow > 0 {
-		<-time.After(p.slow)
+	pods, slow, err := p.statuses()
+	if slow > 0 {
+		<-time.After(slow)
 	}
 	return pods, err
 }
 
-func (p *playedPlace) statuses() ([]*v1.Pod, error) {
+func (p *playedPlace) statuses() (pods []*v1.Pod, slow time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lists++
 	if p.away {
-		return nil, errAway
+		return nil, p.slow, errAway
 	}
-	var pods []*v1.Pod
 	for uid, pod := range p.pods {
 		if p.hidden[uid] {
 			continue
@@ -140,7 +142,7 @@ func (p *playedPlace) statuses() ([]*v1.Pod, error) {
 		}
 		pods = append(pods, pod)
 	}
-	return pods, nil
+	return pods, p.slow, nil
 }
 
 func (p *playedPlace) Delete(_ context.Context, pod *v1.Pod) error {
@@ -155,4 +157,16 @@ func (p *playedPlace) Delete(_ context.Context, pod *v1.Pod) error {
 		delete(p.pods, pod.UID)
 	})
 	return nil
+}
+
+// kept returns the UIDs of the pods that are there.
+func (p *playedPlace) kept() (uids []types.UID) {
+	p.script(func() { uids = slices.Collect(maps.Keys(p.pods)) })
+	return uids
+}
+
+// calls returns one of the counts.
+func (p *playedPlace) calls(count *int) (n int) {
+	p.script(func() { n = *count })
+	return n
 }

@@ -16,6 +16,7 @@ import (
 type scriptedRuntime struct {
 	*lifecycletest.Runtime
 
+	mu       sync.Mutex // guards scripts and codes, where they change while containers run
 	scripts  map[string]lifecycletest.Script
 	codes    map[string]int32
 	start    func(ctx context.Context, name string) error // nil: a start takes no time
@@ -47,7 +48,9 @@ func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1
 		}
 		id = fmt.Sprintf("%s/%s#%d", pod.UID, c.Name, n)
 	}
-	r.Start(id, r.scripts[c.Name])
+	var script lifecycletest.Script
+	r.change(func() { script = r.scripts[c.Name] })
+	r.Start(id, script)
 	return id, nil
 }
 
@@ -65,5 +68,14 @@ func (r *scriptedRuntime) ExitCode(id string) (int32, bool) {
 		}
 	}
 	name, _, _ := strings.Cut(id[strings.LastIndex(id, "/")+1:], "#")
-	return r.codes[name], !r.codeless
+	var code int32
+	r.change(func() { code = r.codes[name] })
+	return code, !r.codeless
+}
+
+// change changes scripts or codes while containers run.
+func (r *scriptedRuntime) change(do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	do()
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,7 +63,7 @@ func TestTheBackOffOfRestarts(t *testing.T) {
 			return spans
 		}
 		require.Equal(b, seconds(0, 1, 12, 33, 74, 155, 316, 617, 918), times())
-		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 11 * time.Minute}
+		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 11 * time.Minute} })
 		wait(219*second + 661*second)
 		require.Equal(b, seconds(1219, 1879), times()[9:], "after 11 minutes of running there is none")
 		wait(661 * second)
@@ -153,7 +154,7 @@ func TestInitContainersAndSidecarsAreStartedAgain(t *testing.T) {
 		b.create(pod)
 		wait(5 * second)
 		require.Empty(b, proxies())
-		b.rt.codes["init"] = 0
+		b.rt.change(func() { b.rt.codes["init"] = 0 })
 		wait(20 * second) // init at 0, 1 and 12 s; the others at 13 s
 		require.Equal(b, []time.Duration{13 * second, 17 * second}, proxies())
 		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
@@ -208,7 +209,7 @@ func TestARestartOfTheAgentDuringABackOff(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.create(always(plain("other"), plain("app")))
 		wait(5 * second)
-		b.rt.scripts["app"] = lifecycletest.Script{}
+		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{} })
 		b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Alive: true})
 		require.Len(b, times(), 3)
 		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running)
@@ -287,8 +288,8 @@ func (b *bed) podStatus(name string) *v1.PodStatus {
 type device struct {
 	*scriptedRuntime
 
-	lists int
-	slow  time.Duration // how long an answer is on its way
+	lists atomic.Int32
+	slow  atomic.Int64 // how long an answer is on its way
 }
 
 func (d *device) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
@@ -297,10 +298,10 @@ func (d *device) StopContainer(ctx context.Context, id string, timeoutSeconds in
 }
 
 func (d *device) RunningContainers(context.Context) (ids []string, err error) {
-	if d.lists++; d.lists%3 == 0 {
+	if d.lists.Add(1)%3 == 0 {
 		return nil, errors.New("500")
 	}
-	defer func() { <-time.After(d.slow) }()
+	defer func() { <-time.After(time.Duration(d.slow.Load())) }()
 	d.started.Range(func(id, _ any) bool {
 		select {
 		case <-d.Runtime.Exited(id.(string)):
@@ -333,9 +334,9 @@ func TestExitsByPolling(t *testing.T) {
 		require.Equal(b, v1.PodRunning, b.podStatus("pod").Phase)
 		wait(10 * second)
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
-		require.Equal(b, 7, polled.lists)
+		require.EqualValues(b, 7, polled.lists.Load())
 
-		polled.slow = 2 * second
+		polled.slow.Store(int64(2 * second))
 		wait(second) // a list is on its way, that of 35 s
 		app := podOf(plain("late"))
 		b.create(app)
