@@ -69,7 +69,7 @@ func (f *nodeFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.machine.Bus, "bus", "", "D-Bus `address` of the system bus")
 	fs.StringVar(&f.machine.ConfigFile, "config", "", "`file` with the configuration of the agent that drains, or what /configz of the kubelet answers; without it that of the kubelet's command line")
 	fs.StringVar(&f.machine.ConfigDir, "config-dir", "", "`folder` with drop-ins of the configuration")
-	fs.StringVar(&f.pods.Kubeconfig, "kubeconfig", "", "`file` by which the API server is asked for the pods; without it that of the kubelet's command line")
+	fs.StringVar(&f.pods.Kubeconfig, "kubeconfig", "", "`file` by which the API server is asked for the pods, or in-cluster for the service account of a pod; without it that of the kubelet's command line")
 	fs.StringVar(&f.pods.RuntimeEndpoint, "container-runtime-endpoint", "", "`address` of the container runtime, which is asked last; without it that of the kubelet")
 	fs.StringVar(&f.pods.NodeName, "node", "", "`name` of this node; without it that of the kubelet's command line, or of the host")
 	fs.StringSliceVar(&f.files, "pods", nil, "`file` with the pods, in place of asking for them; none leaves them out")

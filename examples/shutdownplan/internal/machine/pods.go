@@ -27,12 +27,15 @@ import (
 // podPatience is how long each source of pods has to answer.
 const podPatience = 10 * time.Second
 
+// InCluster as a kubeconfig stands for the service account of the pod in which the program runs.
+const InCluster = "in-cluster"
+
 // PodOptions says where the pods are asked for.
 type PodOptions struct {
 	// Root is as in [Options].
 	Root string
-	// Kubeconfig is the file by which the API server is reached; "" means that of the kubelet's
-	// command line, below Root.
+	// Kubeconfig is the file by which the API server is reached, or [InCluster]; "" means that of the
+	// kubelet's command line, below Root.
 	Kubeconfig string
 	// NodeName is the name of the node; "" means that of the kubelet's command line, or the host's.
 	NodeName string
@@ -117,7 +120,11 @@ func (s *State) podsOfServer(ctx context.Context, cluster *podlist.Cluster, o Po
 	if file == "" {
 		return errors.New("no kubeconfig is known")
 	}
-	config, err := loadKubeconfig(file, root)
+	load := func() (*rest.Config, error) { return loadKubeconfig(file, root) }
+	if file == InCluster {
+		load = rest.InClusterConfig
+	}
+	config, err := load()
 	if err != nil {
 		return err
 	}
