@@ -91,13 +91,13 @@ func version() string {
 	if !ok {
 		return "not known"
 	}
-	text := cmp.Or(info.Main.Version, "(devel)")
+	parts := []string{cmp.Or(info.Main.Version, "(devel)"), info.GoVersion}
 	for _, setting := range info.Settings {
 		if setting.Key == "vcs.revision" || setting.Key == "GOARCH" {
-			text += ", " + setting.Value
+			parts = append(parts, setting.Value)
 		}
 	}
-	return text + ", " + info.GoVersion
+	return strings.Join(parts, ", ")
 }
 
 func run(ctx context.Context, streams Streams, f *flags, args []string) error {
