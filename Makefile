@@ -98,7 +98,7 @@ e2e: ## power off whole machines under the agent, with systemd 252 and 257 (root
 	@$(MAKE) --no-print-directory containerd
 	@echo "Making the machines' file systems, which are fetched from Debian the first time." >&2
 	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./nodeagent/e2e/machine
-	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e/...
+	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e/... ./shutdownplan/e2e
 
 # Where make dist puts what is released, and its name there.
 DIST         := $(CURDIR)/.cache/dist

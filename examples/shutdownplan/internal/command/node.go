@@ -141,14 +141,14 @@ func (f *nodeFlags) addPods(ctx context.Context, streams Streams, r *output.Node
 	if r.Verdict.Drains == "" {
 		return nil
 	}
-	cluster, name := podlist.New(), f.pods.NodeName
+	cluster, name := podlist.New(), r.NodeName(f.pods)
 	if len(f.files) > 0 {
 		if err := readInputs(streams, cluster, f.files); err != nil {
 			return fmt.Errorf("--pods: %w", err)
 		}
 		r.PodSources = f.files
 	} else {
-		r.PodSources, name = r.ReadPods(ctx, cluster, f.pods)
+		r.PodSources = r.ReadPods(ctx, cluster, f.pods)
 	}
 	if len(r.PodSources) == 0 {
 		return nil
@@ -158,7 +158,7 @@ func (f *nodeFlags) addPods(ctx context.Context, streams Streams, r *output.Node
 	if len(nodes) > 1 {
 		chosen, err := nodesNamed(nodes, []string{name})
 		if err != nil {
-			return errors.New("--pods: has the pods of several nodes; --node says which is this one")
+			return fmt.Errorf("--pods: has the pods of several nodes, and none of %q; --node says which is this one", name)
 		}
 		nodes = chosen
 	}

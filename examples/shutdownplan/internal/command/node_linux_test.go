@@ -50,13 +50,14 @@ func TestNode(t *testing.T) {
 
 // What all users may read gives nobody what root gets.
 func TestNodeAsNobody(t *testing.T) {
+	program := nobodysProgram(t)
 	for _, state := range machineStates() {
 		t.Run(state.name, func(t *testing.T) {
 			m := newMachine(t)
 			m.write("/pods.yaml", nodePods)
 			state.make(m)
 			want := m.look("--pods", filepath.Join(m.root, "pods.yaml"))
-			got := m.lookAsNobody("--pods", filepath.Join(m.root, "pods.yaml"))
+			got := m.lookAsNobody(program, "--pods", filepath.Join(m.root, "pods.yaml"))
 			require.Equal(t, want.out, got.out, got.log)
 			requireStatus(t, state.status, got)
 		})
@@ -99,7 +100,7 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 	r := m.look()
 	requireStatus(t, 0, r)
 	require.Contains(t, r.out, "pods       from the API server")
-	require.Contains(t, r.out, "None of its 3 pods is cut short.")
+	require.Contains(t, r.out, "No pod is cut short, of 3.")
 
 	r = m.look("--node", "worker-2")
 	requireStatus(t, 4, r)
@@ -113,7 +114,7 @@ func TestPodsOfTheKubelet(t *testing.T) {
 	r := m.look()
 	requireStatus(t, 2, r)
 	require.Contains(t, r.out, "pods       from the kubelet and /etc/kubernetes/manifests")
-	require.Contains(t, r.out, "Cut short: 1 of its 4 pods; 5 s are lost.")
+	require.Contains(t, r.out, "Pods cut short: 1 of 4; 5 s are lost.")
 }
 
 func TestConfigzDecidesOverTheFile(t *testing.T) {
@@ -123,6 +124,17 @@ func TestConfigzDecidesOverTheFile(t *testing.T) {
 	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"), "--config", filepath.Join(m.root, "configz.json"))
 	requireStatus(t, 2, r)
 	require.Contains(t, r.out, "the kubelet holds the host back, for up to 12 s.")
+}
+
+// Of the pods of a cluster those of this node count.
+func TestPodsOfSeveralNodes(t *testing.T) {
+	m := held(t, "")
+	m.write("/pods.yaml", nodePods+"- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
+	args := []string{"--pods", filepath.Join(m.root, "pods.yaml")}
+	r := m.look(args...)
+	requireStatus(t, 0, r)
+	require.Contains(t, r.out, "No pod is cut short, of 3.")
+	require.ErrorContains(t, m.look(append(args, "--node", "worker-3")...).err, `none of "worker-3"; --node says which is this one`)
 }
 
 func TestAnAgentWithItsConfiguration(t *testing.T) {

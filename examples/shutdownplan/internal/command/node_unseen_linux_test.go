@@ -79,13 +79,13 @@ func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to be nobody")
 	}
-	m := held(t, "")
+	m, program := held(t, ""), nobodysProgram(t)
 	m.write("/pods.yaml", nodePods)
 	pods := []string{"--pods", filepath.Join(m.root, "pods.yaml")}
-	requireStatus(t, 0, m.lookAsNobody(pods...))
+	requireStatus(t, 0, m.lookAsNobody(program, pods...))
 	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o600))
 	require.NoError(t, os.Chmod(filepath.Join(m.root, kubeletFile), 0o600))
-	r := m.lookAsNobody(pods...)
+	r := m.lookAsNobody(program, pods...)
 	requireStatus(t, 4, r)
 	text := strings.Join(strings.Fields(r.out), " ")
 	require.Contains(t, text, "config.yaml: failed to read: permission denied (run it as root)")
@@ -95,7 +95,7 @@ func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
 
 	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o644)) //nolint:gosec // it is to be read
 	require.NoError(t, os.Chmod(pods[1], 0o600))
-	r = m.lookAsNobody(pods...)
+	r = m.lookAsNobody(program, pods...)
 	requireStatus(t, 1, r)
 	require.Contains(t, r.log, "pods.yaml: permission denied: run it as a user who may read that")
 }

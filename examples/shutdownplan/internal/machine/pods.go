@@ -43,8 +43,8 @@ type PodOptions struct {
 	RuntimeEndpoint string
 }
 
-// nodeName returns the name of the node.
-func (s *State) nodeName(o PodOptions) string {
+// NodeName returns the name of the node.
+func (s *State) NodeName(o PodOptions) string {
 	if o.NodeName != "" {
 		return o.NodeName
 	}
@@ -61,9 +61,9 @@ func (s *State) nodeName(o PodOptions) string {
 
 // ReadPods reads the pods of the machine into a cluster: from the kubelet, else from the API server,
 // else from the container runtime, and the manifests of the static pods beside them. It returns
-// whom it has asked with success, and the name of the node. What fails is in NotSeen.
-func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOptions) (sources []string, node string) {
-	node = s.nodeName(o)
+// whom it has asked with success. What fails is in NotSeen.
+func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOptions) (sources []string) {
+	node := s.NodeName(o)
 	var failed []error
 	for _, source := range []struct {
 		name string
@@ -88,7 +88,7 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOpt
 			sources = append(sources, path)
 		}
 	}
-	return sources, node
+	return sources
 }
 
 func (s *State) readManifests(cluster *podlist.Cluster, path string) error {
