@@ -81,7 +81,7 @@ func (h host) limit(want time.Duration, files map[string]string) {
 		h.Run(h.t, "sh", "-c", "mkdir -p $(dirname $0) && printf %s \"$1\" > $0", name, text)
 	}
 	h.Run(h.t, "systemctl", "kill", "--signal=HUP", "systemd-logind")
-	h.await("t "+fmt.Sprint(want.Microseconds()), "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "InhibitDelayMaxUSec")
+	h.await(fmt.Sprintf("t %d", want.Microseconds()), "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "InhibitDelayMaxUSec")
 }
 
 // await waits until a command prints something.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/kubegrace/kubegrace/examples/internal/timeline"
@@ -75,10 +74,10 @@ func (w *htmlWriter) End(s nodeplan.Summary) error {
 		w.page.Text = append(w.page.Text, sum)
 	}
 	for _, proposal := range s.Proposals {
-		text := proposal.Title + ". " + gainText(proposal, s)
+		text := proposal.Title + ". " + gainText(proposal, s) + " "
 		for _, change := range proposal.Changes {
-			w.page.Changes = append(w.page.Changes, timeline.Change{Text: strings.TrimSpace(text + " In " + change.Where + ". " + change.Why), Lines: change.Lines})
-			text = "And"
+			w.page.Changes = append(w.page.Changes, timeline.Change{Text: text + placeText(change), Lines: change.Lines})
+			text = "And: "
 		}
 	}
 	return w.page.Write(w.out)
