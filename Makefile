@@ -24,7 +24,7 @@ export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
 # For make fuzz: the time for each target.
 FUZZTIME  ?= 10s
 
-.PHONY: help demo pictures test check race apiserver containerd compat e2e soak bench lint release-check fuzz vulncheck
+.PHONY: help demo pictures test check race apiserver containerd compat e2e dist soak bench lint release-check fuzz vulncheck
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +43,7 @@ pictures: ## draw the pictures of the examples anew, from real runs (about a min
 	@.cache/pictures/nodeagent report --state-dir .cache/pictures/state -o html > .cache/pictures/drain.html
 	@cd examples && ../.cache/pictures/shutdownplan --agent kubegrace --config nodeagent/demo/kubelet.yaml --limit 16s -o html nodeagent/demo/pods > ../.cache/pictures/plan.html || test $$? = 2
 	@$(SCREENSHOT) --window-size=900,1060 --screenshot=examples/nodeagent/pictures/drain.png file://$(CURDIR)/.cache/pictures/drain.html
-	@$(SCREENSHOT) --window-size=900,1285 --screenshot=examples/shutdownplan/pictures/plan.png file://$(CURDIR)/.cache/pictures/plan.html
+	@$(SCREENSHOT) --window-size=900,1490 --screenshot=examples/shutdownplan/pictures/plan.png file://$(CURDIR)/.cache/pictures/plan.html
 
 # The tests say what they leave out in lines with "left to make check".
 test: ## run the tests that need Go alone; they take a few minutes
@@ -99,6 +99,23 @@ e2e: ## power off whole machines under the agent, with systemd 252 and 257 (root
 	@echo "Making the machines' file systems, which are fetched from Debian the first time." >&2
 	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./nodeagent/e2e
 	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e/...
+
+# Where make dist puts what is released, and its name there.
+DIST         := $(CURDIR)/.cache/dist
+DIST_VERSION ?= $(shell git describe --tags --always --dirty)
+
+# The archives of one commit are the same wherever they are made.
+dist: ## make what is released of shutdownplan, in .cache/dist: static programs, man pages, completion, SBOMs, checksums
+	@rm -rf $(DIST) && mkdir -p $(DIST)/share
+	@cd examples && go run ./shutdownplan/internal/manpages $(DIST)/share
+	@cp LICENSE examples/shutdownplan/README.md $(DIST)/share && cp -r examples/shutdownplan/deploy $(DIST)/share
+	@cd examples && for shell in bash zsh fish; do go run ./shutdownplan completion $$shell > $(DIST)/share/shutdownplan.$$shell; done
+	@set -e; for arch in amd64 arm64; do name=shutdownplan_$(DIST_VERSION)_linux_$$arch; \
+	  (cd examples && CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=true -ldflags '-s -w' -o $(DIST)/$$arch/shutdownplan ./shutdownplan); \
+	  (cd examples && go run ./shutdownplan/internal/sbom $(DIST)/$$arch/shutdownplan > $(DIST)/$$name.cdx.json); \
+	  tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -c -C $(DIST)/$$arch shutdownplan -C $(DIST) share | gzip -n > $(DIST)/$$name.tar.gz; \
+	done
+	@cd $(DIST) && sha256sum *.tar.gz *.cdx.json > SHA256SUMS && cat SHA256SUMS
 
 soak: export KUBEGRACE_SOAK ?= 5m
 soak: export KUBEGRACE_NEED_ALL := 1

@@ -11,14 +11,17 @@
 // It prints a table (-o table), a chart (-o chart), a page with a timeline (-o html), or a
 // nodeplan.Document for programs (-o json, -o yaml). --help lists all flags.
 //
+// shutdownplan node says what would happen on this machine at its next shutdown, and why; package
+// machine looks at it.
+//
 // # Concurrency properties
 //
-// YAML is parsed on all processors. Everything else has one goroutine.
+// Everything has one goroutine.
 //
 // # Failure modes
 //
-// The exit status is 2 if a pod would be cut short, so that a pipeline can stop, and 1 if
-// something is wrong.
+// The exit status is 2 if a pod would be cut short, so that a pipeline can stop (--fail-on), and 1 if
+// something is wrong. That of shutdownplan node is a machine.Status.
 //
 // # Testing
 //

@@ -1,11 +1,13 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -61,6 +63,7 @@ func New(streams Streams) *cobra.Command {
 		Short:         "Shows what the shutdown of a node would do to its pods",
 		Long:          long,
 		Example:       example,
+		Version:       version(),
 		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -80,6 +83,21 @@ func New(streams Streams) *cobra.Command {
 	}
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", defaultWidth)))
 	return c
+}
+
+// version returns what the go command has stored about the source of the program.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "not known"
+	}
+	parts := []string{cmp.Or(info.Main.Version, "(devel)"), info.GoVersion}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" || setting.Key == "GOARCH" {
+			parts = append(parts, setting.Value)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func run(ctx context.Context, streams Streams, f *flags, args []string) error {

@@ -100,6 +100,7 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 }
 
 func TestEveryFormSaysWhosePlanItIs(t *testing.T) {
+	require.Contains(t, run(t, "kind: Pod\n", "-o", "html").out, "1 node with 1 pod: 1 cut short, 30 s lost.")
 	for _, agent := range nodeplan.Agents() {
 		for format, want := range map[string]string{
 			"table": map[string]string{"kubelet": "A stock kubelet's plan.", "kubegrace": "kubegrace's plan."}[agent],

@@ -9,8 +9,8 @@
 //
 // # Failure modes
 //
-// The errors about flags and input name the flag or the file. [ErrCutShort] means that the plan
-// was written, and that pods would be cut short.
+// The errors about flags and input name the flag or the file. An
+// [ExitStatus] means that all was written, and with which status the program ends.
 //
 // # Testing
 //

@@ -117,11 +117,21 @@ func (m *fakeMachine) stable(text string) string {
 // nodeArgs is an environment variable with the arguments of [TestLookAsNobody]'s process.
 const nodeArgs = "KUBEGRACE_NODE_ARGS"
 
+// nobodysProgram copies this program to where nobody may run it.
+func nobodysProgram(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "program")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
+	require.NoError(t, os.Chmod(folder, 0o755)) //nolint:gosec // it is to be read
+	program := filepath.Join(folder, "test")
+	copyFile(t, "/proc/self/exe", program)
+	return program
+}
+
 // lookAsNobody is look in a process of the user nobody. Without root it is a process of this user.
-func (m *fakeMachine) lookAsNobody(more ...string) result {
+func (m *fakeMachine) lookAsNobody(program string, more ...string) result {
 	m.t.Helper()
-	program := filepath.Join(m.root, "test")
-	copyFile(m.t, "/proc/self/exe", program)
 	c := exec.CommandContext(m.t.Context(), program, "-test.run=^TestProcessOfNobody$")
 	c.Env = append(os.Environ(), nodeArgs+"="+strings.Join(m.args(more...), "\n"), "COLUMNS="+wide)
 	c.Dir = m.root

@@ -69,7 +69,7 @@ func (f *nodeFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.machine.Bus, "bus", "", "D-Bus `address` of the system bus")
 	fs.StringVar(&f.machine.ConfigFile, "config", "", "`file` with the configuration of the agent that drains, or what /configz of the kubelet answers; without it that of the kubelet's command line")
 	fs.StringVar(&f.machine.ConfigDir, "config-dir", "", "`folder` with drop-ins of the configuration")
-	fs.StringVar(&f.pods.Kubeconfig, "kubeconfig", "", "`file` by which the API server is asked for the pods; without it that of the kubelet's command line")
+	fs.StringVar(&f.pods.Kubeconfig, "kubeconfig", "", "`file` by which the API server is asked for the pods, or in-cluster for the service account of a pod; without it that of the kubelet's command line")
 	fs.StringVar(&f.pods.RuntimeEndpoint, "container-runtime-endpoint", "", "`address` of the container runtime, which is asked last; without it that of the kubelet")
 	fs.StringVar(&f.pods.NodeName, "node", "", "`name` of this node; without it that of the kubelet's command line, or of the host")
 	fs.StringSliceVar(&f.files, "pods", nil, "`file` with the pods, in place of asking for them; none leaves them out")
@@ -141,14 +141,14 @@ func (f *nodeFlags) addPods(ctx context.Context, streams Streams, r *output.Node
 	if r.Verdict.Drains == "" {
 		return nil
 	}
-	cluster, name := podlist.New(), f.pods.NodeName
+	cluster, name := podlist.New(), r.NodeName(f.pods)
 	if len(f.files) > 0 {
 		if err := readInputs(streams, cluster, f.files); err != nil {
 			return fmt.Errorf("--pods: %w", err)
 		}
 		r.PodSources = f.files
 	} else {
-		r.PodSources, name = r.ReadPods(ctx, cluster, f.pods)
+		r.PodSources = r.ReadPods(ctx, cluster, f.pods)
 	}
 	if len(r.PodSources) == 0 {
 		return nil
@@ -158,7 +158,7 @@ func (f *nodeFlags) addPods(ctx context.Context, streams Streams, r *output.Node
 	if len(nodes) > 1 {
 		chosen, err := nodesNamed(nodes, []string{name})
 		if err != nil {
-			return errors.New("--pods: has the pods of several nodes; --node says which is this one")
+			return fmt.Errorf("--pods: has the pods of several nodes, and none of %q; --node says which is this one", name)
 		}
 		nodes = chosen
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -51,13 +50,14 @@ func TestNode(t *testing.T) {
 
 // What all users may read gives nobody what root gets.
 func TestNodeAsNobody(t *testing.T) {
+	program := nobodysProgram(t)
 	for _, state := range machineStates() {
 		t.Run(state.name, func(t *testing.T) {
 			m := newMachine(t)
 			m.write("/pods.yaml", nodePods)
 			state.make(m)
 			want := m.look("--pods", filepath.Join(m.root, "pods.yaml"))
-			got := m.lookAsNobody("--pods", filepath.Join(m.root, "pods.yaml"))
+			got := m.lookAsNobody(program, "--pods", filepath.Join(m.root, "pods.yaml"))
 			require.Equal(t, want.out, got.out, got.log)
 			requireStatus(t, state.status, got)
 		})
@@ -100,7 +100,7 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 	r := m.look()
 	requireStatus(t, 0, r)
 	require.Contains(t, r.out, "pods       from the API server")
-	require.Contains(t, r.out, "None of its 3 pods is cut short.")
+	require.Contains(t, r.out, "No pod is cut short, of 3.")
 
 	r = m.look("--node", "worker-2")
 	requireStatus(t, 4, r)
@@ -114,94 +114,7 @@ func TestPodsOfTheKubelet(t *testing.T) {
 	r := m.look()
 	requireStatus(t, 2, r)
 	require.Contains(t, r.out, "pods       from the kubelet and /etc/kubernetes/manifests")
-	require.Contains(t, r.out, "Cut short: 1 of its 4 pods; 5 s are lost.")
-}
-
-// What cannot be seen is named, and then all is never well.
-func TestWhatCannotBeSeen(t *testing.T) {
-	pods := func(m *fakeMachine) []string {
-		m.write("/pods.yaml", nodePods)
-		return []string{"--pods", filepath.Join(m.root, "pods.yaml")}
-	}
-	for name, test := range map[string]struct {
-		make func(t *testing.T) (m *fakeMachine, args []string)
-		want []string
-	}{
-		"the pods": {func(t *testing.T) (*fakeMachine, []string) {
-			return held(t, ""), nil
-		}, []string{"the pods: the kubelet: has no readOnlyPort; the API server: no kubeconfig is known; the container runtime: no socket of it is known (give --kubeconfig, or with --pods a file"}},
-		"no runtime": {func(t *testing.T) (*fakeMachine, []string) {
-			return held(t, "containerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n"), nil
-		}, []string{"the container runtime: "}},
-		"the processes": {func(t *testing.T) (*fakeMachine, []string) {
-			m := held(t, "")
-			require.NoError(t, os.RemoveAll(filepath.Join(m.root, "proc/1")))
-			return m, pods(m)
-		}, []string{"the processes: the processes of others are hidden from this user (run it as root"}},
-		"a file of logind": {func(t *testing.T) (*fakeMachine, []string) {
-			m := held(t, "")
-			require.NoError(t, os.MkdirAll(filepath.Join(m.root, "run/systemd/logind.conf.d/zz.conf"), 0o700))
-			require.NoError(t, os.RemoveAll(filepath.Join(m.root, "usr")))
-			m.write("/usr/lib/systemd/logind.conf.d", "a file in the place of a folder")
-			return m, pods(m)
-		}, []string{"/usr/lib/systemd/logind.conf.d: not a directory"}},
-		"the configuration": {func(t *testing.T) (*fakeMachine, []string) {
-			m := held(t, "")
-			require.NoError(t, os.Remove(filepath.Join(m.root, "var/lib/kubelet/config.yaml")))
-			return m, pods(m)
-		}, []string{"whether that covers its configuration could not be seen", "config.yaml: failed to read: no such file"}},
-		"no bus": {func(t *testing.T) (*fakeMachine, []string) {
-			m := held(t, "")
-			m.bus.Stop()
-			return m, pods(m)
-		}, []string{"cannot be told: systemd-logind could not be asked", "failed to reach the system bus"}},
-		"no logind": {func(t *testing.T) (*fakeMachine, []string) {
-			m := newMachineWithoutLogind(t)
-			m.kubelet(grace30)
-			return m, pods(m)
-		}, []string{"cannot be told", "systemd-logind does not run (systemctl status systemd-logind)"}},
-		"a kubelet in k3s": {func(t *testing.T) (*fakeMachine, []string) {
-			m := held(t, "")
-			m.write(fmt.Sprintf("/proc/%d/cmdline", os.Getpid()), "/usr/local/bin/k3s\x00server\x00--config\x00/etc/rancher/k3s/config.yaml\x00")
-			return m, pods(m)
-		}, []string{"the configuration of the kubelet in k3s (PID 812): its command line does not have it", "proxy/configz"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m, args := test.make(t)
-			r := m.look(args...)
-			requireStatus(t, 4, r)
-			text := strings.Join(strings.Fields(r.out), " ")
-			require.Contains(t, text, "Not seen:")
-			for _, want := range test.want {
-				require.Contains(t, text, want)
-			}
-		})
-	}
-}
-
-func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to be nobody")
-	}
-	m := held(t, "")
-	m.write("/pods.yaml", nodePods)
-	pods := []string{"--pods", filepath.Join(m.root, "pods.yaml")}
-	requireStatus(t, 0, m.lookAsNobody(pods...))
-	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o600))
-	require.NoError(t, os.Chmod(filepath.Join(m.root, kubeletFile), 0o600))
-	r := m.lookAsNobody(pods...)
-	requireStatus(t, 4, r)
-	text := strings.Join(strings.Fields(r.out), " ")
-	require.Contains(t, text, "config.yaml: failed to read: permission denied (run it as root)")
-	require.Contains(t, text, "99-kubelet.conf: failed to read: permission denied (run it as root)")
-
-	require.NotContains(t, text, "has not read them since they changed")
-
-	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o644)) //nolint:gosec // it is to be read
-	require.NoError(t, os.Chmod(pods[1], 0o600))
-	r = m.lookAsNobody(pods...)
-	requireStatus(t, 1, r)
-	require.Contains(t, r.log, "pods.yaml: permission denied: run it as a user who may read that")
+	require.Contains(t, r.out, "Pods cut short: 1 of 4; 5 s are lost.")
 }
 
 func TestConfigzDecidesOverTheFile(t *testing.T) {
@@ -211,6 +124,17 @@ func TestConfigzDecidesOverTheFile(t *testing.T) {
 	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"), "--config", filepath.Join(m.root, "configz.json"))
 	requireStatus(t, 2, r)
 	require.Contains(t, r.out, "the kubelet holds the host back, for up to 12 s.")
+}
+
+// Of the pods of a cluster those of this node count.
+func TestPodsOfSeveralNodes(t *testing.T) {
+	m := held(t, "")
+	m.write("/pods.yaml", nodePods+"- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
+	args := []string{"--pods", filepath.Join(m.root, "pods.yaml")}
+	r := m.look(args...)
+	requireStatus(t, 0, r)
+	require.Contains(t, r.out, "No pod is cut short, of 3.")
+	require.ErrorContains(t, m.look(append(args, "--node", "worker-3")...).err, `none of "worker-3"; --node says which is this one`)
 }
 
 func TestAnAgentWithItsConfiguration(t *testing.T) {
@@ -223,6 +147,19 @@ func TestAnAgentWithItsConfiguration(t *testing.T) {
 	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"), "--config", filepath.Join(m.root, "agent.yaml"))
 	requireStatus(t, 0, r)
 	require.Contains(t, r.out, "kubegrace's plan.")
+}
+
+// README.md shows what is printed before the reasons.
+func TestThePageShowsTheNodeThatIsPrinted(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	m := newMachine(t)
+	m.dropIn("/etc/systemd/logind.conf.d/zz-site.conf", 20*time.Second)
+	m.dropIn(kubeletFile, 30*time.Second)
+	m.login1.SetLimit(20 * time.Second)
+	m.kubelet(grace30)
+	text, _, _ := strings.Cut(m.look("--pods", "none").out, "\nWhy,")
+	require.Contains(t, strings.Join(strings.Fields(string(page)), " "), strings.Join(strings.Fields(text), " "))
 }
 
 func TestErrorsOfNode(t *testing.T) {

@@ -1,10 +1,12 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -91,6 +93,7 @@ func (b bus) locks(ctx context.Context) ([]Lock, error) {
 			locks = append(locks, lock)
 		}
 	}
+	slices.SortFunc(locks, func(a, b Lock) int { return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.PID, b.PID)) }) // logind has no order
 	return locks, nil
 }
 

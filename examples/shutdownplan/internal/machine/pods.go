@@ -27,12 +27,15 @@ import (
 // podPatience is how long each source of pods has to answer.
 const podPatience = 10 * time.Second
 
+// InCluster as a kubeconfig stands for the service account of the pod in which the program runs.
+const InCluster = "in-cluster"
+
 // PodOptions says where the pods are asked for.
 type PodOptions struct {
 	// Root is as in [Options].
 	Root string
-	// Kubeconfig is the file by which the API server is reached; "" means that of the kubelet's
-	// command line, below Root.
+	// Kubeconfig is the file by which the API server is reached, or [InCluster]; "" means that of the
+	// kubelet's command line, below Root.
 	Kubeconfig string
 	// NodeName is the name of the node; "" means that of the kubelet's command line, or the host's.
 	NodeName string
@@ -40,8 +43,8 @@ type PodOptions struct {
 	RuntimeEndpoint string
 }
 
-// nodeName returns the name of the node.
-func (s *State) nodeName(o PodOptions) string {
+// NodeName returns the name of the node.
+func (s *State) NodeName(o PodOptions) string {
 	if o.NodeName != "" {
 		return o.NodeName
 	}
@@ -58,9 +61,9 @@ func (s *State) nodeName(o PodOptions) string {
 
 // ReadPods reads the pods of the machine into a cluster: from the kubelet, else from the API server,
 // else from the container runtime, and the manifests of the static pods beside them. It returns
-// whom it has asked with success, and the name of the node. What fails is in NotSeen.
-func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOptions) (sources []string, node string) {
-	node = s.nodeName(o)
+// whom it has asked with success. What fails is in NotSeen.
+func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOptions) (sources []string) {
+	node := s.NodeName(o)
 	var failed []error
 	for _, source := range []struct {
 		name string
@@ -85,7 +88,7 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOpt
 			sources = append(sources, path)
 		}
 	}
-	return sources, node
+	return sources
 }
 
 func (s *State) readManifests(cluster *podlist.Cluster, path string) error {
@@ -117,7 +120,11 @@ func (s *State) podsOfServer(ctx context.Context, cluster *podlist.Cluster, o Po
 	if file == "" {
 		return errors.New("no kubeconfig is known")
 	}
-	config, err := loadKubeconfig(file, root)
+	load := func() (*rest.Config, error) { return loadKubeconfig(file, root) }
+	if file == InCluster {
+		load = rest.InClusterConfig
+	}
+	config, err := load()
 	if err != nil {
 		return err
 	}

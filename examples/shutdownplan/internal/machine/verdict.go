@@ -227,10 +227,10 @@ func (v *Verdict) WithPods(pods, cut int, lostSeconds int64) {
 	case pods == 0:
 		v.Text += " It has no pods."
 	case cut == 0:
-		v.Text += fmt.Sprintf(" None of its %d pods is cut short.", pods)
+		v.Text += fmt.Sprintf(" No pod is cut short, of %d.", pods)
 	default:
 		v.Status = Lossy
-		v.Text += fmt.Sprintf(" Cut short: %d of its %d pods; %d s are lost.", cut, pods, lostSeconds)
+		v.Text += fmt.Sprintf(" Pods cut short: %d of %d; %d s are lost.", cut, pods, lostSeconds)
 	}
 }
 

@@ -162,7 +162,8 @@ type Proposal struct {
 
 // Change is one change of a proposal.
 type Change struct {
-	// Where names a file, a shell or an object. Why says why there; it may be "".
+	// Where names a file, a shell or an object. Why is half a sentence that
+	// says why there; it may be "".
 	Where string `json:"where"`
 	Why   string `json:"why,omitempty"`
 	// Lines can be pasted there.

@@ -184,11 +184,11 @@ func (s Settings) limitChange(needed time.Duration) Change {
 	own := map[Agent]string{Kubelet: "99-kubelet.conf", Kubegrace: "zz-kubegrace.conf"}[s.agent]
 	lines := []string{"[Login]", fmt.Sprintf("InhibitDelayMaxSec=%d", ceilSeconds(needed))}
 	if s.limitBy != "" {
-		return Change{Where: s.limitBy, Why: "It wins against the drop-in of the agent, " + own + ".", Lines: lines}
+		return Change{Where: s.limitBy, Why: "it wins against the drop-in of the agent, " + own, Lines: lines}
 	}
 	return Change{
 		Where: "the file of logind that keeps the limit low",
-		Why:   "It sorts behind " + own + ", by which the agent raises the limit; systemd-analyze cat-config systemd/logind.conf shows it, and the last one wins.",
+		Why:   "it sorts behind " + own + ", by which the agent raises the limit; systemd-analyze cat-config systemd/logind.conf shows it, and the last one wins",
 		Lines: lines,
 	}
 }

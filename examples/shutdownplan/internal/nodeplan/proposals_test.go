@@ -158,7 +158,7 @@ func TestTheFileThatWinsIsNamed(t *testing.T) {
 	require.Equal(t, "/etc/systemd/logind.conf.d/zz-site.conf", settings.Header().LimitedBy)
 	change := settings.Summarize([]*podlist.Node{{Name: "node", Pods: []podlist.Pod{web(10)}}}).Proposals[0].Changes[0]
 	require.Equal(t, nodeplan.Change{
-		Where: "/etc/systemd/logind.conf.d/zz-site.conf", Why: "It wins against the drop-in of the agent, 99-kubelet.conf.",
+		Where: "/etc/systemd/logind.conf.d/zz-site.conf", Why: "it wins against the drop-in of the agent, 99-kubelet.conf",
 		Lines: []string{"[Login]", "InhibitDelayMaxSec=30"},
 	}, change)
 }

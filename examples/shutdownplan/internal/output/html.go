@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/kubegrace/kubegrace/examples/internal/timeline"
@@ -65,18 +64,20 @@ func timelinePod(pod *nodeplan.Pod) timeline.Pod {
 
 // End writes the page.
 func (w *htmlWriter) End(s nodeplan.Summary) error {
-	switch {
-	case s.NodeCount == 0:
+	if s.NodeCount == 0 {
 		w.page.Text = append(w.page.Text, "There are no pods.")
-	case len(w.page.Nodes) < s.NodeCount:
-		w.page.Text = append(w.page.Text, fmt.Sprintf("%s with %s: %d cut short. Here are %d of them.",
-			countText(s.NodeCount, "node"), countText(s.PodCount, "pod"), s.CutShort, len(w.page.Nodes)))
+	} else {
+		sum := fmt.Sprintf("%s with %s: %d cut short, %d s lost.", countText(s.NodeCount, "node"), countText(s.PodCount, "pod"), s.CutShort, s.LostSeconds)
+		if len(w.page.Nodes) < s.NodeCount {
+			sum += fmt.Sprintf(" Here are %d of them.", len(w.page.Nodes))
+		}
+		w.page.Text = append(w.page.Text, sum)
 	}
 	for _, proposal := range s.Proposals {
-		text := proposal.Title + ". " + gainText(proposal, s)
+		text := proposal.Title + ". " + gainText(proposal, s) + " "
 		for _, change := range proposal.Changes {
-			w.page.Changes = append(w.page.Changes, timeline.Change{Text: strings.TrimSpace(text + " In " + change.Where + ". " + change.Why), Lines: change.Lines})
-			text = "And"
+			w.page.Changes = append(w.page.Changes, timeline.Change{Text: text + placeText(change), Lines: change.Lines})
+			text = "And: "
 		}
 	}
 	return w.page.Write(w.out)

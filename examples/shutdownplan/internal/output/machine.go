@@ -61,8 +61,11 @@ func (t *terminalWriter) machine(r NodeReport) error {
 		color = text.FgRed
 	}
 	t.paragraph(&b, t.colored(color, "At the next systemctl poweroff: "+clean(r.Verdict.Text)))
-	b.WriteByte('\n')
-	for _, fact := range facts(r) {
+	seen := facts(r)
+	if len(seen) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, fact := range seen {
 		t.wrapped(&b, fmt.Sprintf("%-11s", fact.name), strings.Repeat(" ", 11), clean(fact.text))
 	}
 	t.list(&b, "Why, and what else:", r.Verdict.Why)

@@ -116,12 +116,20 @@ func (t *terminalWriter) proposals(b *strings.Builder, s nodeplan.Summary) {
 	for _, proposal := range s.Proposals {
 		t.item(b, clean(proposal.Title)+". "+gainText(proposal, s))
 		for _, change := range proposal.Changes {
-			t.wrapped(b, "    ", "    ", clean(strings.TrimSpace("In "+change.Where+". "+change.Why)))
+			t.wrapped(b, "    ", "    ", clean(placeText(change)))
 			for _, line := range change.Lines {
 				t.pasted(b, line)
 			}
 		}
 	}
+}
+
+// placeText says where the lines of a change belong.
+func placeText(c nodeplan.Change) string {
+	if c.Why == "" {
+		return "In " + c.Where + ":"
+	}
+	return "In " + c.Where + " (" + c.Why + "):"
 }
 
 // gainText says by how much the plan is better with a proposal.

@@ -24,7 +24,7 @@
 //
 // A text that is neither JSON nor YAML and a field of the wrong type are errors, which name
 // the source, the field and, for YAML, the number of the document. An object of JSON may have 3 MiB
-// and a document of YAML 32 MiB, and its aliases may stand for twice its bytes; reading stops at
+// and a document of YAML 16 MiB, and its aliases may stand for twice its bytes; reading stops at
 // what is larger.
 //
 // # Testing

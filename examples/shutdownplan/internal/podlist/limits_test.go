@@ -41,16 +41,16 @@ func allocated(do func()) uint64 {
 // Reading stops at the limit, however large the object is.
 func TestObjectsThatAreTooLargeAreRefused(t *testing.T) {
 	const limit = "is too large: it has more than 3145728 bytes (3 MiB), which are the limit of an object"
-	const yamlLimit = "is too large: it has more than 33554432 bytes (32 MiB), which are the limit of a YAML document; JSON may have any length"
+	const yamlLimit = "is too large: it has more than 16777216 bytes (16 MiB), which are the limit of a YAML document; JSON may have any length"
 	const size = 1 << 30
+	line := "  a: " + strings.Repeat("b", 100) + "\n"
 	for name, test := range map[string]struct {
 		start, repeat string
 		want          string
 	}{
 		"YAML of one line":      {"a: ", "x", "document 1: " + yamlLimit},
-		"YAML of many lines":    {"data:\n", "  a: b\n", "document 1: " + yamlLimit},
-		"YAML of comments":      {"", "# comment\n", "document 1: " + yamlLimit},
-		"second document":       {"kind: List\n---\n", "- a: b\n", "document 2: " + yamlLimit},
+		"YAML of many lines":    {"data:\n", line, "document 1: " + yamlLimit},
+		"second document":       {"kind: List\n---\ndata:\n", line, "document 2: " + yamlLimit},
 		"text in JSON":          {`{"kind": "`, "x", limit},
 		"text in another field": {`{"kind": "Pod", "data": "`, "x", limit},
 		"list in another field": {`{"kind": "Pod", "data": [`, "1, ", limit},

@@ -12,9 +12,9 @@ import (
 
 // maxYAMLBytes is the size of the largest YAML document that is read. YAML is parsed as a whole,
 // and that takes twenty times the memory of the text. JSON is read as a stream of any length.
-const maxYAMLBytes = 32 << 20
+const maxYAMLBytes = 16 << 20
 
-var errLongYAML = fmt.Errorf("is too large: it has more than %d bytes (32 MiB), which are the limit of a YAML document; JSON may have any length: kubectl -o json", maxYAMLBytes)
+var errLongYAML = fmt.Errorf("is too large: it has more than %d bytes (16 MiB), which are the limit of a YAML document; JSON may have any length: kubectl -o json", maxYAMLBytes)
 
 // errNoObject is returned for a table of kubectl, among others.
 var errNoObject = errors.New("is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json")
