@@ -48,15 +48,15 @@ func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
 		writeError(w, http.StatusNotFound, "there was no shutdown yet")
 		return
 	}
-	report := api.Report{Meta: api.Meta{APIVersion: api.Version, Kind: "Report"}, UnderWay: true, Started: began, Pods: []api.PodReport{}}
+	report := api.Report{Meta: api.Meta{APIVersion: api.Version, Kind: "Report"}, UnderWay: true, Shutdown: shutdown.Report{Started: began}}
 	pods, stops := a.kills.all()
 	for _, pod := range pods {
 		stop, stopped := stops[pod.UID]
 		if !stopped {
 			continue
 		}
-		item := api.PodReport{
-			Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Priority: priorityOf(pod), Bucket: a.kills.bucketOf(pod),
+		item := shutdown.PodReport{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Priority: priorityOf(pod), Bucket: a.kills.bucketOf(pod),
 			GrantedSeconds: stop.granted, Started: stop.began, Ended: stop.ended,
 		}
 		if termination, known := a.terminator.Pod(pod).Termination(); known && !stop.ended.IsZero() {
@@ -65,7 +65,7 @@ func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
 		if stop.err != nil {
 			item.Error = stop.err.Error()
 		}
-		report.Pods = append(report.Pods, item)
+		report.Shutdown.Pods = append(report.Shutdown.Pods, item)
 	}
 	writeJSON(w, http.StatusOK, report)
 }

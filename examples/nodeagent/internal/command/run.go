@@ -76,7 +76,7 @@ func (c commands) run(ctx context.Context, f *flags) error {
 	if err := c.connect(ctx, f, &opts); err != nil {
 		return err
 	}
-	opts.Listen, opts.Control = f.listenHTTP(), func() (net.Listener, error) { return socket.Listen(f.socket, screen.logger) }
+	opts.Listen, opts.Control = f.listenHTTP(), func() (net.Listener, error) { return socket.Listen(f.socket) }
 	if f.socket == "" {
 		opts.Control = nil
 	}

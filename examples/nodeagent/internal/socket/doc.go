@@ -1,7 +1,7 @@
 // Package socket is the control socket of the agent, over which commands of the same
 // program talk to a running agent:
 //
-//	listener, err := socket.Listen("/run/nodeagent/control.sock", logger)
+//	listener, err := socket.Listen("/run/nodeagent/control.sock")
 //	...
 //	response, err := socket.Client("/run/nodeagent/control.sock").Get("http://agent/pods")
 //
@@ -12,9 +12,8 @@
 //
 // # Failure modes
 //
-// Only root and the agent's own user may connect. The mode of the socket is 0600, and on
-// Linux the listener also asks the kernel for the user of each connection. Listen
-// replaces a socket that nobody serves; a socket that is in use is an error.
+// Only root and the agent's own user may connect: the mode of the socket is 0600, and that of a new
+// folder 0700. Listen replaces a socket that nobody serves; a socket that is in use is an error.
 //
 // # Testing
 //
