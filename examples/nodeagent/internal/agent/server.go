@@ -118,6 +118,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 		}
 	case http.StateClosed, http.StateHijacked:
 		c.open = slices.DeleteFunc(c.open, func(other net.Conn) bool { return other == conn })
+	case http.StateActive, http.StateIdle:
 	}
 	c.mu.Unlock()
 	if oldest != nil {

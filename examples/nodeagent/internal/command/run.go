@@ -104,8 +104,8 @@ func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string,
 			return opts, nil, err
 		}
 	}
-	if strings.HasPrefix(f.source, unixPrefix) {
-		opts.Source, err = unixsocket.New(unixsocket.Options{Path: strings.TrimPrefix(f.source, unixPrefix)})
+	if path, isPath := strings.CutPrefix(f.source, unixPrefix); isPath {
+		opts.Source, err = unixsocket.New(unixsocket.Options{Path: path})
 	} else if f.source == sourceLogind {
 		opts.UsesLogind = true
 		opts.Source, err = logind.New(logind.Options{HostRoot: f.hostRoot, Who: "nodeagent"})

@@ -20,6 +20,7 @@ package kubelettest
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -37,7 +38,7 @@ func Run(t testing.TB, client runtimeapi.RuntimeServiceClient, pod *v1.Pod) map[
 	containers := pod.Spec.Containers
 	for _, c := range pod.Spec.InitContainers {
 		if c.RestartPolicy != nil {
-			containers = append(containers[:len(containers):len(containers)], c)
+			containers = append(slices.Clip(containers), c)
 		}
 	}
 	for i := range containers {

@@ -21,6 +21,6 @@
 //
 // # Testing
 //
-// The tests use a server of net/http/httptest as the kubelet, and a real API server where there
-// is one.
+// The tests use a server of net/http/httptest as the kubelet, and client-go's fake clientset. Those of
+// package e2e have a real API server.
 package podinfo

@@ -94,8 +94,10 @@ func start(t *testing.T) (s *systemd1, stateDir string, keeper func() *Keeper) {
 	require.NoError(t, err)
 	stateDir, runtimeDir := t.TempDir(), t.TempDir()
 	return s, stateDir, func() *Keeper {
-		k := &Keeper{stateDir: stateDir, runtimeDir: runtimeDir, boot: "boot", units: []string{kubeletUnit},
-			dial: func() (*dbus.Conn, error) { return dbus.Connect(bus.Address) }}
+		k := &Keeper{
+			stateDir: stateDir, runtimeDir: runtimeDir, boot: "boot", units: []string{kubeletUnit},
+			dial: func() (*dbus.Conn, error) { return dbus.Connect(bus.Address) },
+		}
 		require.NoError(t, k.load())
 		return k
 	}

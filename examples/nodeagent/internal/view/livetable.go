@@ -72,7 +72,8 @@ func frame(s Snapshot, l *liveTable) string {
 		slices.SortStableFunc(pods, func(a, b Pod) int { return cmp.Compare(rank(a), rank(b)) })
 		pods = pods[:most]
 	}
-	rows := []table.Row{{"pod", "bucket", "left", "doing now"}}
+	rows := make([]table.Row, 0, len(pods)+1)
+	rows = append(rows, table.Row{"pod", "bucket", "left", "doing now"})
 	for _, p := range pods {
 		left := ""
 		if p.State == Ending {
