@@ -110,8 +110,11 @@ func (l *loop) drain(outcomes chan<- drainOutcome) {
 		outcomes <- drainOutcome{report: api.ReportOf(report)}
 		return
 	}
-	if err := errors.Join(l.opts.Units.Reserve(), l.trigger(shutdown.Event{Origin: drainOrigin})); err != nil {
-		outcomes <- drainOutcome{err: err}
+	if err := l.opts.Units.Reserve(); err != nil { // the drain lasts as long as this agent
+		l.opts.View.Say("Warning: " + err.Error())
+	}
+	if err := l.trigger(shutdown.Event{Origin: drainOrigin}); err != nil {
+		outcomes <- drainOutcome{err: errors.Join(err, l.opts.Units.Release())}
 		return
 	}
 	l.waiting = append(l.waiting, outcomes)
