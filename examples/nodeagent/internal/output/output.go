@@ -1,23 +1,6 @@
-// Package output writes to a terminal, a pipe or a file without blocking its caller.
-//
-//	out := output.New(os.Stdout)
-//	defer out.Close()
-//	fmt.Fprintln(out, "3 of 3 pods run.")
-//
-// A reader that is slow or has stopped reading must not delay a shutdown.
-//
-// # Concurrency properties
-//
-// Write may be called concurrently. A goroutine writes what waits. It ends after [Writer.Close],
-// unless a write of it does not return.
-//
-// # Failure modes
-//
-// Errors are not reported. What cannot be written is lost, and so is what comes while 4,096 texts wait.
-//
-// # Testing
-//
-// New takes any io.Writer. A writer works in a testing/synctest bubble.
+// Package output writes to a terminal, a pipe or a file without blocking its caller: a reader that is slow or
+// has stopped reading must not delay a shutdown. Errors are not reported. What cannot be written is lost,
+// and so is what comes while 4,096 texts wait.
 package output
 
 import (
@@ -32,7 +15,7 @@ const (
 	closeTimeout = 2 * time.Second
 )
 
-// Writer is a buffered [io.Writer] that does not block. Make one with [New].
+// Writer is a buffered [io.Writer] that does not block, for concurrent use. Make one with [New].
 type Writer struct {
 	texts   chan []byte
 	closed  chan struct{} // closed by Close
