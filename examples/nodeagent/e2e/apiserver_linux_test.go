@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/clustertest"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podinfo"
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
@@ -29,7 +28,7 @@ func TestAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T) {
 }
 
 func testAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T, on platform) {
-	api := clustertest.Start(t, nodeName)
+	api := StartCluster(t, nodeName)
 	files := map[string]string{
 		flagsFile:      "NODEAGENT_FLAGS=\"-v=2 --kubeconfig=" + kubeconfigFile + " --node-name=" + nodeName + " --listen=\"\n",
 		kubeconfigFile: api.Kubeconfig(),
@@ -65,7 +64,7 @@ func ready(pod v1.Pod) bool {
 	})
 }
 
-func checkNodeIsPublishedFirst(t *testing.T, api *clustertest.Cluster, exits exitsByName) {
+func checkNodeIsPublishedFirst(t *testing.T, api *Cluster, exits exitsByName) {
 	requests := api.Requests()
 	nodePatch := slices.IndexFunc(requests, func(r apiserverproxy.Request) bool {
 		return r.String() == "patch nodes/status "+nodeName &&
@@ -82,7 +81,7 @@ func checkNodeIsPublishedFirst(t *testing.T, api *clustertest.Cluster, exits exi
 	require.Greater(t, firstPodPatch, nodePatch)
 }
 
-func checkFinalStatuses(t *testing.T, api *clustertest.Cluster, exits exitsByName) {
+func checkFinalStatuses(t *testing.T, api *Cluster, exits exitsByName) {
 	pods := api.Pods()
 	require.Len(t, pods, podCount)
 	for _, pod := range pods {
@@ -105,7 +104,7 @@ func checkFinalStatuses(t *testing.T, api *clustertest.Cluster, exits exitsByNam
 
 // checkAnsweredBefore compares times of the proxy with those of the journal, which is
 // possible because host and machine share a clock.
-func checkAnsweredBefore(t *testing.T, api *clustertest.Cluster, journal []Entry) {
+func checkAnsweredBefore(t *testing.T, api *Cluster, journal []Entry) {
 	shutdown, final := shutdownTime(t, journal), 0
 	for _, r := range api.Requests() {
 		if r.Verb != "patch" || r.Resource != "pods/status" || !bytes.Contains(r.Body, []byte(`"DisruptionTarget"`)) {

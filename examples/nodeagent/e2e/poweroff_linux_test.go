@@ -72,7 +72,7 @@ func checkPlan(t *testing.T, planned api.Plan, report shutdown.Report) {
 		plan, ok := pods[name]
 		require.True(t, ok, name)
 		require.Equal(t, plan.Priority, actual.Priority, name)
-		require.GreaterOrEqual(t, actual.GrantedSeconds, plan.GrantedSeconds, name)
+		require.GreaterOrEqual(t, actual.GrantedSeconds, plan.GrantedSeconds-1, name) // the runtime may take longer than 100 ms to list
 		require.LessOrEqual(t, actual.Started.Sub(report.Started).Seconds(), plan.StartSeconds+lag, name)
 		require.LessOrEqual(t, actual.Ended.Sub(report.Started).Seconds(), plan.EndSeconds+lag, name)
 	}

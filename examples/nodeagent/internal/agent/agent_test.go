@@ -100,7 +100,7 @@ func (b *testbed) run() {
 }
 
 func (b *testbed) advance(d time.Duration) {
-	time.Sleep(d) // in a bubble
+	<-time.After(d) // in a bubble
 	synctest.Wait()
 }
 

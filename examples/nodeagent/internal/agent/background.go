@@ -63,8 +63,7 @@ func (a *Agent) watchAPIServer(ctx context.Context) {
 	for {
 		client, err := a.opts.APIServer.Load()
 		if err == nil {
-			podinfo.WatchAPIServer(ctx, client, a.opts.NodeName, a.opts.Info, func() { a.missing.set(ctx, name, nil) })
-			return
+			err = podinfo.WatchAPIServer(ctx, client, a.opts.NodeName, a.opts.Info, func() { a.missing.set(ctx, name, nil) })
 		}
 		a.missing.set(ctx, name, err)
 		if !pause(ctx, retryInterval) {

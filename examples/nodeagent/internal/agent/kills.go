@@ -103,10 +103,15 @@ func (k *kills) all() ([]*v1.Pod, map[types.UID]kill) {
 			pods = append(pods, kill.pod)
 		}
 	}
+	k.sort(pods)
+	return pods, stops
+}
+
+// sort sorts pods in the order in which they stop.
+func (k *kills) sort(pods []*v1.Pod) {
 	slices.SortStableFunc(pods, func(a, b *v1.Pod) int {
 		return cmp.Or(cmp.Compare(k.bucketOf(a), k.bucketOf(b)), cmp.Compare(priorityOf(a), priorityOf(b)))
 	})
-	return pods, stops
 }
 
 func priorityOf(pod *v1.Pod) int32 { return plan.Options{}.Priority(pod) }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
@@ -279,32 +277,4 @@ func (l *loop) showAbandoned() {
 	snapshot := l.snapshot(time.Now())
 	snapshot.Abandoned = true
 	l.opts.View.Finish(snapshot)
-}
-
-// handleSignal handles SIGTERM and SIGINT. It returns done if the agent then leaves.
-func (l *loop) handleSignal(sig os.Signal) (done bool, err error) {
-	name := SignalName(sig)
-	switch {
-	case l.draining() && l.interrupted:
-		l.opts.View.Say(name + ": no longer waiting for the pods.")
-		names, _ := l.kills.underWay(time.Now())
-		return true, fmt.Errorf("a second %s ended the waiting for %s", name, strings.Join(names, ", "))
-	case l.draining():
-		l.interrupted = true
-		l.opts.View.Say(name + ": the pods are being stopped, and that goes on. A second signal ends the waiting.")
-		return false, nil
-	}
-	l.opts.View.Say(name + ": leaving. The agent stops no pod now.")
-	return true, nil
-}
-
-// SignalName returns the common name of a signal.
-func SignalName(sig os.Signal) string {
-	switch sig {
-	case syscall.SIGTERM:
-		return "SIGTERM"
-	case os.Interrupt:
-		return "SIGINT"
-	}
-	return sig.String()
 }

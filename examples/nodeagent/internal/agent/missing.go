@@ -53,7 +53,7 @@ func (m *missing) set(ctx context.Context, name string, err error) {
 func (m *missing) lines() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var lines []string
+	lines := make([]string, 0, len(m.what))
 	for _, name := range slices.Sorted(maps.Keys(m.what)) {
 		lines = append(lines, fmt.Sprintf("missing: %s: %s", name, m.what[name]))
 	}

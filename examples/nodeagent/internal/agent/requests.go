@@ -48,15 +48,15 @@ func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
 		writeError(w, http.StatusNotFound, "there was no shutdown yet")
 		return
 	}
-	report := api.Report{Meta: api.Meta{APIVersion: api.Version, Kind: "Report"}, UnderWay: true, Started: began, Pods: []api.PodReport{}}
+	report := api.Report{Meta: api.Meta{APIVersion: api.Version, Kind: "Report"}, UnderWay: true, Shutdown: shutdown.Report{Started: began}}
 	pods, stops := a.kills.all()
 	for _, pod := range pods {
 		stop, stopped := stops[pod.UID]
 		if !stopped {
 			continue
 		}
-		item := api.PodReport{
-			Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Priority: priorityOf(pod), Bucket: a.kills.bucketOf(pod),
+		item := shutdown.PodReport{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Priority: priorityOf(pod), Bucket: a.kills.bucketOf(pod),
 			GrantedSeconds: stop.granted, Started: stop.began, Ended: stop.ended,
 		}
 		if termination, known := a.terminator.Pod(pod).Termination(); known && !stop.ended.IsZero() {
@@ -65,7 +65,7 @@ func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
 		if stop.err != nil {
 			item.Error = stop.err.Error()
 		}
-		report.Pods = append(report.Pods, item)
+		report.Shutdown.Pods = append(report.Shutdown.Pods, item)
 	}
 	writeJSON(w, http.StatusOK, report)
 }
@@ -110,8 +110,11 @@ func (l *loop) drain(outcomes chan<- drainOutcome) {
 		outcomes <- drainOutcome{report: api.ReportOf(report)}
 		return
 	}
-	if err := errors.Join(l.opts.Units.Reserve(), l.trigger(shutdown.Event{Origin: drainOrigin})); err != nil {
-		outcomes <- drainOutcome{err: err}
+	if err := l.opts.Units.Reserve(); err != nil { // the drain lasts as long as this agent
+		l.opts.View.Say("Warning: " + err.Error())
+	}
+	if err := l.trigger(shutdown.Event{Origin: drainOrigin}); err != nil {
+		outcomes <- drainOutcome{err: errors.Join(err, l.opts.Units.Release())}
 		return
 	}
 	l.waiting = append(l.waiting, outcomes)

@@ -26,8 +26,8 @@ const (
 	requestTimeout   = 5 * time.Second // for the request and, but for /drain, for the answer
 	maxHeaderBytes   = 8 << 10
 	maxConnections   = 48
-	hardConnections  = 64  // of the listener
-	acceptsPerSecond = 500 // and as many at once as there may be connections
+	hardConnections  = 64   // of the listener
+	acceptsPerSecond = 5000 // a full queue of the kernel is through in a second
 	metricsPerSecond = 5
 )
 
@@ -118,6 +118,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 		}
 	case http.StateClosed, http.StateHijacked:
 		c.open = slices.DeleteFunc(c.open, func(other net.Conn) bool { return other == conn })
+	case http.StateActive, http.StateIdle:
 	}
 	c.mu.Unlock()
 	if oldest != nil {

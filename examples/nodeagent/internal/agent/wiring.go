@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -76,6 +77,8 @@ func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 	pods, err := a.opts.Runtime.Pods(ctx)
 	a.missing.set(ctx, "container runtime", err)
 	if err == nil {
+		pods = slices.Clone(pods)
+		a.kills.sort(pods) // the report has them in the order of the list
 		a.kills.listed(pods)
 	}
 	return pods, err

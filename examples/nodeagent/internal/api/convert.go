@@ -1,8 +1,6 @@
 package api
 
 import (
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -33,32 +31,5 @@ func PlanOf(p plan.Plan) Plan {
 	return converted
 }
 
-// ReportOf converts a report of the library.
-func ReportOf(r shutdown.Report) Report {
-	converted := Report{
-		Meta: Meta{Version, "Report"}, Shutdown: string(r.Kind), Origin: r.Origin,
-		Started: r.Started, Ended: r.Ended, Cancelled: r.Cancelled,
-		Pods: make([]PodReport, 0, len(r.Pods)), Errors: r.Errors,
-	}
-	for _, p := range r.Pods {
-		converted.Pods = append(converted.Pods, PodReport{
-			Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Priority: p.Priority, Bucket: p.Bucket,
-			GrantedSeconds: p.GrantedSeconds, Started: p.Started, Ended: p.Ended,
-			Outcome: p.Outcome, Error: p.Error, Unacknowledged: p.Unflushed,
-		})
-	}
-	return converted
-}
-
-// Library converts a Report back to a report of the library.
-func (r Report) Library() shutdown.Report {
-	converted := shutdown.Report{Kind: shutdown.Kind(r.Shutdown), Origin: r.Origin, Started: r.Started, Ended: r.Ended, Cancelled: r.Cancelled, Errors: r.Errors}
-	for _, p := range r.Pods {
-		converted.Pods = append(converted.Pods, shutdown.PodReport{
-			Namespace: p.Namespace, Name: p.Name, UID: types.UID(p.UID), Priority: p.Priority, Bucket: p.Bucket,
-			GrantedSeconds: p.GrantedSeconds, Started: p.Started, Ended: p.Ended,
-			Outcome: p.Outcome, Error: p.Error, Unflushed: p.Unacknowledged,
-		})
-	}
-	return converted
-}
+// ReportOf wraps a report of the library.
+func ReportOf(r shutdown.Report) Report { return Report{Meta: Meta{Version, "Report"}, Shutdown: r} }

@@ -10,21 +10,5 @@
 // Each answer has apiVersion and kind. The version changes when a field is removed or
 // changes its meaning; new fields do not change it. Times are RFC 3339 with fractions,
 // durations are in seconds, and unknown values are left out. A request that fails has a
-// status of 400 or more and an [Error]. An agent makes an answer from a value of the
-// library:
-//
-//	json.NewEncoder(w).Encode(api.PlanOf(plan.New(schedule, pods, options)))
-//
-// # Concurrency properties
-//
-// The types are plain values.
-//
-// # Failure modes
-//
-// Conversions cannot fail. [StorePlan] returns the error of the file system, with the
-// operation; [StoredPlan] treats a missing or broken file as no plan.
-//
-// # Testing
-//
-// The golden files of packages command and view pin the JSON.
+// status of 400 or more and an [Error]. The types are plain values, and conversions cannot fail.
 package api

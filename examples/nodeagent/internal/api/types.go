@@ -1,9 +1,13 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
 
 // Version is the apiVersion of all answers.
-const Version = "nodeagent.kubegrace.dev/v1"
+const Version = "nodeagent.kubegrace.dev/v2"
 
 // Meta is the first part of each answer.
 type Meta struct {
@@ -89,31 +93,7 @@ type Container struct {
 // Report is the result of one shutdown.
 type Report struct {
 	Meta
-	// Shutdown is poweroff, reboot, halt, kexec or soft-reboot; left out if the host did
-	// not say.
-	Shutdown  string    `json:"shutdown,omitempty"`
-	Origin    string    `json:"origin,omitempty"` // who announced it
-	Started   time.Time `json:"started"`
-	Ended     time.Time `json:"ended,omitzero"` // left out: it goes on, or the agent died
-	Cancelled bool      `json:"cancelled,omitempty"`
 	// UnderWay is true while the agent carries out this shutdown.
-	UnderWay bool        `json:"underWay,omitempty"`
-	Pods     []PodReport `json:"pods"`
-	Errors   []string    `json:"errors,omitempty"` // errors that do not belong to one pod
-}
-
-// PodReport is the result of a shutdown for one pod.
-type PodReport struct {
-	Namespace      string    `json:"namespace"`
-	Name           string    `json:"name"`
-	UID            string    `json:"uid,omitempty"`
-	Priority       int32     `json:"priority"`
-	Bucket         int32     `json:"bucket"`
-	GrantedSeconds int64     `json:"grantedSeconds"`
-	Started        time.Time `json:"started,omitzero"` // when it was told to stop
-	Ended          time.Time `json:"ended,omitzero"`   // left out: it is not known to have ended
-	Outcome        string    `json:"outcome,omitempty"`
-	Error          string    `json:"error,omitempty"`
-	// Unacknowledged is true if the API server has not confirmed the pod's final status.
-	Unacknowledged bool `json:"unacknowledged,omitempty"`
+	UnderWay bool            `json:"underWay,omitempty"`
+	Shutdown shutdown.Report `json:"shutdown"`
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/kubegrace/kubegrace/examples/internal/document"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
@@ -66,24 +65,7 @@ func (c *Client) Load() (kubernetes.Interface, error) {
 // Config reads the configuration of a kubeconfig's current context. Paths in it are relative to
 // the file. Errors name the file.
 func Config(file string) (*rest.Config, error) {
-	text, err := document.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	loaded, err := clientcmd.Load(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	for _, user := range loaded.AuthInfos {
-		user.LocationOfOrigin = file
-	}
-	for _, cluster := range loaded.Clusters {
-		cluster.LocationOfOrigin = file
-	}
-	if err := clientcmd.ResolveLocalPaths(loaded); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	config, err := clientcmd.NewDefaultClientConfig(*loaded, nil).ClientConfig()
+	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

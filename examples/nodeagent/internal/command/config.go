@@ -40,12 +40,20 @@ func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (
 	return read.Shutdown, warnings, nil
 }
 
-// makeStateDir makes the folder of --state-dir if it does not exist.
+// makeStateDir makes the folder of --state-dir if it does not exist. The error says that it cannot be
+// used, for example on a file system that has become read-only.
 func makeStateDir(dir string) error {
 	if dir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Clean(dir), 0o755); err != nil {
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		var lock *os.File
+		if lock, err = os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600); err == nil {
+			err = lock.Close()
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("--state-dir: %w", err)
 	}
 	return nil

@@ -32,7 +32,7 @@ To move the pods to other nodes first, use kubectl drain.`,
 			return err
 		}
 		errs := []error{t.showReport(report)}
-		for _, p := range report.Pods {
+		for _, p := range report.Shutdown.Pods {
 			if p.Error != "" {
 				errs = append(errs, fmt.Errorf("pod %s/%s was not stopped: %s", p.Namespace, p.Name, p.Error))
 			}

@@ -76,9 +76,9 @@ func TestDrainAndUndrain(t *testing.T) {
 	out, stderr, status = n.tool("drain", "-o", "json")
 	require.Zero(t, status, stderr)
 	report := decode[api.Report](t, out)
-	require.Len(t, report.Pods, 2)
-	require.Equal(t, "web", report.Pods[0].Name)
-	for _, p := range report.Pods {
+	require.Len(t, report.Shutdown.Pods, 2)
+	require.Equal(t, "web", report.Shutdown.Pods[0].Name)
+	for _, p := range report.Shutdown.Pods {
 		require.Equal(t, "Graceful", p.Outcome)
 	}
 	for _, id := range ids {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
@@ -71,6 +72,6 @@ func (t *tool) plan(ctx context.Context, f *flags, manifests string) (planned ap
 		return planned, err
 	}
 	planned = api.PlanOf(a.Plan())
-	planned.Warnings = append(warnings, planned.Warnings...)
+	planned.Warnings = slices.Concat(warnings, planned.Warnings)
 	return planned, nil
 }

@@ -7,11 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -84,13 +82,6 @@ func start(t *testing.T, args ...string) *process {
 	return p
 }
 
-// waitFor waits until the output has a text.
-func (p *process) waitFor(text string) {
-	p.t.Helper()
-	require.Eventually(p.t, func() bool { return strings.Contains(p.out.String(), text) }, 20*time.Second, 5*time.Millisecond,
-		"the output never has %q", text)
-}
-
 func (p *process) signal(sig os.Signal) {
 	p.t.Helper()
 	require.NoError(p.t, p.command.Process.Signal(sig))
@@ -125,20 +116,6 @@ func folder(t *testing.T, files map[string]string) string {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	return dir
-}
-
-// scripted returns the manifest of a pod whose container app behaves as a script says.
-func scripted(name, script string) string {
-	return `apiVersion: v1
-kind: Pod
-metadata:
-  name: ` + name + `
-  annotations: {nodeagent.kubegrace.dev/script.app: "` + script + `"}
-spec:
-  priority: 0
-  terminationGracePeriodSeconds: 60
-  containers: [{name: app, image: local/busybox}]
-`
 }
 
 // kubelet is the beginning of a kubelet configuration.

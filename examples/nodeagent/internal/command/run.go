@@ -76,7 +76,7 @@ func (c commands) run(ctx context.Context, f *flags) error {
 	if err := c.connect(ctx, f, &opts); err != nil {
 		return err
 	}
-	opts.Listen, opts.Control = f.listenHTTP(), func() (net.Listener, error) { return socket.Listen(f.socket, screen.logger) }
+	opts.Listen, opts.Control = f.listenHTTP(), func() (net.Listener, error) { return socket.Listen(f.socket) }
 	if f.socket == "" {
 		opts.Control = nil
 	}
@@ -104,8 +104,8 @@ func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string,
 			return opts, nil, err
 		}
 	}
-	if strings.HasPrefix(f.source, unixPrefix) {
-		opts.Source, err = unixsocket.New(unixsocket.Options{Path: strings.TrimPrefix(f.source, unixPrefix)})
+	if path, isPath := strings.CutPrefix(f.source, unixPrefix); isPath {
+		opts.Source, err = unixsocket.New(unixsocket.Options{Path: path})
 	} else if f.source == sourceLogind {
 		opts.UsesLogind = true
 		opts.Source, err = logind.New(logind.Options{HostRoot: f.hostRoot, Who: "nodeagent"})

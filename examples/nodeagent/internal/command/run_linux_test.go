@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/need"
 )
 
 // Whatever is not there, the host is held, and what is missing is said.
@@ -64,15 +66,29 @@ func TestTheHostIsHeldWithoutAStateFolder(t *testing.T) {
 	require.Contains(t, p.stderr.String(), `missing="socket of the commands"`)
 }
 
+// A state folder on a file system that has become read-only.
+func TestTheHostIsHeldWithAReadOnlyStateFolder(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	n := newNode(t)
+	dir := filepath.Join(n.dir, "state")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_RDONLY, ""))
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	p := n.run()
+	n.awaitHeld()
+	require.Zero(t, p.terminate())
+	require.Contains(t, p.stderr.String(), "read-only file system")
+}
+
 // A state folder on a full disk.
 func TestTheHostIsHeldWithAFullStateFolder(t *testing.T) {
 	t.Parallel()
+	need.Root(t)
 	n := newNode(t)
 	full := filepath.Join(n.dir, "state")
 	require.NoError(t, os.Mkdir(full, 0o700))
-	if err := syscall.Mount("tmpfs", full, "tmpfs", 0, "size=4k"); err != nil {
-		t.Skip("mounting needs root: ", err)
-	}
+	require.NoError(t, syscall.Mount("tmpfs", full, "tmpfs", 0, "size=4k"))
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(full, syscall.MNT_DETACH)) })
 	file, err := os.Create(filepath.Join(full, "fill"))
 	require.NoError(t, err)
@@ -127,6 +143,7 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 		"both styles":                  {[]string{"run", "--config=" + dir + "/both.yaml"}, "Cannot specify both"},
 		"a kubelet that drains itself": {[]string{"run", good, "--stop-unit=kubelet.service", "--kubelet-config=" + dir + "/kubelet.yaml"}, `the kubelet has a shutdownGracePeriod of its own (` + dir + `/kubelet.yaml has {"shutdownGracePeriod":"45s"`},
 		"half a unit":                  {[]string{"run", good, "--stop-unit=kubelet"}, `--stop-unit: Invalid value: "kubelet"`},
+		"a unit with the runtime":      {[]string{"run", good, "--stop-unit=k3s.service"}, "k3s.service has the container runtime in it"},
 		"unknown source":               {[]string{"run", good, "--source=acpi"}, `--source: Unsupported value: "acpi"`},
 		"unknown cloud":                {[]string{"run", good, "--notice=ibm"}, `--notice: Unsupported value: "ibm"`},
 		"bad endpoint":                 {[]string{"run", good, "--state-dir=", "--container-runtime-endpoint=tcp://x"}, "--container-runtime-endpoint: "},

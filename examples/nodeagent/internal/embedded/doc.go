@@ -5,9 +5,8 @@
 //	runtime, err := embedded.New(pods)
 //
 // An annotation of the pod, nodeagent.kubegrace.dev/script.CONTAINER, is the script of a
-// container: it says how the container reacts to its stop. Without one the container
-// exits at once after its stop signal. A script is made of these sentences, separated by
-// commas:
+// container: sentences, separated by commas, that say how it reacts to its stop. Without one the container
+// exits at once after its stop signal. Plain init containers have ended before.
 //
 //	exits 3s after TERM          takes 3 s to exit after its stop signal
 //	ignores TERM                 exits only when it is killed
@@ -17,19 +16,6 @@
 //	StopContainer fails          the runtime answers its stop with an error
 //	StopContainer hangs          the runtime never answers its stop
 //
-// Plain init containers have ended before.
-//
-// # Concurrency properties
-//
-// All methods may be called concurrently. Containers are timers; no goroutine outlives a
-// call.
-//
-// # Failure modes
-//
-// Load and New fail if a script cannot be parsed; Load names its file, field and value. Pods end
-// with the process.
-//
-// # Testing
-//
-// The containers are those of package lifecycletest and work in testing/synctest bubbles.
+// All methods may be called concurrently. Load and New fail if a script cannot be parsed. Pods end
+// with the process, and work in testing/synctest bubbles.
 package embedded

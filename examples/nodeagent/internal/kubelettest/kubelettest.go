@@ -1,25 +1,10 @@
 // Package kubelettest starts pods through the container runtime interface as a kubelet does, with the
-// labels and annotations of one:
-//
-//	ids := kubelettest.Run(t, server.Runtime(), pod)
-//
-// Containers run side by side, in the network of the host, so that no network plugin is needed.
-//
-// # Concurrency properties
-//
-// Functions may be called concurrently for different pods.
-//
-// # Failure modes
-//
-// What fails, fails the test.
-//
-// # Testing
-//
-// The tests of packages command and e2e use it.
+// labels and annotations of one. What fails, fails the test.
 package kubelettest
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -28,7 +13,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Run starts a pod, and returns the IDs of its containers by name. Plain init containers are left out.
+// Run starts a pod in the network of the host, so that no network plugin is needed, and returns the IDs of its
+// containers by name. They run side by side. Plain init containers are left out.
 func Run(t testing.TB, client runtimeapi.RuntimeServiceClient, pod *v1.Pod) map[string]string {
 	t.Helper()
 	sandbox, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: sandboxOf(pod)})
@@ -37,7 +23,7 @@ func Run(t testing.TB, client runtimeapi.RuntimeServiceClient, pod *v1.Pod) map[
 	containers := pod.Spec.Containers
 	for _, c := range pod.Spec.InitContainers {
 		if c.RestartPolicy != nil {
-			containers = append(containers[:len(containers):len(containers)], c)
+			containers = append(slices.Clip(containers), c)
 		}
 	}
 	for i := range containers {

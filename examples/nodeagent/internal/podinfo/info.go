@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -65,7 +66,9 @@ func (i *Info) Tell(pods []v1.Pod) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, pod := range reduced {
-		i.told[pod.UID], i.changed = pod, true
+		if !equality.Semantic.DeepEqual(i.told[pod.UID], pod) {
+			i.told[pod.UID], i.changed = pod, true
+		}
 	}
 }
 
@@ -162,7 +165,7 @@ func reduce(pod *v1.Pod) *v1.Pod {
 }
 
 func reduceContainers(containers []v1.Container) []v1.Container {
-	var reduced []v1.Container
+	reduced := make([]v1.Container, 0, len(containers))
 	for _, c := range containers {
 		reduced = append(reduced, v1.Container{
 			Name: c.Name, Image: c.Image, Ports: c.Ports, Lifecycle: c.Lifecycle, RestartPolicy: c.RestartPolicy,

@@ -1,16 +1,21 @@
 package podinfo_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podinfo"
@@ -124,4 +129,30 @@ func TestKubelet(t *testing.T) {
 	status = http.StatusForbidden
 	_, err = podinfo.Kubelet{URL: server.URL}.Pods(t.Context())
 	require.ErrorContains(t, err, "403")
+}
+
+// Pods of the node are told, those that come later too, and a delete forgets nobody who runs on.
+func TestWatchAPIServer(t *testing.T) {
+	pod := told()
+	pod.Spec.NodeName = "node"
+	client := fake.NewClientset(&pod)
+	info, synced := newInfo(t, ""), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() { assert.NoError(t, podinfo.WatchAPIServer(ctx, client, "node", info, func() { close(synced) })) })
+	defer watching.Wait()
+	defer cancel()
+	<-synced
+	require.EqualValues(t, 1000, *info.Complete(found("shop", "web")).Spec.Priority)
+	later := told()
+	later.Name, later.UID, later.Spec.Priority = "later", "later", ptr.To(int32(7))
+	_, err := client.CoreV1().Pods("shop").Create(t.Context(), &later, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, client.CoreV1().Pods("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	require.Eventually(t, func() bool {
+		pod := found("shop", "later")
+		pod.UID = "later"
+		return *info.Complete(pod).Spec.Priority == 7
+	}, 10*time.Second, 10*time.Millisecond)
+	require.EqualValues(t, 1000, *info.Complete(found("shop", "web")).Spec.Priority)
 }

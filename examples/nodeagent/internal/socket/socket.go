@@ -10,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"k8s.io/klog/v2"
 )
 
 // Default is the path of the socket in the agent's systemd unit.
@@ -21,7 +19,7 @@ const Default = "/run/nodeagent/control.sock"
 const dialTimeout = time.Second
 
 // Listen creates the socket, and its folder if there is none. Errors name the path.
-func Listen(path string, logger klog.Logger) (net.Listener, error) {
+func Listen(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("failed to make the folder of the socket: %w", err)
 	}
@@ -35,7 +33,7 @@ func Listen(path string, logger klog.Logger) (net.Listener, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("failed to make the socket the owner's alone: %w", err), inner.Close())
 	}
-	return &listener{UnixListener: inner, logger: logger}, nil
+	return inner, nil
 }
 
 // removeStale removes a socket that nobody serves. Anything else at the path is an error.
@@ -57,27 +55,6 @@ func removeStale(path string) error {
 		return fmt.Errorf("failed to remove the socket of a former agent: %w", err)
 	}
 	return nil
-}
-
-// listener accepts connections of root and the agent's own user only.
-type listener struct {
-	*net.UnixListener
-	logger klog.Logger
-}
-
-// Accept returns the next allowed connection. It closes and logs others.
-func (l *listener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.UnixListener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		err = checkPeer(conn)
-		if err == nil {
-			return conn, nil
-		}
-		l.logger.Error(errors.Join(err, conn.Close()), "Refused a connection to the agent's socket")
-	}
 }
 
 // Client returns an HTTP client that sends all requests to the socket. The host in a URL

@@ -1,27 +1,13 @@
 // Package units stops what would start pods again while a node is drained, such as
-// kubelet.service, keeps it from being started meanwhile, and starts it again afterwards:
-//
-//	keeper := units.New("/var/lib/nodeagent", []string{"kubelet.service"})
-//	err := keeper.Stop(ctx, units.Shutdown) // in shutdown.Options.Prepare
-//	...
-//	err = keeper.Start(ctx) // once logind has called the shutdown off
+// kubelet.service, keeps it from being started meanwhile, and starts it again afterwards.
 //
 // Before a unit is stopped, that it is stands in a file of the state folder, which is synced. The
-// next agent, also of the same boot only, finds it there ([Keeper.Stopped]). A drop-in under
+// next agent of the same boot finds it there ([Keeper.Stopped]). A drop-in under
 // /run, which a boot removes, has a condition that is not met, so that systemd does not start the
 // unit; a mask would do nothing for a unit in /etc.
 //
-// # Concurrency properties
-//
-// All methods may be called concurrently; one changes units at a time.
-//
-// # Failure modes
-//
-// If the file cannot be written, for example on a full disk, the drop-in says the same, and the
-// unit is stopped. A unit that does not stop in half of the time of the context is killed, its main
-// process only. A bus that does not answer fails the call; the caller tries again.
-//
-// # Testing
-//
-// The tests use a real dbus-daemon with a scripted systemd. The tests of package e2e use a real one.
+// All methods may be called concurrently; one changes units at a time. If the file cannot be
+// written, for example on a full disk, the drop-in says the same, and the unit is stopped. A unit that does
+// not stop in half of the time of the context is killed, its main process only. A bus that does not answer
+// fails the call; the caller tries again.
 package units

@@ -20,7 +20,7 @@ const startTimeout = 90 * time.Second
 type Keeper struct {
 	stateDir, runtimeDir, boot string
 	units                      []string
-	dial                       func() (*dbus.Conn, error)
+	dial                       func(context.Context) (*dbus.Conn, error)
 
 	changing sync.Mutex // held while units are changed
 	mu       sync.Mutex // guards record; never held while anything waits
@@ -32,7 +32,7 @@ type Keeper struct {
 func New(stateDir string, units []string) (*Keeper, error) {
 	k := &Keeper{
 		stateDir: stateDir, runtimeDir: "/run/systemd/system", boot: bootID(), units: units,
-		dial: func() (*dbus.Conn, error) { return dbus.ConnectSystemBus() },
+		dial: func(ctx context.Context) (*dbus.Conn, error) { return dbus.ConnectSystemBus(dbus.WithContext(ctx)) },
 	}
 	if err := k.load(); err != nil {
 		return k, fmt.Errorf("the record of stopped units cannot be used: %w", err)
@@ -43,9 +43,9 @@ func New(stateDir string, units []string) (*Keeper, error) {
 // Units returns the units that Stop stops.
 func (k *Keeper) Units() []string { return k.units }
 
-// connect connects to systemd.
-func (k *Keeper) connect() (*systemd.Conn, error) {
-	conn, err := systemd.NewConnection(k.dial)
+// connect connects to systemd until ctx ends.
+func (k *Keeper) connect(ctx context.Context) (*systemd.Conn, error) {
+	conn, err := systemd.NewConnection(func() (*dbus.Conn, error) { return k.dial(ctx) })
 	if err != nil {
 		return nil, fmt.Errorf("failed to connect to systemd: %w", err)
 	}
@@ -68,7 +68,7 @@ func (k *Keeper) Stop(ctx context.Context, reason Reason) error {
 	case len(k.units) == 0:
 		return k.store(record)
 	}
-	conn, err := k.connect()
+	conn, err := k.connect(ctx)
 	if err != nil {
 		return errors.Join(err, k.store(record))
 	}
@@ -158,7 +158,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	conn, err := k.connect()
+	conn, err := k.connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -94,8 +94,10 @@ func start(t *testing.T) (s *systemd1, stateDir string, keeper func() *Keeper) {
 	require.NoError(t, err)
 	stateDir, runtimeDir := t.TempDir(), t.TempDir()
 	return s, stateDir, func() *Keeper {
-		k := &Keeper{stateDir: stateDir, runtimeDir: runtimeDir, boot: "boot", units: []string{kubeletUnit},
-			dial: func() (*dbus.Conn, error) { return dbus.Connect(bus.Address) }}
+		k := &Keeper{
+			stateDir: stateDir, runtimeDir: runtimeDir, boot: "boot", units: []string{kubeletUnit},
+			dial: func(ctx context.Context) (*dbus.Conn, error) { return dbus.Connect(bus.Address, dbus.WithContext(ctx)) },
+		}
 		require.NoError(t, k.load())
 		return k
 	}
@@ -175,7 +177,7 @@ func TestReasons(t *testing.T) {
 
 func TestLogindIsAsked(t *testing.T) {
 	bus := logindtest.StartBus(t, "")
-	k := &Keeper{dial: func() (*dbus.Conn, error) { return dbus.Connect(bus.Address) }}
+	k := &Keeper{dial: func(ctx context.Context) (*dbus.Conn, error) { return dbus.Connect(bus.Address, dbus.WithContext(ctx)) }}
 	goesDown, err := k.HostGoesDown(t.Context())
 	require.NoError(t, err, "there is no logind")
 	require.False(t, goesDown)

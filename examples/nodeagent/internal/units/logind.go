@@ -24,7 +24,7 @@ var ErrKubeletHolds = errors.New("a kubelet holds a shutdown lock of its own: it
 // does not.
 func (k *Keeper) HostGoesDown(ctx context.Context) (bool, error) {
 	var preparing bool
-	err := k.login1(func(object dbus.BusObject) error {
+	err := k.login1(ctx, func(object dbus.BusObject) error {
 		var value dbus.Variant
 		err := object.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, login1+".Manager", "PreparingForShutdown").Store(&value)
 		preparing, _ = value.Value().(bool)
@@ -43,7 +43,7 @@ func (k *Keeper) CheckKubelet(ctx context.Context) error {
 		What, Who, Why, Mode string
 		UID, PID             uint32
 	}
-	err := k.login1(func(object dbus.BusObject) error {
+	err := k.login1(ctx, func(object dbus.BusObject) error {
 		return object.CallWithContext(ctx, login1+".Manager.ListInhibitors", 0).Store(&inhibitors)
 	})
 	if err != nil {
@@ -58,8 +58,8 @@ func (k *Keeper) CheckKubelet(ctx context.Context) error {
 }
 
 // login1 calls a function with logind's object.
-func (k *Keeper) login1(call func(dbus.BusObject) error) (err error) {
-	conn, err := k.dial()
+func (k *Keeper) login1(ctx context.Context, call func(dbus.BusObject) error) (err error) {
+	conn, err := k.dial(ctx)
 	if err != nil {
 		return fmt.Errorf("failed to connect to the bus: %w", err)
 	}

@@ -106,7 +106,7 @@ func (k *Keeper) dropIn(unit string) string {
 // block writes the drop-ins. Their condition is not met while they are there: a drop-in that was
 // removed keeps no unit from starting, even if systemd has not read its files again.
 func (k *Keeper) block(units []string) error {
-	var errs []error
+	errs := make([]error, 0, len(units))
 	for _, unit := range units {
 		path := k.dropIn(unit)
 		text := "# nodeagent has stopped this unit, and starts it again.\n[Unit]\nConditionPathExists=!" + path + "\n"

@@ -17,7 +17,7 @@ func Page(out io.Writer, r api.Report, planned *api.Plan) error {
 	if planned != nil {
 		node.Buckets = plannedBuckets(*planned)
 	}
-	node.Report(r.Library())
+	node.Report(r.Shutdown)
 	return timeline.Page{Title: "Shutdown of this node", Nodes: []timeline.Node{node}}.Write(out)
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
@@ -113,15 +112,6 @@ func mayStillRun(o lifecycle.Outcome) bool {
 func (c Container) hookWasCutOff() bool {
 	return c.Hook.Outcome == lifecycle.HookAbandoned ||
 		c.Hook.Outcome == lifecycle.HookCut && c.Hook.Cause != lifecycle.ContainerExited
-}
-
-// durationText returns a duration in tenths of a second, or in whole seconds if it is
-// longer than a minute.
-func durationText(d time.Duration) string {
-	if d <= time.Minute {
-		return fmt.Sprintf("%.1f s", max(d, 0).Seconds())
-	}
-	return d.Round(time.Second).String()
 }
 
 // bucketName returns the name of a bucket, for example "1000+" for priorities from 1000 on.

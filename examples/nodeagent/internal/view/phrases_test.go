@@ -58,16 +58,6 @@ func TestBucketName(t *testing.T) {
 	require.Equal(t, "-5+", bucketName(-5))
 }
 
-func TestMostUrgentKeepsTheOrder(t *testing.T) {
-	pods := []Pod{{Name: "a", State: Gone}, {Name: "b", State: Running}, {Name: "c", State: Ending}, {Name: "d", State: Gone}, {Name: "e", State: Ending}}
-	shown, hidden := mostUrgent(pods, 3)
-	require.Equal(t, []Pod{pods[1], pods[2], pods[4]}, shown)
-	require.Equal(t, 2, hidden)
-	shown, hidden = mostUrgent(pods, 5)
-	require.Equal(t, pods, shown)
-	require.Zero(t, hidden)
-}
-
 func TestProgress(t *testing.T) {
 	idle := Snapshot{Pods: []Pod{{State: Running}, {State: Ending}}}
 	require.Equal(t, "1 of 2 pods running.", progress(idle))

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 )
@@ -29,7 +30,7 @@ func Plan(p api.Plan, width int) string {
 		}
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s\n\n", renderTable(rows, podLayout(width)))
+	fmt.Fprintf(&out, "%s\n\n", renderTable(rows, width, text.WrapSoft))
 	sentences := []string{fmt.Sprintf("The host is asked to wait for %s, and is let go after %s at the latest.",
 		durationText(fromSeconds(p.AskedSeconds)), durationText(fromSeconds(p.ReleaseSeconds)))}
 	if cutShort > 0 {

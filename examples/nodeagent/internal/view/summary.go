@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
@@ -43,7 +44,7 @@ func writeSummary(out *bytes.Buffer, s Snapshot, width int) {
 	for _, p := range s.Pods {
 		rows = append(rows, table.Row{p.Name, strconv.Itoa(int(p.Priority)), bucketName(p.Bucket), grantedCell(p), tookCell(p), outcomeCell(p, s.Cancelled)})
 	}
-	fmt.Fprintf(out, "\n%s\n\n", renderTable(rows, podLayout(width)))
+	fmt.Fprintf(out, "\n%s\n\n", renderTable(rows, width, text.WrapSoft))
 	writeSentences(out, summarySentences(s), width)
 	legendWidth := maxLegendWidth
 	if width > 0 {

@@ -1,4 +1,6 @@
-package clustertest
+//go:build e2e
+
+package e2e_test
 
 import (
 	"fmt"
@@ -6,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -25,9 +26,9 @@ type Cluster struct {
 	core corev1.CoreV1Interface
 }
 
-// Start starts an API server with a Node of that name, which is Ready. It returns when
+// StartCluster starts an API server with a Node of that name, which is Ready. It returns when
 // the server answers.
-func Start(t testing.TB, node string) *Cluster {
+func StartCluster(t testing.TB, node string) *Cluster {
 	t.Helper()
 	url := apiserverprocess.Start(t)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: url, QPS: -1})
@@ -52,33 +53,9 @@ current-context: test
 `, c.URL())
 }
 
-// Node returns the node as the server has it, or an empty one after an error.
-func (c *Cluster) Node() *v1.Node {
-	node, err := c.core.Nodes().Get(c.t.Context(), c.node, metav1.GetOptions{})
-	c.check(err)
-	return node
-}
-
-// Pod returns a pod as the server has it, or nil if there is none.
-func (c *Cluster) Pod(namespace, name string) *v1.Pod {
-	pod, err := c.core.Pods(namespace).Get(c.t.Context(), name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	c.check(err)
-	return pod
-}
-
 // Pods returns the pods of all namespaces, sorted by namespace and name.
 func (c *Cluster) Pods() []v1.Pod {
 	list, err := c.core.Pods("").List(c.t.Context(), metav1.ListOptions{})
-	c.check(err)
-	return list.Items
-}
-
-// Events returns the events of all namespaces, sorted by namespace and name.
-func (c *Cluster) Events() []v1.Event {
-	list, err := c.core.Events("").List(c.t.Context(), metav1.ListOptions{})
 	c.check(err)
 	return list.Items
 }
