@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
@@ -26,6 +27,13 @@ type systemd1 struct {
 	hangs bool     // a stop ends only when the unit is killed
 	calls []string // that change something
 	seen  func()   // called before a stop
+}
+
+// script changes what the systemd does.
+func (s *systemd1) script(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
 }
 
 func (s *systemd1) called(call string) {
@@ -50,11 +58,14 @@ func (s *systemd1) Get(_, _ string) (dbus.Variant, *dbus.Error) {
 }
 
 func (s *systemd1) StopUnit(unit, _ string) (dbus.ObjectPath, *dbus.Error) {
-	if s.seen != nil {
-		s.seen()
+	s.mu.Lock()
+	seen, hangs := s.seen, s.hangs
+	s.mu.Unlock()
+	if seen != nil {
+		seen()
 	}
 	s.called("stop " + unit)
-	if !s.hangs {
+	if !hangs {
 		s.end(unit, "inactive")
 	}
 	return "/job/1", nil
@@ -115,10 +126,12 @@ func bounded(t *testing.T, timeout time.Duration) context.Context {
 func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	s, stateDir, keeper := start(t)
 	first := keeper()
-	s.seen = func() {
-		require.FileExists(t, filepath.Join(stateDir, File))
-		require.FileExists(t, first.dropIn(kubeletUnit))
-	}
+	s.script(func() {
+		s.seen = func() {
+			assert.FileExists(t, filepath.Join(stateDir, File))
+			assert.FileExists(t, first.dropIn(kubeletUnit))
+		}
+	})
 	require.NoError(t, first.Stop(bounded(t, 10*time.Second), Shutdown))
 	require.NoError(t, first.Stop(bounded(t, 10*time.Second), Shutdown), "again, as after a restart in the drain")
 	require.Equal(t, []string{"reload", "stop " + kubeletUnit, "reload"}, s.all())
@@ -136,7 +149,7 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 // A unit that did not run is not started afterwards.
 func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 	s, _, keeper := start(t)
-	s.state = "inactive"
+	s.script(func() { s.state = "inactive" })
 	k := keeper()
 	require.NoError(t, k.Stop(bounded(t, 10*time.Second), Shutdown))
 	require.NoError(t, k.Start(bounded(t, 10*time.Second)))
@@ -145,7 +158,7 @@ func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 
 func TestAUnitThatHangsIsKilledInTime(t *testing.T) {
 	s, _, keeper := start(t)
-	s.hangs = true
+	s.script(func() { s.hangs = true })
 	require.NoError(t, keeper().Stop(bounded(t, 2*time.Second), Shutdown))
 	require.Equal(t, "kill main", s.all()[2])
 }
