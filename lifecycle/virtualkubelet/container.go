@@ -76,7 +76,7 @@ func (c *container) adopt(id *string, mayRestart bool, pod *v1.Pod, last v1.Cont
 		c.markRunning(*id, last.Running.StartedAt)
 	case id != nil:
 		c.markRunning(*id, metav1.Now())
-	case mayRestart && c.restarts(pod, end) && !(c.init && !c.sidecar()):
+	case mayRestart && c.restarts(pod, end) && (!c.init || c.sidecar()):
 		c.markAgain(pod, end)
 	default:
 		c.markTerminated(end)
