@@ -65,7 +65,7 @@ func (j *jobs) request(ctx context.Context, method, path string, pod *v1.Pod, an
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }() // it was read
 	switch {
 	case response.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("%s %s: %w", method, path, lifecycle.ErrContainerNotFound)

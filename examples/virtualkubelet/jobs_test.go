@@ -252,22 +252,23 @@ func (w *world) play(killedAt time.Duration) {
 	w.create("short", 6)   // end by themselves, and are deleted later
 	w.create("running", 6) // run on
 	w.start()
-	for at := time.Duration(0); at < 6*time.Minute; at += time.Second {
-		switch at {
-		case 15 * time.Second:
-			w.remove("early", 10)
-		case 20 * time.Second:
-			w.service.setBroken(true)
-		case 25 * time.Second:
+	steps := map[time.Duration]func(){
+		15 * time.Second: func() { w.remove("early", 10) },
+		20 * time.Second: func() { w.service.setBroken(true) },
+		25 * time.Second: func() {
 			w.remove("broken", 30)
 			w.create("late", 3)
-		case 30 * time.Second:
-			w.remove("forced", 0)
-		case 50 * time.Second:
-			w.service.setBroken(false)
-		case 100 * time.Second:
+		},
+		30 * time.Second: func() { w.remove("forced", 0) },
+		50 * time.Second: func() { w.service.setBroken(false) },
+		100 * time.Second: func() {
 			w.remove("short", 30)
 			w.remove("late", 5)
+		},
+	}
+	for at := time.Duration(0); at < 6*time.Minute; at += time.Second {
+		if step := steps[at]; step != nil {
+			step()
 		}
 		w.sync()
 		if past := killedAt - at; past >= 0 && past < time.Second {

@@ -100,7 +100,7 @@ func onlyInForks(t *testing.T) []onlyInFork {
 		},
 	}
 	for _, drop := range regexp.MustCompile(`(?m)^ *drop (\S+) (.+)$`).FindAllStringSubmatch(commands(t, "1"), -1) {
-		for _, name := range strings.Fields(drop[2]) {
+		for name := range strings.FieldsSeq(drop[2]) {
 			all = append(all, onlyInFork{file: drop[1], before: "\n// " + name + " goes.\nfunc " + name + "() {\n\tif true {\n\t}\n}\n"})
 		}
 	}

@@ -33,7 +33,8 @@ func newContainers(spec *v1.PodSpec) containers {
 // refreshReady updates ready and the time of its last change.
 func (cs *containers) refreshReady() {
 	ready := !slices.ContainsFunc(cs.all, func(c *container) bool {
-		return (!c.init || c.sidecar()) && (!c.running() || c.reported != nil && !c.reported.Ready)
+		isReady := c.running() && (c.reported == nil || c.reported.Ready)
+		return (!c.init || c.sidecar()) && !isReady
 	})
 	if ready != cs.ready {
 		cs.ready, cs.readySince = ready, metav1.Now()

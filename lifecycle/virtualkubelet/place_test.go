@@ -163,6 +163,23 @@ func TestADeletionDuringACreateThatIsDeaf(t *testing.T) {
 	})
 }
 
+// A call that gets no answer is made again.
+func TestCallsThatHang(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: second}
+		p.script(func() { p.hang = 1 })
+		pod := podOf(plain("app"))
+		b.create(pod)
+		wait(131 * second)
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+		p.script(func() { p.hang = 1 })
+		b.deletePod(pod, 100)
+		wait(50 * second)
+		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+		require.Equal(b, []stop{{"uid/app", 65, 166 * second}}, b.stops())
+	})
+}
+
 // A list that was asked for before a pod was there says nothing about it.
 func TestAListThatIsOlderThanThePod(t *testing.T) {
 	atPlace(t, func(b *bed, p *playedPlace) {

@@ -26,6 +26,7 @@ type playedPlace struct {
 	pods     map[types.UID]*v1.Pod
 	hidden   map[types.UID]bool // Statuses leaves them out
 	away     bool               // all calls fail
+	hang     int                // so many calls of Create and Stop get no answer
 	slow     time.Duration      // how long the answer of Statuses is on its way
 	lose     int                // so many calls of Delete do nothing
 	refused  error              // of Create
@@ -56,6 +57,19 @@ func (p *playedPlace) script(change func()) {
 	change()
 }
 
+// hangs waits for the end of ctx, if the call gets no answer.
+func (p *playedPlace) hangs(ctx context.Context) bool {
+	hangs := false
+	p.script(func() {
+		hangs = p.hang > 0
+		p.hang--
+	})
+	if hangs {
+		<-ctx.Done()
+	}
+	return hangs
+}
+
 // take returns the pod that is there, and counts the call.
 func (p *playedPlace) take(pod *v1.Pod, calls *int) (*v1.Pod, error) {
 	p.mu.Lock()
@@ -71,6 +85,9 @@ func (p *playedPlace) take(pod *v1.Pod, calls *int) (*v1.Pod, error) {
 }
 
 func (p *playedPlace) Create(ctx context.Context, pod *v1.Pod) error {
+	if p.hangs(ctx) {
+		return context.Cause(ctx)
+	}
 	if there, err := p.take(pod, &p.creates); there != nil || errors.Is(err, errAway) {
 		return err
 	}
@@ -88,6 +105,9 @@ func (p *playedPlace) Create(ctx context.Context, pod *v1.Pod) error {
 }
 
 func (p *playedPlace) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error {
+	if p.hangs(ctx) {
+		return context.Cause(ctx)
+	}
 	calls := 0
 	there, err := p.take(pod, &calls)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 // PodRuntime is what the author of a provider implements whose pods run as a whole at another
 // place: as a job, a virtual machine, or a pod of another cluster. The provider learns their
 // state by polling. The methods may be called concurrently, are given a copy of the pod, and
-// return at the latest when ctx ends. One that fails or panics is called again after
-// [Options.PollInterval]. That a pod is not there is an error that wraps
+// return at the latest when ctx ends, which is after 30 s, in Create after two minutes. One that
+// fails or panics is called again after [Options.PollInterval]. That a pod is not there is an error that wraps
 // [lifecycle.ErrContainerNotFound].
 //
 // A preStop hook runs only if the PodRuntime is also a [lifecycle.CommandRunner]; the container
@@ -21,7 +21,7 @@ type PodRuntime interface {
 	// Create has the place create a pod and start it. As its answer may be lost, Create is
 	// called again after an error: it must not create a pod of the same UID twice. An
 	// errdefs.ErrInvalidInput says that the place will never run this pod, which then is
-	// Failed. ctx ends when the pod is deleted meanwhile.
+	// Failed. ctx ends, too, when the pod is deleted meanwhile.
 	Create(ctx context.Context, pod *v1.Pod) error
 	// Stop tells the place to stop a pod and to kill it after graceSeconds, 0 or more. It need
 	// not wait for the end; Statuses tells that. It is called again with less time if the grace
@@ -34,8 +34,8 @@ type PodRuntime interface {
 	// containers, if any, reasons, IPs and conditions go into the pod's status. A spec, if any,
 	// gives the grace period of a pod that the API server has no more.
 	//
-	// The call is made once in each interval for all pods, and its ctx ends after 30 s. A pod
-	// that is missing in a list that was asked for after its Create has ended, and is gone.
+	// The call is made once in each interval for all pods. A pod that is missing in a list that
+	// was asked for after its Create has ended, and is gone.
 	Statuses(ctx context.Context) ([]*v1.Pod, error)
 	// Delete has the place forget a pod that has ended. It is called again until a list of
 	// Statuses lacks the pod, or the error says that it is not there.

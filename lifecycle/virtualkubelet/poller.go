@@ -15,8 +15,11 @@ import (
 )
 
 const (
-	// callTimeout bounds a call of a [PodRuntime] for which nobody else does.
+	// callTimeout bounds each call of a [PodRuntime] but Create, so that one that gets no answer is
+	// made again.
 	callTimeout = 30 * time.Second
+	// createTimeout bounds Create.
+	createTimeout = 2 * time.Minute
 	// strangerTime is how long a pod that nobody has created here may be listed before it is
 	// ended: virtual-kubelet creates every pod that the API server has meanwhile.
 	strangerTime = time.Minute

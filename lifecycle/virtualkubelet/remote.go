@@ -76,9 +76,11 @@ func (r *remote) await(ctx context.Context, atMost time.Duration, isSo func(*pla
 	}
 }
 
-// ask makes a call of the PodRuntime for the pod, and logs why it failed.
-func (r *remote) ask(ctx context.Context, name string, f func(context.Context) error) error {
-	err := guarded(ctx, name, func() error { return f(ctx) })
+// ask makes a call of the PodRuntime for the pod, bounded in time, and logs why it failed.
+func (r *remote) ask(ctx context.Context, name string, timeout time.Duration, f func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := guarded(bounded, name, func() error { return f(bounded) })
 	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).V(1).Info("A call for a pod failed", "call", name, "pod", r.name, "err", err)
 	}
@@ -123,7 +125,7 @@ func (s *starter) tryCreate(ctx context.Context) error {
 	}
 	s.r.remote().place.startCreating()
 	s.r.mu.Unlock()
-	err := s.r.remote().ask(ctx, "Create", func(ctx context.Context) error { return s.opts.Pods.Create(ctx, pod) })
+	err := s.r.remote().ask(ctx, "Create", createTimeout, func(ctx context.Context) error { return s.opts.Pods.Create(ctx, pod) })
 	isNone := errdefs.IsInvalidInput(err) || errors.Is(err, lifecycle.ErrContainerNotFound)
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -151,8 +153,8 @@ func (s placeStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds i
 		return fmt.Errorf("the pod is being created: %w", context.Cause(ctx))
 	}
 	for !r.is(isOver) {
-		left := max(int64(time.Until(until).Seconds()), 0)
-		err := r.ask(ctx, "Stop", func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), left) })
+		left := max(int64((time.Until(until)+time.Second-1)/time.Second), 0) // rounded up: a moment has passed
+		err := r.ask(ctx, "Stop", callTimeout, func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), left) })
 		again := time.Duration(0)
 		switch {
 		case errors.Is(err, lifecycle.ErrContainerNotFound):
@@ -177,11 +179,7 @@ func (r *remote) clear() bool {
 			return false
 		}
 		pod := r.view()
-		err := r.ask(ctx, "Delete", func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, callTimeout)
-			defer cancel()
-			return r.agent.opts.Pods.Delete(ctx, pod)
-		})
+		err := r.ask(ctx, "Delete", callTimeout, func(ctx context.Context) error { return r.agent.opts.Pods.Delete(ctx, pod) })
 		if errors.Is(err, lifecycle.ErrContainerNotFound) {
 			r.lose()
 		}

@@ -46,12 +46,10 @@ func (c *container) markAgain(pod *v1.Pod, end v1.ContainerStateTerminated) {
 		c.pause = 0
 	}
 	c.last, c.restarting, c.againAt = c.endedWith(end), true, now.Add(c.pause)
-	waiting := &v1.ContainerStateWaiting{Reason: "ContainerCreating"}
+	waiting := &v1.ContainerStateWaiting{Reason: reasonCreating}
 	if c.pause > 0 {
-		waiting = &v1.ContainerStateWaiting{
-			Reason:  "CrashLoopBackOff",
-			Message: fmt.Sprintf("back-off %v restarting failed container=%s pod=%s_%s(%s)", c.pause, c.spec.Name, pod.Name, pod.Namespace, pod.UID),
-		}
+		waiting.Reason = reasonBackOff
+		waiting.Message = fmt.Sprintf("back-off %v restarting failed container=%s pod=%s_%s(%s)", c.pause, c.spec.Name, pod.Name, pod.Namespace, pod.UID)
 	}
 	c.state = v1.ContainerState{Waiting: waiting}
 	c.pause = min(max(2*c.pause, backOffFirst), backOffMost)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -56,9 +57,9 @@ func TestTheBackOffOfRestarts(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.create(always(plain("app")))
 		wait(1000 * second)
-		seconds := func(numbers ...int) (spans []time.Duration) {
+		seconds := func(numbers ...int64) (spans []time.Duration) {
 			for _, n := range numbers {
-				spans = append(spans, time.Duration(n)*second)
+				spans = append(spans, graceperiod.Duration(n))
 			}
 			return spans
 		}

@@ -6,12 +6,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The kubelet's reasons, message and exit codes of terminated containers.
+// The kubelet's reasons, message and exit codes of containers that do not run.
 const (
 	reasonCompleted  = "Completed"
 	reasonError      = "Error"
 	reasonStartError = "StartError"
 	reasonUnknown    = "ContainerStatusUnknown"
+	reasonCreating   = "ContainerCreating"
+	reasonBackOff    = "CrashLoopBackOff"
 	messageUnknown   = "The container could not be located when the pod was terminated"
 
 	exitStartError int32 = 128
