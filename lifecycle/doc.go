@@ -68,7 +68,9 @@
 //
 // An ID that is named belongs to the attempt that has it, under whatever name. Any other is a new
 // attempt. If a Start that was under way then returns that ID, the two are one: a hook that has run
-// does not run again, and the container is asked to stop after the Start has returned.
+// does not run again, and the container is asked to stop after the Start has returned. IDs may be
+// used again: if a container that has exited, as the [ExitWatcher] says, is named as one that runs,
+// or a Start returns its ID, the watcher is asked anew.
 //
 // A container counts as ended only if that is known: the runtime and the [ExitWatcher], if it
 // knows the container, both say so. If the watcher still says that it runs ExitSlack after
@@ -96,8 +98,9 @@
 // A StopContainer that fails is called again, first after 100 ms, later after up to a
 // second, with what is then left of the grace period. That is 0 from a second after the
 // deadline. If a call has not returned StopSlack after its timeout, a second, concurrent call
-// with timeout 0 is made. The first failure of a container is logged, and the first one of a
-// pod is a FailedKillPod event. The calls are repeated until GiveUp after the deadline.
+// with timeout 0 is made. The first failure of a container is logged, and is a FailedKillPod
+// event unless another container of the pod is failing already. The calls are repeated until
+// GiveUp after the deadline, or after the first call if that came after the deadline.
 //
 // # Outcomes
 //
@@ -170,12 +173,14 @@
 // the runtime.
 //
 // A runtime that fails or hangs uses up no grace period of a container. A container that
-// waits for another one which cannot be stopped is itself stopped at the deadline. The
-// termination of a pod ends at the latest GiveUp after its deadline, and can be repeated.
+// waits for another one which cannot be stopped is itself stopped at the deadline. A container
+// is given up at the latest GiveUp after its deadline, or after its first StopContainer if that
+// came later; then at most a second is spent on a hook that was cut, and another one on events.
+// The termination ends with its last container, and can be repeated.
 //
-// If code of the embedder panics or ends its goroutine, the stack is logged, and the panic
-// becomes an error of the container: a hook has failed, a StopContainer is repeated, and
-// for a start it is not known whether it has started the container.
+// If code of the embedder panics, that is logged with the stack. A panic, or the end of its
+// goroutine, becomes an error of the container: a hook has failed, a StopContainer is repeated,
+// and for a start it is not known whether it has started the container.
 //
 // An agent that stops leaves its containers running, with the outcome [LeftRunning]. After
 // its restart it goes on with [graceperiod.LeftOfDeletion] and [Container.PreStopDone].

@@ -56,9 +56,9 @@ func TestRandomLives(t *testing.T) {
 // PostStart names again (16823), two attempts with the ID that a Start has returned (13544, 49897), an ID that is
 // used again after its watcher has told an exit (46055, 50324, 36191), a stop that was called
 // before the container was there (141904), a proof that was about an earlier start (80792), and a ninth
-// attempt that took the place of one to be stopped (143992).
+// attempt that took the place of one to be stopped (143992), and one that was stuck when it was named (397893).
 func TestLivesThatWereWrong(t *testing.T) {
-	for _, seed := range []uint64{23984, 27502, 16823, 13544, 49897, 46055, 50324, 36191, 141904, 80792, 143992} {
+	for _, seed := range []uint64{23984, 27502, 16823, 13544, 49897, 46055, 50324, 36191, 141904, 80792, 143992, 397893} {
 		for range 20 {
 			require.Empty(t, playSeed(t, seed, false), seed)
 		}

@@ -61,7 +61,7 @@ func (j *judgedRun) judgeEnds(a *asked) {
 	if a.container != nil {
 		r := a.result.Containers[0]
 		for _, c := range j.real {
-			if c.id == r.ID && hasEnded(r.Outcome) && c.runsAt(a.called) && c.runsAt(a.returned) && c.watch != watchedWrongly && !j.isHidden(c) {
+			if c.id == r.ID && hasEnded(r.Outcome) && c.runsAt(a.called) && c.runsAt(a.returned) && c.watch != watchedWrongly && !j.isHidden(a, c) {
 				j.wrong("KillContainer says at %v that %s is %s, and it runs", j.since(a.returned), c.id, r.Outcome)
 			}
 		}
@@ -76,17 +76,18 @@ func (j *judgedRun) judgeEnds(a *asked) {
 		}
 	}
 	for _, c := range j.real {
-		if c.pod == a.pod && c.runsAt(a.returned) && c.watch != watchedWrongly && !j.isHidden(c) && j.knows(a, c) {
+		if c.pod == a.pod && c.runsAt(a.returned) && c.watch != watchedWrongly && !j.isHidden(a, c) && j.knows(a, c) {
 			j.wrong("Kill of %v says at %v that %s is %s, and %s runs since %v", j.since(a.called), j.since(a.returned), a.pod, a.result.Outcome(), c.id, j.since(c.began))
 		}
 	}
 }
 
-// isHidden reports whether nothing tells a container, which was not started through Start, from the
+// isHidden reports whether nothing told a kill a container, of which no Start has returned, from the
 // one before it: it has its ID, or is of the unit, and began while that was being stopped, or before
 // a watcher that is late has told its end.
-func (j *judgedRun) isHidden(c *realContainer) bool {
-	return c.start == nil && slices.ContainsFunc(j.stops, func(s *stopCall) bool {
+func (j *judgedRun) isHidden(a *asked, c *realContainer) bool {
+	isKnown := c.start != nil && (a.container == nil || c.start.returned.before(a.called))
+	return !isKnown && slices.ContainsFunc(j.stops, func(s *stopCall) bool {
 		const late = 2500 * time.Millisecond
 		return (s.id == c.id || s.id == c.pod) && !c.began.at.Before(s.called.at) && (s.returned.seq == 0 || !c.began.at.After(s.returned.at.Add(late)))
 	})
@@ -237,7 +238,9 @@ func (j *judgedRun) isCrowded(pod, name string) bool {
 // then, which belongs to the next life, had ended.
 func (j *judgedRun) mayRunAgain(former, h *hookCall) bool {
 	isRestart := func(a *asked) bool { // it names the ID early, and a status says that it was started since
-		return a.called.before(h.called) && slices.Contains(a.shown, h.id) && a.proven[h.name].After(former.called.at)
+		_, slot, _ := strings.Cut(h.id, "/")
+		name, _, _ := strings.Cut(slot, "-") // of its status
+		return a.called.before(h.called) && slices.Contains(a.shown, h.id) && a.proven[name].After(former.called.at)
 	}
 	isOfTwoStarts := slices.ContainsFunc(j.starts, func(s *startCall) bool { // at the same time, with one ID
 		return slices.ContainsFunc(j.starts, func(other *startCall) bool {

@@ -170,10 +170,10 @@ func (v *live) ending(a *attempt, id string) *attempt {
 	return nil
 }
 
-// isStartedAgain reports whether a later Start of the name of an attempt is under way, and nothing
-// is for the attempt itself, so that its ID may be that of the start.
+// isStartedAgain reports whether a later Start of the name of an attempt is under way, and the
+// attempt itself was never stopped, so that its ID may be that of the start.
 func (v *live) isStartedAgain(a *attempt) bool {
-	return !a.isBusy() && v.has(func(other *attempt) bool {
+	return !a.isBusy() && !a.hasEnded() && v.has(func(other *attempt) bool {
 		return other.isStarting() && other.result.Name == a.result.Name && other.knownAt.After(a.knownAt)
 	})
 }

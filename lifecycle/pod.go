@@ -74,12 +74,12 @@ func (p *Pod) Start(ctx context.Context, name string, start func(context.Context
 // The context of the hook is derived from ctx. It also ends
 //
 //   - when the container exits during a sleep, which is no failure;
-//   - when the grace period of the pod is over, but not when its termination starts
-//     (KEP-4438);
+//   - when the container is being stopped and its grace period is over, or it has ended, but
+//     not when the termination of its pod starts (KEP-4438);
 //   - with the cause [AgentStopping], when the terminator is closed.
 //
-// If ctx has ended, the pod is being terminated or the terminator was closed, an error of the
-// hook is returned, but there is no event and no kill. A hook that ignores its context holds
+// If ctx has ended, the container is being stopped, the pod is or was terminated, or the
+// terminator was closed, an error of the hook is returned, but there is no event and no kill. A hook that ignores its context holds
 // up only this call.
 func (p *Pod) PostStart(ctx context.Context, c Container) error {
 	p = p.now()

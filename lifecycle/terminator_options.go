@@ -72,8 +72,8 @@ type TerminatorOptions struct {
 	// second, concurrent call with timeout 0 is made. Each further call waits twice as
 	// long as the one before. 0: [DefaultStopSlack]; negative is an error.
 	StopSlack time.Duration
-	// GiveUp is how long after the deadline of a container the terminator goes on trying
-	// to stop it. If no StopContainer call has succeeded by then, the container is
+	// GiveUp is how long after the deadline of a container, or after its first StopContainer
+	// call if that comes later, the terminator goes on trying to stop it. If no StopContainer call has succeeded by then, the container is
 	// [RuntimeStuck]. 0: [DefaultGiveUp]; negative is an error.
 	GiveUp time.Duration
 	// Events records the kubelet's events; nil: none are recorded.

@@ -41,9 +41,10 @@ type Options struct {
 
 // New returns a [shutdown.PodKiller] that stops pods with the terminator.
 //
-// It stops the containers of [Options.Containers], or else those that run according to
-// the status, and always those that the terminator's Start has started. If none of these
-// tells what runs, the error wraps [lifecycle.ErrUnknownContainers]. A second kill of a
+// It stops the containers of [Options.Containers], those that run according to the status
+// unless [Options.Complete] is set, and always those that the terminator's Start has started. The
+// status is that of the pod that is passed, or of [Options.Status] if there is no list. If none
+// of these tells what runs, the error wraps [lifecycle.ErrUnknownContainers]. A second kill of a
 // pod joins the termination that is under way and may shorten it; containers that could
 // not be stopped are stopped again.
 //
