@@ -36,6 +36,7 @@ type account struct {
 // newAccount returns an account that begins at a time.
 func newAccount(began time.Time, origin string, l *ledger) *account {
 	a := &account{kills: kills.NewAccount(began, l.unended.find), flushes: l.flushes(), marks: l.marks(), owed: l.outbox.Unpaid}
+	a.kills.Join(l.unended.underWay())
 	a.outline.Started, a.outline.Origin = began, origin
 	a.finished, a.complete = call.NewFuture[Report]()
 	return a

@@ -59,6 +59,27 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
+// The next shutdown waits for a pod that a cancelled one has signalled, also if no list has the pod any
+// more.
+func TestNextShutdownAwaitsAnUnlistedPodOfACancelledOne(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 15 * time.Second}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.advance(3 * time.Second)
+		n.host.Cancel()
+		n.setPods()
+		n.advance(time.Second)
+		n.announce()
+		n.advance(25 * time.Second)
+		require.Equal(t, 15*time.Second, n.releasedAfter(began))
+		require.Equal(t, map[string]string{"web": "Graceful"}, outcomes(n.lastReport()))
+		require.True(t, n.lastReport().Pods[0].Joined)
+		require.Len(t, n.killer.Kills(), 1)
+	})
+}
+
 // Pods that a cancelled shutdown has signalled are awaited beyond the time that the host would have
 // waited: one that uses all of a grace that ends with the host's limit, and one that hangs. Their
 // ends are reported and told, and they are admitted then.

@@ -12,8 +12,9 @@ import (
 )
 
 // unended has the kills of shutdowns that are over whose pods are not known to have ended, given up
-// or not. Such a pod is not admitted, and a later shutdown that finds it joins its kill. A static pod
-// is started again under its UID, so its kill is dropped once nobody waits for its end.
+// or not. Such a pod is not admitted, and a later shutdown joins its kill: if the pod is waited for,
+// listed or not, else if it is listed. A static pod is started again under its UID, so its kill is
+// dropped once nobody waits for its end.
 type unended struct {
 	mu    sync.Mutex // guards kills
 	kills map[types.UID]*kills.Kill
@@ -63,6 +64,18 @@ func (u *unended) find(key types.UID) *kills.Kill {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.kills[key]
+}
+
+// underWay returns the kills whose pods are waited for.
+func (u *unended) underWay() (underWay []*kills.Kill) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, k := range u.kills {
+		if k.UnderWay() {
+			underWay = append(underWay, k)
+		}
+	}
+	return underWay
 }
 
 // has reports whether a pod has a kill. A nil pod has none.

@@ -80,6 +80,17 @@ func (a *Account) Restore(r Restored) {
 	}
 }
 
+// Join adds kills of earlier shutdowns that are under way, whose pods need not be listed. Call it before
+// the first drain.
+func (a *Account) Join(underway []*Kill) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, k := range underway {
+		a.all = append(a.all, k)
+		a.join(k)
+	}
+}
+
 // Find returns the kill of a pod; nil if there is none.
 func (a *Account) Find(key types.UID) *Kill {
 	a.mu.Lock()
