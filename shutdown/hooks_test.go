@@ -222,6 +222,23 @@ func TestOnRelease(t *testing.T) {
 	})
 }
 
+// An OnRelease that panics is on record, though the report was complete before it.
+func TestAFailureAtTheReleaseIsStored(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.opts.StateDir = t.TempDir()
+		n.opts.OnRelease = func(context.Context) { panic("nobody listens") }
+		n.run()
+		n.announce()
+		n.advance(time.Minute)
+		stored, _, err := shutdown.StoredReport(n.opts.StateDir)
+		require.NoError(t, err)
+		require.Len(t, stored.Errors, 1)
+		require.Contains(t, stored.Errors[0], "nobody listens")
+		require.False(t, stored.Ended.IsZero())
+		require.Zero(t, n.host.Held())
+	})
+}
+
 // A shutdown that overtakes another one does not call Hold again.
 func TestOvertakingDoesNotHoldAgain(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {

@@ -93,8 +93,8 @@ func (p *passage) release() {
 	p.showTimes(s.number, s.account.head().Started, at)
 	p.recorder.saveTimes(p.shutdown.account.head())
 	p.store(table.Unlock())
-	if p.drain.Stopped() == nil {
-		p.onRelease(table.Unlock())
+	if p.drain.Stopped() == nil && !p.onRelease(table.Unlock()) {
+		p.store(table.Unlock())
 	}
 	var letGo func(context.Context) error
 	p.ifIn(func() {
@@ -130,10 +130,10 @@ func (p *passage) store(until time.Time) {
 	}
 }
 
-// onRelease calls Options.OnRelease and waits for it until a time.
-func (p *passage) onRelease(until time.Time) {
+// onRelease calls Options.OnRelease and waits for it until a time. It reports whether nothing failed.
+func (p *passage) onRelease(until time.Time) bool {
 	if p.opts.OnRelease == nil {
-		return
+		return true
 	}
 	ctx, cancel := context.WithDeadlineCause(p.ctx, until, call.ErrTimeSpent)
 	defer cancel()
@@ -141,9 +141,11 @@ func (p *passage) onRelease(until time.Time) {
 		p.opts.OnRelease(ctx)
 		return struct{}{}, nil
 	})
-	if _, err := called.Await(ctx, until); err != nil {
+	_, err := called.Await(ctx, until)
+	if err != nil {
 		p.Fail(fmt.Errorf("failed to say that the host is let go: %w", err))
 	}
+	return err == nil
 }
 
 // finish waits for the pods that outlive the drain, stores their ends, and passes the report on.
@@ -252,13 +254,14 @@ func (p *passage) GaveUp(k *kills.Kill, err error) {
 	p.recorder.savePods()
 }
 
-// Fail logs a failure and adds it to the report; it ignores nil.
+// Fail logs a failure and adds it to the report, also to the one on record; it ignores nil.
 func (p *passage) Fail(err error) {
 	if err == nil {
 		return
 	}
 	klog.FromContext(p.ctx).Error(err, "Shutdown manager met a failure")
 	p.shutdown.account.addErr(err)
+	p.recorder.savePods()
 }
 
 // pause waits for d or until ctx ends.
