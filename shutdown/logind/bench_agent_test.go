@@ -160,7 +160,7 @@ func startPlain(b *testing.B, h *host, n int, stopped func()) (end func()) {
 		began := time.Now()
 		err := plainStore(state, began, time.Time{})
 		if err == nil {
-			plainDrain(b.Context(), pods, obedient(stopped))
+			plainDrain(pods, plainKill(b.Context(), obedient(stopped)))
 			err = plainStore(state, began, time.Now())
 		}
 		_ = lock.Close() // the host sees it
@@ -191,32 +191,37 @@ func plainStore(path string, start, end time.Time) error {
 	return atomicfile.Write(path, []byte(`{"startTime":"`+start.Format(time.RFC3339Nano)+`","endTime":"`+end.Format(time.RFC3339Nano)+`"}`))
 }
 
-// plainDrain kills a group of pods as the kubelet does: with a goroutine and a pod worker for
-// each pod, and a goroutine with a timer for each container.
-func plainDrain(ctx context.Context, pods []*v1.Pod, rt lifecycle.Runtime) {
+// plainDrain kills a group of pods as the kubelet does: with a goroutine for each pod.
+func plainDrain(pods []*v1.Pod, kill func(*v1.Pod)) {
 	var group sync.WaitGroup
 	for _, pod := range pods {
-		group.Go(func() {
-			killed := make(chan struct{})
-			go func() {
-				defer close(killed)
-				var containers sync.WaitGroup
-				for _, c := range lifecycle.ContainersOf(pod) {
-					containers.Go(func() { _ = rt.StopContainer(ctx, c.ID, 30) }) // it does not fail
-				}
-				containers.Wait()
-			}()
-			select {
-			case <-killed:
-			case <-time.After(45 * time.Second):
-			}
-		})
+		group.Go(func() { kill(pod) })
 	}
 	done := make(chan struct{})
 	go func() { group.Wait(); close(done) }()
 	select {
 	case <-done:
 	case <-time.After(30 * time.Second):
+	}
+}
+
+// plainKill returns a function that kills a pod as the kubelet does: with a pod worker, and with a
+// goroutine for each container.
+func plainKill(ctx context.Context, rt lifecycle.Runtime) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		killed := make(chan struct{})
+		go func() {
+			defer close(killed)
+			var containers sync.WaitGroup
+			for _, c := range lifecycle.ContainersOf(pod) {
+				containers.Go(func() { _ = rt.StopContainer(ctx, c.ID, 30) }) // it does not fail
+			}
+			containers.Wait()
+		}()
+		select {
+		case <-killed:
+		case <-time.After(45 * time.Second):
+		}
 	}
 }
 

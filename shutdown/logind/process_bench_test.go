@@ -1,0 +1,222 @@
+//go:build linux && go1.25
+
+package logind_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+)
+
+// The environment of [TestFreshProcess].
+const (
+	agentWay    = "KUBEGRACE_BENCH_AGENT"        // "kubegrace" or "plain"
+	agentKiller = "KUBEGRACE_BENCH_AGENT_KILLER" // "terminator" or "func"
+	agentPods   = "KUBEGRACE_BENCH_AGENT_PODS"
+	agentBus    = "KUBEGRACE_BENCH_AGENT_BUS"
+	agentDir    = "KUBEGRACE_BENCH_AGENT_DIR" // of the state
+)
+
+// BenchmarkFreshProcess starts the process of an agent, shuts the node down once and ends the
+// process: nothing is warm, as on a node. The pods stop at once, the bus is a real one, and the
+// state is on the disk. ms is the time from the signal until the host sees the end of the lock. MiB
+// is the peak memory (VmHWM) after that, and MiB-idle the one before the signal: the program, 2 MiB
+// of which are libraries of the test, and the pods, of 1.1 KiB each. "plain" does it as the kubelet
+// does, with a goroutine for each pod and the kubelet's small state file. killer=terminator stops
+// one container of each pod, with package lifecycle or with a goroutine for each container;
+// killer=func leaves the pods themselves out of the measurement.
+func BenchmarkFreshProcess(b *testing.B) {
+	for _, killer := range []string{"func", "terminator"} {
+		for _, pods := range []int{10, 110, 500, 1_000, 10_000, 50_000} {
+			for _, way := range []string{"plain", "kubegrace"} {
+				b.Run(fmt.Sprintf("killer=%s/pods=%d/way=%s", killer, pods, way), func(b *testing.B) {
+					var took time.Duration
+					var idle, peak float64
+					for b.Loop() {
+						runs, before, after := shutDownOnce(b, way, killer, pods)
+						took, idle, peak = took+runs, idle+before, peak+after
+					}
+					b.ReportMetric(float64(took.Microseconds())/1000/float64(b.N), "ms")
+					b.ReportMetric(idle/float64(b.N), "MiB-idle")
+					b.ReportMetric(peak/float64(b.N), "MiB")
+					b.ReportMetric(0, "ns/op")
+				})
+			}
+		}
+	}
+}
+
+// shutDownOnce runs the process of an agent through one shutdown. It returns the time from the signal
+// to the release, and the peak memory before and after that, in MiB.
+func shutDownOnce(b *testing.B, way, killer string, pods int) (took time.Duration, idle, peak float64) {
+	b.Helper()
+	h := newBenchHost(b)
+	self, err := os.Executable()
+	require.NoError(b, err)
+	cmd := exec.CommandContext(b.Context(), self, "-test.run=^TestFreshProcess$")
+	cmd.Env = append(os.Environ(), agentWay+"="+way, agentKiller+"="+killer, agentPods+"="+strconv.Itoa(pods),
+		agentBus+"="+h.bus.Address, agentDir+"="+b.TempDir())
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(b, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(b, err)
+	require.NoError(b, cmd.Start())
+	said := bufio.NewReader(out)
+
+	idle = readMemory(b, said)
+	lock, began := h.login1.Held()[0], time.Now()
+	h.login1.Prepare(true)
+	<-lock.Released
+	took = time.Since(began)
+	require.NoError(b, in.Close())
+	peak = readMemory(b, said)
+	require.NoError(b, cmd.Wait())
+	return took, idle, peak
+}
+
+// readMemory reads a line of the agent, which is a number of kB, and returns it in MiB.
+func readMemory(b *testing.B, said *bufio.Reader) float64 {
+	b.Helper()
+	line, err := said.ReadString('\n')
+	require.NoError(b, err)
+	kilobytes, err := strconv.Atoi(strings.TrimSpace(line))
+	require.NoError(b, err, "the agent said %q", line)
+	return float64(kilobytes) / 1024
+}
+
+// TestFreshProcess is not a test but the process that [BenchmarkFreshProcess] measures. It prints
+// its peak memory when it holds the lock, and again when the shutdown is over and its standard input
+// has ended.
+func TestFreshProcess(t *testing.T) {
+	way := os.Getenv(agentWay)
+	if way == "" {
+		return
+	}
+	n, err := strconv.Atoi(os.Getenv(agentPods))
+	require.NoError(t, err)
+	pods := runningPods(n)
+	for i, pod := range pods {
+		*pod.Spec.Priority = int32(i % 10 / 9 * 1000)
+	}
+	if way == "plain" {
+		drainPlainly(t, pods)
+	} else {
+		drainByManager(t, pods)
+	}
+	printPeakMemory(t)
+}
+
+// drainByManager returns when the drain is over and Run has ended.
+func drainByManager(t *testing.T, pods []*v1.Pod) {
+	t.Helper()
+	source, err := logind.New(logind.Options{Address: os.Getenv(agentBus), HostRoot: t.TempDir(), NoFDStore: true})
+	require.NoError(t, err)
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedient(func() {})})
+	require.NoError(t, err)
+	var killer shutdown.PodKiller = shutdown.PodKillerFunc(stopAtOnce)
+	if os.Getenv(agentKiller) == "terminator" {
+		killer = podkiller.New(terminator, podkiller.Options{})
+	}
+	manager, err := shutdown.NewManager(shutdown.Options{
+		Config: plan.Config{
+			ShutdownGracePeriod:             metav1.Duration{Duration: 2 * time.Second},
+			ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: time.Second},
+		},
+		Pods:     shutdown.PodsFunc(func() []*v1.Pod { return pods }),
+		Killer:   killer,
+		Source:   source,
+		StateDir: os.Getenv(agentDir),
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Run(ctx) }()
+	<-manager.Ready()
+	printPeakMemory(t)
+	awaitEndOfInput(t)
+	cancel()
+	require.NoError(t, <-ended)
+	require.NoError(t, terminator.Close(t.Context()))
+	report, ok := manager.LastReport()
+	require.True(t, ok)
+	require.Len(t, report.Pods, len(pods))
+}
+
+// drainPlainly does what the kubelet does: it takes the lock, waits for the signal, kills the
+// groups of pods and closes the lock.
+func drainPlainly(t *testing.T, pods []*v1.Pod) {
+	t.Helper()
+	bus, err := dbus.Connect(os.Getenv(agentBus))
+	require.NoError(t, err)
+	signals := make(chan *dbus.Signal, 16)
+	bus.Signal(signals)
+	require.NoError(t, bus.AddMatchSignalContext(t.Context(), dbus.WithMatchMember("PrepareForShutdown")))
+	var fd dbus.UnixFD
+	require.NoError(t, bus.Object(login1, login1Path).CallWithContext(t.Context(), login1Manager+".Inhibit", 0,
+		"shutdown", "agent", "pods", "delay").Store(&fd))
+	lock := os.NewFile(uintptr(fd), "lock")
+	kill := func(*v1.Pod) {}
+	if os.Getenv(agentKiller) == "terminator" {
+		kill = plainKill(t.Context(), obedient(func() {}))
+	}
+	state := filepath.Join(os.Getenv(agentDir), "graceful_node_shutdown_state")
+	printPeakMemory(t)
+	<-signals
+	began := time.Now()
+	require.NoError(t, plainStore(state, began, time.Time{}))
+	var groups [2][]*v1.Pod
+	for _, pod := range pods {
+		group := min(int(*pod.Spec.Priority), 1)
+		groups[group] = append(groups[group], pod)
+	}
+	for _, group := range groups {
+		plainDrain(group, kill)
+	}
+	require.NoError(t, plainStore(state, began, time.Now()))
+	require.NoError(t, lock.Close())
+	awaitEndOfInput(t)
+	require.NoError(t, bus.Close())
+}
+
+// stopAtOnce is a killer whose pods end at once.
+func stopAtOnce(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
+	return shutdown.KillResult{Outcome: "Graceful"}, nil
+}
+
+// awaitEndOfInput waits until the benchmark has seen the lock released.
+func awaitEndOfInput(t *testing.T) {
+	t.Helper()
+	_, err := bufio.NewReader(os.Stdin).ReadByte()
+	require.Error(t, err)
+}
+
+// printPeakMemory prints the peak memory of the process, in kB.
+func printPeakMemory(t *testing.T) {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	peak := regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`).FindSubmatch(status)
+	require.NotNil(t, peak)
+	fmt.Printf("%s\n", peak[1])
+}
