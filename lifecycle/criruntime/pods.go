@@ -22,7 +22,7 @@ type reader struct {
 type foundPod struct {
 	identity   identity
 	sandbox    *runtimeapi.PodSandbox  // the ready one, else the newest; nil if it has gone
-	containers []*runtimeapi.Container // one of each name, in the order of their creation
+	containers []*runtimeapi.Container // all that may run, else the newest of each name, in the order of their creation
 }
 
 // isLive reports whether the pod has not ended.
@@ -100,15 +100,16 @@ func (f *foundPod) addSandbox(s *runtimeapi.PodSandbox) {
 	}
 }
 
-// addContainer takes a container in place of the one of the same name, unless that counts more.
+// addContainer takes a container, unless another one of the same name counts more. All that may run
+// count: a runtime has two of one name where a kubelet has lost one, and both have to be stopped.
 func (f *foundPod) addContainer(c *runtimeapi.Container) {
-	i := slices.IndexFunc(f.containers, func(other *runtimeapi.Container) bool { return containerName(other) == containerName(c) })
-	switch {
-	case i < 0:
-		f.containers = append(f.containers, c)
-	case mayRun(c) && !mayRun(f.containers[i]), mayRun(c) == mayRun(f.containers[i]) && c.GetCreatedAt() > f.containers[i].GetCreatedAt():
-		f.containers[i] = c
+	countsLess := func(a, b *runtimeapi.Container) bool {
+		return containerName(a) == containerName(b) && !mayRun(a) && (mayRun(b) || a.GetCreatedAt() <= b.GetCreatedAt())
 	}
+	if slices.ContainsFunc(f.containers, func(other *runtimeapi.Container) bool { return countsLess(c, other) }) {
+		return
+	}
+	f.containers = append(slices.DeleteFunc(f.containers, func(other *runtimeapi.Container) bool { return countsLess(other, c) }), c)
 }
 
 // read returns a pod as the kubelet's marks and the runtime have it. Its error says that the
@@ -133,7 +134,7 @@ func (r reader) read(ctx context.Context, f foundPod) (*v1.Pod, error) {
 		case err != nil:
 			return nil, err
 		}
-		pod.Spec.Containers = append(pod.Spec.Containers, specOf(logger, c))
+		pod.Spec.Containers = append(slices.DeleteFunc(pod.Spec.Containers, func(older v1.Container) bool { return older.Name == status.Name }), specOf(logger, c))
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
 		if status.State.Waiting == nil {
 			pod.Status.Phase = v1.PodRunning

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -108,6 +109,18 @@ func TestPodsOfContainers(t *testing.T) {
 			},
 			func(t *testing.T, pod *v1.Pod) { require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running) },
 		},
+		"two of one name that run": {
+			func(t *testing.T, _ *fake, k kubelet) {
+				pod := onePod("web", 30)
+				sandbox, _ := k.runPod(t, pod)
+				k.start(t, k.create(t, pod, &pod.Spec.Containers[0], sandbox, 1))
+				k.create(t, pod, &pod.Spec.Containers[0], sandbox, 2)
+			},
+			func(t *testing.T, pod *v1.Pod) {
+				require.Len(t, pod.Spec.Containers, 1)
+				require.Len(t, lifecycle.ContainersOf(pod), 2)
+			},
+		},
 		"created": {
 			func(t *testing.T, _ *fake, k kubelet) {
 				pod := onePod("web", 30)
@@ -190,7 +203,9 @@ func TestPodsOfContainers(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, pods, 1)
 			require.Equal(t, "shop/web web-uid", pods[0].Namespace+"/"+pods[0].Name+" "+string(pods[0].UID))
-			require.Len(t, pods[0].Status.ContainerStatuses, len(pods[0].Spec.Containers), "each has a state")
+			for _, c := range pods[0].Spec.Containers {
+				require.True(t, slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.Name == c.Name }), "it has a state")
+			}
 			c.want(t, pods[0])
 		})
 	}

@@ -1,0 +1,81 @@
+package criruntime_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
+)
+
+// FuzzPods has the runtime list what anybody may have made there: whatever the labels and annotations
+// say, each container that may run is in a pod, once, and each pod can be stored.
+func FuzzPods(f *testing.F) {
+	web := onePod("web", 30)
+	for _, annotations := range []string{"{}", `{"io.kubernetes.pod.terminationGracePeriod":"-5","io.kubernetes.container.restartCount":"99999999999"}`,
+		`{"io.kubernetes.container.preStopHandler":"{\"httpGet\":{\"port\":{}}}","io.kubernetes.container.ports":"[null]"}`} {
+		f.Add("web-uid", "web", "app", annotations, int32(1), int32(2), uint32(3))
+	}
+	s := newFake()
+	endpoint, stop, err := s.serve()
+	require.NoError(f, err)
+	f.Cleanup(stop)
+	runtime, err := criruntime.Dial(f.Context(), endpoint, criruntime.Options{HostIP: "192.0.2.1"})
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, runtime.Close()) })
+	f.Fuzz(func(t *testing.T, uid, name, container, annotations string, first, second int32, attempt uint32) {
+		marks := map[string]string{}
+		if json.Unmarshal([]byte(annotations), &marks) != nil || marks == nil {
+			t.Skip()
+		}
+		s.mu.Lock()
+		clear(s.sandboxes)
+		clear(s.containers)
+		s.mu.Unlock()
+		k := kubeletOf(runtime)
+		sandbox, ids := k.runPod(t, web)
+		other := k.create(t, web, &web.Spec.Containers[0], sandbox, attempt)
+		labels := map[string]string{"io.kubernetes.pod.uid": uid, "io.kubernetes.pod.name": name, "io.kubernetes.pod.namespace": "shop", "io.kubernetes.container.name": container}
+		may := 0
+		for i, id := range []string{ids[0], other} {
+			state := runtimeapi.ContainerState([]int32{first, second}[i] & 3)
+			if state == runtimeapi.ContainerState_CONTAINER_RUNNING || state == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
+				may++
+			}
+			s.change(id, func(c *runtimeapi.ContainerStatus) {
+				c.State = state
+				config := s.containers[id].config
+				config.Annotations = marks
+				if i == 1 {
+					config.Labels = labels
+				}
+			})
+		}
+		if attempt%2 == 1 { // the labels alone say whose the containers are
+			s.mu.Lock()
+			clear(s.sandboxes)
+			s.mu.Unlock()
+		}
+		pods, err := runtime.Pods(t.Context())
+		if !bytes.Equal([]byte(uid+name+container+annotations), bytes.ToValidUTF8([]byte(uid+name+container+annotations), nil)) {
+			return // gRPC refuses it
+		}
+		require.NoError(t, err)
+		found := map[lifecycle.Container]bool{}
+		for _, pod := range pods {
+			for _, c := range lifecycle.ContainersOf(pod) {
+				require.False(t, found[c], "listed twice")
+				found[c] = true
+			}
+			data, err := pod.Marshal()
+			require.NoError(t, err)
+			require.NoError(t, new(v1.Pod).Unmarshal(data))
+		}
+		require.Len(t, found, may)
+	})
+}
