@@ -92,13 +92,13 @@ E2E_MISSING = $(strip $(shell test "$$(id -u)" = 0 || echo root; for program in 
 # A missing program is a failure, because a run that skips every test would look like a success.
 e2e: export KUBEGRACE_NEED_ALL := 1
 e2e: export KUBEGRACE_CONTAINERD := $(CURDIR)/.cache/containerd
-e2e: ## power off whole machines under the agent, with systemd 252 and 257 (root, Debian 12)
+e2e: ## power off whole machines under the agent, and ask shutdownplan about them, with systemd 252 and 257 (root, Debian 12)
 	@test -z "$(E2E_MISSING)" || { echo "make e2e needs $(E2E_MISSING): as root, apt-get install $(E2E_PACKAGES)" >&2; exit 1; }
 	@$(MAKE) --no-print-directory apiserver
 	@$(MAKE) --no-print-directory containerd
 	@echo "Making the machines' file systems, which are fetched from Debian the first time." >&2
 	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./internal/machine
-	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m -p 1 ./internal/machine ./nodeagent/e2e/...
+	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m -p 1 ./internal/machine ./nodeagent/e2e/... ./shutdownplan/e2e
 
 # Where make dist puts what is released, and its name there.
 DIST         := $(CURDIR)/.cache/dist
