@@ -193,6 +193,12 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, r.out, string(text))
 
+	m.login1.SetLimit(20 * time.Second)
+	r = m.look("-o", "prometheus")
+	requireStatus(t, 2, r)
+	require.Contains(t, r.out, "limit_seconds 20\n")
+	require.Contains(t, r.out, "needed_seconds 30\n", "also without a plan: the dashboard compares the two")
+
 	m.bus.Stop()
 	r = m.look("-o", "prometheus")
 	requireStatus(t, 4, r)

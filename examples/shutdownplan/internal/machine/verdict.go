@@ -75,6 +75,10 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 // needed returns how long the kubelet asks the host to wait.
 func (s *State) needed() time.Duration { return s.schedule().Total() }
 
+// NeededSeconds returns how long the kubelet asks the host to wait; false if its configuration could
+// not be seen.
+func (s *State) NeededSeconds() (float64, bool) { return s.needed().Seconds(), s.ConfigSource != "" }
+
 // judgeKubelet judges a machine on which the kubelet holds its lock.
 func (s *State) judgeKubelet(v *Verdict) {
 	needed := s.needed()
