@@ -91,7 +91,9 @@ func (f *flags) settings(ctx context.Context, root string, priorityOf func(strin
 	}
 	if needed := time.Duration(settings.Header().NeededSeconds * float64(time.Second)); agent == nodeplan.Kubelet && f.limit == limitLogind {
 		limit, by := machine.KubeletLimit(cmp.Or(root, "/"), max(options.Limit, 0), needed)
-		settings = settings.OnMachine(cmp.Or(limit, -1), by)
+		if settings = settings.OnMachine(cmp.Or(limit, -1), by); limit == machine.Unlimited {
+			settings = settings.OnMachineWithoutLimit(by)
+		}
 	}
 	return settings, nil
 }

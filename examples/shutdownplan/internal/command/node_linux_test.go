@@ -19,6 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/golden"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/command"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/output"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // requireStatus requires an exit status, of which 0 is no error.
@@ -243,4 +244,31 @@ func TestLimitOfLogindForAKubelet(t *testing.T) {
 	require.Contains(t, planned(), "It takes no lock: it needs 30 s, and the host waits for 20 s only, by /etc/systemd/logind.conf.d/zz-site.conf")
 	m.login1.SetLimit(time.Minute)
 	require.Contains(t, planned(), "It holds its lock for up to 30 s, and the host waits for up to 60 s.")
+
+	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=infinity\n")
+	m.login1.SetLimit(logindtest.Infinite)
+	text := planned()
+	require.Contains(t, text, "It takes no lock: logind's limit is infinity, by /etc/systemd/logind.conf.d/zz-site.conf, which wins against the kubelet's drop-in, and a kubelet takes that for less than the 30 s that it needs.")
+	require.Contains(t, text, "InhibitDelayMaxSec=30")
+	require.NoError(t, os.Remove(filepath.Join(m.root, "/etc/systemd/logind.conf.d/zz-site.conf")))
+	require.Contains(t, planned(), "It holds its lock for up to 30 s, and the host waits for up to 30 s.")
+}
+
+// Limits of logind at which no kubelet can hold a host back.
+func TestLimitsThatHelpNoKubelet(t *testing.T) {
+	m := newMachine(t)
+	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=infinity\n")
+	m.login1.SetLimit(logindtest.Infinite)
+	m.kubelet(grace30)
+	r := m.look()
+	requireStatus(t, 3, r)
+	require.Contains(t, r.out, "takes no lock: logind's limit is infinity, by /etc/systemd/logind.conf.d/zz-site.conf")
+	require.Contains(t, r.out, "Set InhibitDelayMaxSec=30 or more in /etc/systemd/logind.conf.d/zz-site.conf")
+
+	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=0\n")
+	m.login1.SetLimit(0)
+	m.lock("kubelet", kubeletWhy, "delay")
+	r = m.look()
+	requireStatus(t, 3, r)
+	require.Contains(t, r.out, "logind's limit is 0 s, by /etc/systemd/logind.conf.d/zz-site.conf, which sorts behind 99-kubelet.conf and so wins against it, and then it ignores all locks")
 }

@@ -51,7 +51,7 @@ func (s Settings) proposals(z *summarizer, nodes []*podlist.Node) (all []Proposa
 		}
 	}
 	limit := s.options.Limit
-	if short := limit != 0 && max(limit, 0) < s.needed(); short {
+	if short := s.noLock() || limit != 0 && max(limit, 0) < s.needed(); short {
 		raised := s.limitedTo(s.needed())
 		offer("A limit for the buckets", raised.score(nodes, nil), s.limitChange(raised.needed()))
 	}
