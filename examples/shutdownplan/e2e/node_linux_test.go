@@ -103,18 +103,25 @@ func (h host) stop() {
 	h.Run(h.t, "systemctl", "stop", "kubelet-held", "kubelet-folder", "kubelet", "kubelet-none", "nodeagent", "other")
 }
 
-// look compares what the program prints, and its exit status, with a file: as root, and as nobody,
-// who is told the same.
-func (h host) look(name string) {
+// look returns what the program prints, and its exit status, for root or another user.
+func (h host) look(as ...string) string {
 	h.t.Helper()
-	const look = "COLUMNS=2000 /usr/local/bin/shutdownplan node --pods /etc/pods.json 2>&1; echo exit status $?"
-	stable := func(text string) string {
-		text = regexp.MustCompile(`PID \d+`).ReplaceAllString(text, "PID 812")
-		return text + "\n"
-	}
-	text := stable(h.Run(h.t, "sh", "-c", look))
+	text := h.Run(h.t, append(as, "sh", "-c", "COLUMNS=2000 /usr/local/bin/shutdownplan node --pods /etc/pods.json 2>&1; echo exit status $?")...)
+	return regexp.MustCompile(`PID \d+`).ReplaceAllString(text, "PID 812") + "\n"
+}
+
+// lookAsNobody returns what nobody is told.
+func (h host) lookAsNobody() string {
+	h.t.Helper()
+	return h.look("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+}
+
+// compare compares what root is told with a file. Nobody is told the same.
+func (h host) compare(name string) {
+	h.t.Helper()
+	text := h.look()
 	golden.Require(h.t, name+".golden", text)
-	require.Equal(h.t, text, stable(h.Run(h.t, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", look)), name)
+	require.Equal(h.t, text, h.lookAsNobody(), name)
 }
 
 const (
@@ -134,30 +141,33 @@ func TestNode(t *testing.T) {
 func testNode(h host) {
 	h.limit(30*time.Second, map[string]string{ownDropIn: "[Login]\nInhibitDelayMaxSec=30\n"})
 	h.start("Kubelet needs time", "kubelet-held")
-	h.look("lock-held")
+	h.compare("lock-held")
+	h.Run(h.t, "chmod", "600", "/etc/kubelet/config.yaml", ownDropIn)
+	golden.Require(h.t, "not-readable.golden", h.lookAsNobody())
+	h.Run(h.t, "chmod", "644", "/etc/kubelet/config.yaml", ownDropIn)
 	h.start("Pods need time", "nodeagent")
-	h.look("two-agents")
+	h.compare("two-agents")
 	h.stop()
-	h.look("no-kubelet")
+	h.compare("no-kubelet")
 	h.start(runs, "kubelet")
-	h.look("none")
+	h.compare("none")
 	h.limit(20*time.Second, map[string]string{siteDropIn: "[Login]\nInhibitDelayMaxSec=20\n"})
-	h.look("limit-too-low")
+	h.compare("limit-too-low")
 	h.limit(25*time.Second, map[string]string{siteDropIn: "", leftover: "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=25\n"})
-	h.look("leftover-drop-in")
+	h.compare("leftover-drop-in")
 	h.stop()
 	h.limit(30*time.Second, map[string]string{leftover: ""})
 	h.start(runs, "kubelet-none")
-	h.look("no-grace-period")
+	h.compare("no-grace-period")
 	h.stop()
 	h.start("Kubelet needs time", "kubelet-folder")
-	h.look("config-from-a-folder")
+	h.compare("config-from-a-folder")
 	h.stop()
 
 	h.Run(h.t, "systemctl", "mask", "systemd-logind")
 	h.Run(h.t, "systemctl", "stop", "systemd-logind")
 	h.start(runs, "kubelet")
-	h.look("masked")
+	h.compare("masked")
 	h.Run(h.t, "systemctl", "unmask", "systemd-logind")
 	h.Run(h.t, "systemctl", "start", "systemd-logind")
 	h.stop()
@@ -166,7 +176,7 @@ func testNode(h host) {
 	h.Run(h.t, "systemctl", "poweroff")
 	h.await("b true", "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "PreparingForShutdown")
 	h.start(runs, "kubelet")
-	h.look("started-while-pending")
+	h.compare("started-while-pending")
 	h.Run(h.t, "systemctl", "stop", "other")
 	h.AwaitPowerOff(h.t)
 }

@@ -104,7 +104,11 @@ func (s *State) miss(what string, err error, wayOut string) {
 	if errors.As(err, &pathError) {
 		err = pathError.Err
 	}
-	s.NotSeen = append(s.NotSeen, Unseen{What: what, Why: err.Error(), WayOut: wayOut})
+	why := err.Error()
+	if _, rest, namesFile := strings.Cut(why, what+": "); namesFile {
+		why = rest
+	}
+	s.NotSeen = append(s.NotSeen, Unseen{What: what, Why: why, WayOut: wayOut})
 }
 
 // Miss records that something else of the machine, such as its pods, could not be seen.
