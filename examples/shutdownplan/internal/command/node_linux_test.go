@@ -72,11 +72,14 @@ func podsFrom(t *testing.T, path string) *httptest.Server {
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-		if query := r.URL.Query().Get("fieldSelector"); query != "" && query != "spec.nodeName=worker-1" {
+		switch r.URL.Query().Get("fieldSelector") {
+		case "", "spec.nodeName=worker-1":
+			_, _ = w.Write(pods) // the client notices
+		case "spec.nodeName=worker-0":
+			_, _ = w.Write([]byte(`{"kind": "PodList", "items": []}`)) // as above
+		default:
 			http.Error(w, "no such node", http.StatusForbidden)
-			return
 		}
-		_, _ = w.Write(pods) // the client notices
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -106,6 +109,10 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 	r = m.look("--node", "worker-2")
 	requireStatus(t, 4, r)
 	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "403 Forbidden: no such node")
+
+	r = m.look("--node", "worker-0")
+	requireStatus(t, 4, r)
+	require.Contains(t, strings.Join(strings.Fields(r.out), " "), `the API server: has no pods of a node "worker-0", which --node may have to name`)
 }
 
 func TestPodsOfTheKubelet(t *testing.T) {
@@ -171,8 +178,10 @@ func TestErrorsOfNode(t *testing.T) {
 	}{
 		{[]string{"-o", "html"}, `--output: "html" is none of table, json, yaml, prometheus`},
 		{[]string{"--every", "5ms"}, "--every: 5ms is too short, a second is the least"},
-		{[]string{"--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--textfile: open /nonexistent/"},
-		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file"},
+		{[]string{"--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--textfile: there is no folder /nonexistent"},
+		{[]string{"--root", "/nonexistent"}, "--root: there is no folder /nonexistent"},
+		{[]string{"--config-dir", "/nonexistent"}, "--config-dir: /nonexistent: failed to read: no such file"},
+		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file or directory: on a node it is most often /var/lib/kubelet/config.yaml"},
 		{[]string{"--pods", "/nonexistent"}, "--pods: stat /nonexistent: no such file"},
 		{[]string{"--frmat"}, "unknown flag: --frmat"},
 		{[]string{"pods.json"}, `unknown command "pods.json"`},
