@@ -100,20 +100,20 @@ func Summary(r shutdown.Report) string {
 			killed = append(killed, name)
 		}
 	}
-	text := fmt.Sprintf("Pods that stopped in time: %d of %d.", len(r.Pods)-len(killed)-len(unknown), len(r.Pods))
-	for _, group := range []struct {
-		what string
-		pods []string
-	}{{"Killed", killed}, {"Not known to have ended", unknown}} {
-		if len(group.pods) > 0 {
-			text += fmt.Sprintf(" %s: %d, %s", group.what, len(group.pods), strings.Join(group.pods[:min(len(group.pods), 3)], ", "))
-			if more := len(group.pods) - 3; more > 0 {
-				text += fmt.Sprintf(" and %d more", more)
-			}
-			text += "."
-		}
+	return fmt.Sprintf("Pods that stopped in time: %d of %d.", len(r.Pods)-len(killed)-len(unknown), len(r.Pods)) +
+		groupText("Killed", killed) + groupText("Not known to have ended", unknown)
+}
+
+// groupText names the first pods of a group; "": it has none.
+func groupText(what string, pods []string) string {
+	if len(pods) == 0 {
+		return ""
 	}
-	return text
+	text := fmt.Sprintf(" %s: %d, %s", what, len(pods), strings.Join(pods[:min(len(pods), 3)], ", "))
+	if more := len(pods) - 3; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + "."
 }
 
 // lastTime returns the latest time in a report.

@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// kubeletScript is a process with the name and the command line of a kubelet.
-	kubeletScript = "#!/bin/bash\nexec -a /usr/bin/kubelet bash -c 'sleep infinity & wait' \"$@\"\n"
+	// kubeletScript is a process with the name and the command line of a kubelet. It has no child, which
+	// would have both until its exec.
+	kubeletScript = "#!/bin/bash\nexec -a /usr/bin/kubelet perl -e sleep -- \"$@\"\n"
 	lockedBy      = "systemd-inhibit --what=shutdown --mode=delay --who=%s \"--why=%s\" "
 	config        = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 	pods          = `{"kind": "List", "items": [{"kind": "Pod", "metadata": {"name": "web-0", "namespace": "shop"}, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 10}, "status": {"phase": "Running"}}]}`
