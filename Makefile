@@ -92,13 +92,13 @@ E2E_MISSING = $(strip $(shell test "$$(id -u)" = 0 || echo root; for program in 
 # A missing program is a failure, because a run that skips every test would look like a success.
 e2e: export KUBEGRACE_NEED_ALL := 1
 e2e: export KUBEGRACE_CONTAINERD := $(CURDIR)/.cache/containerd
-e2e: ## power off whole machines under the agent, with systemd 252 and 257 (root, Debian 12)
+e2e: ## power off whole machines under the agent, and ask shutdownplan about them, with systemd 252 and 257 (root, Debian 12)
 	@test -z "$(E2E_MISSING)" || { echo "make e2e needs $(E2E_MISSING): as root, apt-get install $(E2E_PACKAGES)" >&2; exit 1; }
 	@$(MAKE) --no-print-directory apiserver
 	@$(MAKE) --no-print-directory containerd
 	@echo "Making the machines' file systems, which are fetched from Debian the first time." >&2
-	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./nodeagent/e2e
-	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m ./nodeagent/e2e/...
+	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./internal/machine
+	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m -p 1 ./internal/machine ./nodeagent/e2e/... ./shutdownplan/e2e
 
 # Where make dist puts what is released, and its name there.
 DIST         := $(CURDIR)/.cache/dist
@@ -113,7 +113,7 @@ dist: ## make what is released of shutdownplan, in .cache/dist: static programs,
 	@set -e; for arch in amd64 arm64; do name=shutdownplan_$(DIST_VERSION)_linux_$$arch; \
 	  (cd examples && CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=true -ldflags '-s -w' -o $(DIST)/$$arch/shutdownplan ./shutdownplan); \
 	  (cd examples && go run ./shutdownplan/internal/sbom $(DIST)/$$arch/shutdownplan > $(DIST)/$$name.cdx.json); \
-	  tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -c -C $(DIST)/$$arch shutdownplan -C $(DIST) share | gzip -n > $(DIST)/$$name.tar.gz; \
+	  tar --sort=name --mode=u=rwX,go=rX --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -c -C $(DIST)/$$arch shutdownplan -C $(DIST) share | gzip -n > $(DIST)/$$name.tar.gz; \
 	done
 	@cd $(DIST) && sha256sum *.tar.gz *.cdx.json > SHA256SUMS && cat SHA256SUMS
 

@@ -67,6 +67,8 @@ type Bar struct {
 	Wanted time.Duration
 	// Open says that the end is not known: the pod ran at least until End.
 	Open bool
+	// Killed says that the pod was killed at End.
+	Killed bool
 }
 
 // Write writes the page as HTML.

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -54,25 +55,65 @@ func (p *Pod) report(r shutdown.PodReport, started, last time.Time) {
 		p.Actual.End, p.Actual.Open = last.Sub(started), true
 	}
 	facts := fmt.Sprintf("got %d s", r.GrantedSeconds)
+	if !r.Ended.IsZero() {
+		facts += ", took " + durationText(r.Ended.Sub(r.Started))
+	}
 	if p.Facts != "" {
 		facts = p.Facts + "; " + facts
 	}
-	p.Facts = facts
-	if r.Outcome != "" {
-		p.Facts += ", " + r.Outcome
-	}
+	p.Facts, p.Actual.Killed, p.Text = facts, isKilled(r), reportedProblem(r)
+	p.Bad = p.Text != "" // what was planned has not happened
+}
+
+// isKilled reports whether a pod was killed, and has not stopped by itself.
+func isKilled(r shutdown.PodReport) bool {
+	return r.Outcome == string(lifecycle.GraceExceeded) || r.Outcome == string(lifecycle.Forced)
+}
+
+// reportedProblem says what went wrong in the end of a pod; "": nothing.
+func reportedProblem(r shutdown.PodReport) string {
+	var problems []string
 	switch {
 	case r.Error != "":
-		p.Text, p.Bad = r.Error, true
+		problems = append(problems, "It is not known to have ended: "+r.Error)
 	case r.Ended.IsZero():
-		p.Text, p.Bad = "It is not known to have ended.", true
-	case r.Unflushed:
-		p.Text, p.Bad = "The API server has not acknowledged its final status.", true
+		problems = append(problems, "It is not known to have ended.")
 	case r.Outcome == string(lifecycle.GraceExceeded):
-		p.Text, p.Bad = "It was killed, its time was up.", true
-	case r.Outcome == string(lifecycle.Forced):
-		p.Text, p.Bad = "It was killed, its stop had failed.", true
+		problems = append(problems, "It was killed, its time was up.")
+	case isKilled(r):
+		problems = append(problems, "It was killed, its stop had failed.")
 	}
+	if r.Unflushed {
+		problems = append(problems, "The API server has not acknowledged its final status.")
+	}
+	return strings.Join(problems, " ")
+}
+
+// Summary says in a line what became of the pods of a shutdown.
+func Summary(r shutdown.Report) string {
+	var killed, unknown []string
+	for _, pod := range r.Pods {
+		switch name := pod.Namespace + "/" + pod.Name; {
+		case pod.Error != "" || pod.Ended.IsZero():
+			unknown = append(unknown, name)
+		case isKilled(pod):
+			killed = append(killed, name)
+		}
+	}
+	return fmt.Sprintf("Pods that stopped in time: %d of %d.", len(r.Pods)-len(killed)-len(unknown), len(r.Pods)) +
+		groupText("Killed", killed) + groupText("Not known to have ended", unknown)
+}
+
+// groupText names the first pods of a group; "": it has none.
+func groupText(what string, pods []string) string {
+	if len(pods) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf(" %s: %d, %s", what, len(pods), strings.Join(pods[:min(len(pods), 3)], ", "))
+	if more := len(pods) - 3; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + "."
 }
 
 // lastTime returns the latest time in a report.

@@ -24,13 +24,15 @@ func TestReportIsDrawnWithThePlan(t *testing.T) {
 	node.Report(happened())
 	web = node.Buckets[0].Pods[0]
 	require.Equal(t, timeline.Bar{Start: 5 * time.Second, End: 14 * time.Second}, *web.Actual)
-	require.Contains(t, web.Facts, "got 20 s, Graceful")
+	require.Contains(t, web.Facts, "got 20 s, took 9 s")
+	require.False(t, web.Bad, "it was to be cut short, and has stopped in time")
 	require.Nil(t, node.Buckets[0].Pods[1].Actual, "a planned pod that is not in the report")
 
 	late := node.Buckets[0].Pods[3]
 	require.Equal(t, "shop/late-0", late.Name, "a pod that was not planned is in its bucket")
 	require.Nil(t, late.Planned)
-	require.Contains(t, late.Text, "not acknowledged")
+	require.Contains(t, late.Text, "It was killed, its time was up. The API server has not acknowledged")
+	require.True(t, late.Actual.Killed)
 
 	network := node.Buckets[1].Pods[0]
 	require.Equal(t, timeline.Bar{Start: 21 * time.Second, End: 28 * time.Second, Open: true}, *network.Actual, "it still ran when the host was released")
@@ -51,7 +53,18 @@ func TestAPodThatWasKilledIsMarked(t *testing.T) {
 		pod := node.Buckets[0].Pods[0]
 		require.Equal(t, text, pod.Text, outcome)
 		require.Equal(t, text != "", pod.Bad, outcome)
+		require.Equal(t, text != "", pod.Actual.Killed, outcome)
 	}
+}
+
+func TestSummary(t *testing.T) {
+	report := happened()
+	require.Equal(t, "Pods that stopped in time: 1 of 3. Killed: 1, shop/late-0. Not known to have ended: 1, kube-system/network-abcde.", timeline.Summary(report))
+	for range 4 {
+		report.Pods = append(report.Pods, report.Pods[1])
+	}
+	require.Contains(t, timeline.Summary(report), "Killed: 5, shop/late-0, shop/late-0, shop/late-0 and 2 more.")
+	require.Equal(t, "Pods that stopped in time: 0 of 0.", timeline.Summary(shutdown.Report{}))
 }
 
 func TestReportAlone(t *testing.T) {

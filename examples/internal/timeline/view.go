@@ -13,8 +13,8 @@ type pageView struct {
 	Text    []string
 	Nodes   []nodeView
 	Changes []Change
-	// Planned, Lost and Actual say which entries the legend has.
-	Planned, Lost, Actual bool
+	// Planned, Lost, Actual and Killed say which entries the legend has.
+	Planned, Lost, Actual, Killed bool
 }
 
 type nodeView struct {
@@ -51,7 +51,7 @@ type barView struct {
 	Kind              string // planned or actual
 	Left, Width, Lost string // Lost is "" where nothing is lost
 	Text              string
-	Open              bool
+	Open, Killed      bool
 }
 
 func (p Page) view() pageView {
@@ -62,7 +62,8 @@ func (p Page) view() pageView {
 			for _, pod := range b.Pods {
 				for _, bar := range pod.Bars {
 					v.Planned = v.Planned || bar.Kind == "planned"
-					v.Actual = v.Actual || bar.Kind == "actual"
+					v.Actual = v.Actual || bar.Kind == "actual" && !bar.Killed
+					v.Killed = v.Killed || bar.Killed
 					v.Lost = v.Lost || bar.Lost != ""
 				}
 			}
@@ -123,6 +124,9 @@ func (n Node) scale() scale {
 	if last < math.MaxInt64/2 {
 		twice = 2 * last
 	}
+	if last == time.Second {
+		twice = 30 * time.Second // all are killed at once, and 30 s is what pods ask for by default
+	}
 	if n.Limit > 0 && n.Limit < twice {
 		last = max(last, n.Limit)
 	}
@@ -162,10 +166,13 @@ func (s scale) mark(kind string, at time.Duration, text string) mark {
 func (s scale) bar(kind string, b Bar) barView {
 	start := min(max(b.Start, 0), s.length)
 	end := min(max(b.End, start), s.length)
-	v := barView{Kind: kind, Left: s.percent(start), Width: s.percent(end - start), Open: b.Open}
+	v := barView{Kind: kind, Left: s.percent(start), Width: s.percent(end - start), Open: b.Open, Killed: b.Killed}
 	v.Text = fmt.Sprintf("%s %s to %s", kind, durationText(b.Start), durationText(b.End))
 	if b.Open {
 		v.Text = fmt.Sprintf("%s %s to %s at least, its end is not known", kind, durationText(b.Start), durationText(b.End))
+	}
+	if b.Killed {
+		v.Text += ", killed"
 	}
 	if b.Wanted > b.End {
 		v.Lost = s.percent(min(b.Wanted, s.length) - end)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/kubelettest"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podinfo"
@@ -40,7 +41,7 @@ const (
 
 // platform is a machine and a containerd for the agent.
 type platform struct {
-	debian        Debian
+	debian        machine.Debian
 	containerd    containerdtest.Build
 	announcesKind bool // logind announces the kind of a shutdown
 }
@@ -51,7 +52,7 @@ func eachPlatform(t *testing.T, test func(t *testing.T, on platform)) {
 	t.Parallel()
 	t.Run("systemd 252", func(t *testing.T) {
 		t.Parallel()
-		test(t, platform{debian: Bookworm})
+		test(t, platform{debian: machine.Bookworm})
 	})
 	t.Run("systemd 257", func(t *testing.T) {
 		t.Parallel()
@@ -62,7 +63,7 @@ func eachPlatform(t *testing.T, test func(t *testing.T, on platform)) {
 // newestPlatform returns systemd 257 with containerd 2.2.
 func newestPlatform(t *testing.T) platform {
 	t.Helper()
-	return platform{debian: Trixie, containerd: containerdtest.V22(t), announcesKind: true}
+	return platform{debian: machine.Trixie, containerd: containerdtest.V22(t), announcesKind: true}
 }
 
 // images returns the images of the manifests. nginx has the stop signal of the real
@@ -78,16 +79,16 @@ func images() []containerdtest.Image {
 // bootAgent starts the pods of testdata at a containerd, as a kubelet does, and boots a machine that
 // runs the agent. files are written to the machine first, by path; configure is called before the boot.
 // The result has the IDs of the pods' containers by name.
-func bootAgent(t *testing.T, on platform, files map[string]string, configure ...func(*Machine)) (*Machine, *containerdtest.Server, map[string]string) {
+func bootAgent(t *testing.T, on platform, files map[string]string, configure ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
 	t.Helper()
 	return bootAgentWith(t, on, testdataPods(t), files, configure...)
 }
 
 // bootAgentWith is bootAgent with other pods.
-func bootAgentWith(t *testing.T, on platform, pods []v1.Pod, files map[string]string, configure ...func(*Machine)) (*Machine, *containerdtest.Server, map[string]string) {
+func bootAgentWith(t *testing.T, on platform, pods []v1.Pod, files map[string]string, configure ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
 	t.Helper()
 	server := on.containerd.Start(t, images()...)
-	m := NewMachine(t, on.debian)
+	m := machine.New(t, on.debian)
 	for _, f := range configure {
 		f(m)
 	}
@@ -104,7 +105,7 @@ func bootAgentWith(t *testing.T, on platform, pods []v1.Pod, files map[string]st
 // installAgent writes the agent, the unit that README.md installs and its configuration to a machine that
 // is not yet booted, and mounts the socket of the host's containerd. The state folder has what a former
 // agent knew of the pods, as when the kubelet does not tell any more.
-func installAgent(t *testing.T, m *Machine, server *containerdtest.Server, pods []v1.Pod) {
+func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server, pods []v1.Pod) {
 	t.Helper()
 	m.WriteFile(t, "/usr/local/bin/nodeagent", 0o755, buildAgent(t))
 	m.WriteFile(t, configFile, 0o644, readFile(t, "testdata/kubelet.yaml"))
@@ -166,7 +167,7 @@ func readFile(t *testing.T, path string) []byte {
 }
 
 // lastReport reads the report of the agent's last shutdown.
-func lastReport(t *testing.T, m *Machine) shutdown.Report {
+func lastReport(t *testing.T, m *machine.Machine) shutdown.Report {
 	t.Helper()
 	var stored struct {
 		Report shutdown.Report `json:"report"`
@@ -176,7 +177,7 @@ func lastReport(t *testing.T, m *Machine) shutdown.Report {
 }
 
 // planOf returns the plan of the agent in a machine.
-func planOf(t *testing.T, m *Machine) (planned api.Plan) {
+func planOf(t *testing.T, m *machine.Machine) (planned api.Plan) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(m.Run(t, "/usr/local/bin/nodeagent", "plan", "-o", "json")), &planned))
 	return planned
@@ -184,7 +185,7 @@ func planOf(t *testing.T, m *Machine) (planned api.Plan) {
 
 // getPage requests a page of the agent in a machine. The machine has no HTTP client, only
 // bash.
-func getPage(t *testing.T, m *Machine, path string) string {
+func getPage(t *testing.T, m *machine.Machine, path string) string {
 	t.Helper()
 	const script = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET %s HTTP/1.0\r\n\r\n' "$0" >&3 && cat <&3`
 	_, page, found := strings.Cut(m.Run(t, "bash", "-c", script, path), "\r\n\r\n")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podinfo"
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
@@ -42,7 +43,7 @@ func testAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T, on platform) {
 		api.UpdatePodStatus(&pods[i])
 	}
 	files["/var/lib/nodeagent/"+podinfo.File] = "{}" // only the API server knows priorities and sidecars
-	m, server, containers := bootAgentWith(t, on, pods, files, (*Machine).ShareNetwork)
+	m, server, containers := bootAgentWith(t, on, pods, files, (*machine.Machine).ShareNetwork)
 	require.Eventually(t, func() bool {
 		buckets := planOf(t, m).Buckets
 		return len(buckets) == 5 && len(buckets[0].Pods) == 2 && len(buckets[3].Pods) == 1
@@ -104,7 +105,7 @@ func checkFinalStatuses(t *testing.T, api *Cluster, exits exitsByName) {
 
 // checkAnsweredBefore compares times of the proxy with those of the journal, which is
 // possible because host and machine share a clock.
-func checkAnsweredBefore(t *testing.T, api *Cluster, journal []Entry) {
+func checkAnsweredBefore(t *testing.T, api *Cluster, journal []machine.Entry) {
 	shutdown, final := shutdownTime(t, journal), 0
 	for _, r := range api.Requests() {
 		if r.Verb != "patch" || r.Resource != "pods/status" || !bytes.Contains(r.Body, []byte(`"DisruptionTarget"`)) {

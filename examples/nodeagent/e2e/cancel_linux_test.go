@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
 const (
@@ -72,20 +74,20 @@ func TestCancellationDuringADrainIsNoticed(t *testing.T) {
 
 // awaitCancellation returns when logind has cancelled the shutdown and the agent holds a
 // new delay lock.
-func awaitCancellation(t *testing.T, m *Machine) {
+func awaitCancellation(t *testing.T, m *machine.Machine) {
 	t.Helper()
 	require.Eventually(t, func() bool { return !shutdownIsUnderWay(t, m) && delaysShutdowns(t, m) }, 20*time.Second, 200*time.Millisecond)
 }
 
 // shutdownIsUnderWay asks logind whether it prepares for a shutdown.
-func shutdownIsUnderWay(t *testing.T, m *Machine) bool {
+func shutdownIsUnderWay(t *testing.T, m *machine.Machine) bool {
 	t.Helper()
 	return m.Run(t, "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1",
 		"org.freedesktop.login1.Manager", "PreparingForShutdown") == "b true"
 }
 
 // delaysShutdowns asks logind whether the agent holds a delay lock.
-func delaysShutdowns(t *testing.T, m *Machine) bool {
+func delaysShutdowns(t *testing.T, m *machine.Machine) bool {
 	t.Helper()
 	return strings.Contains(m.Run(t, "systemd-inhibit", "--list", "--no-legend"), "nodeagent")
 }

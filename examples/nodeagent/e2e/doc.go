@@ -19,9 +19,6 @@
 // builds containerd, which takes some minutes; the folder .cache of the checkout keeps
 // both.
 //
-// A machine is a container of systemd-nspawn. Its root file system is a Debian with little
-// more than systemd, under an overlay that belongs to the test. debootstrap makes the Debian once.
-//
 // # Concurrency properties
 //
 // Tests run at the same time, as several runs may. They share nothing but the cache and

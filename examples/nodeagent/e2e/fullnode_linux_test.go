@@ -12,6 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
 // fullNode is the kubelet's default for the most pods of a node (maxPods).
@@ -37,7 +39,7 @@ func TestFullNodeIsDrainedInOrder(t *testing.T) {
 	t.Parallel()
 	on := newestPlatform(t)
 	server := on.containerd.Start(t, images()...)
-	m := NewMachine(t, on.debian)
+	m := machine.New(t, on.debian)
 	priorities := []int32{0, 1000, 10_000, 2_000_000_000}
 	pods, buckets := fullNodePods(priorities)
 	installAgent(t, m, server, pods)

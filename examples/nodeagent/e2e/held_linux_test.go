@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
 const (
@@ -35,7 +37,7 @@ func TestMachineIsHeldWhateverIsMissing(t *testing.T) {
 }
 
 func testMachineIsHeldWhateverIsMissing(t *testing.T, on platform) {
-	m := NewMachine(t, on.debian)
+	m := machine.New(t, on.debian)
 	installAgent(t, m, nil, nil)
 	for path, text := range map[string]string{
 		configFile:                         shortConfig,
@@ -66,7 +68,7 @@ func testMachineIsHeldWhateverIsMissing(t *testing.T, on platform) {
 }
 
 // property returns a time of the agent's unit.
-func property(t *testing.T, m *Machine, name string) time.Duration {
+func property(t *testing.T, m *machine.Machine, name string) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(m.Run(t, "systemctl", "show", "--property="+name, "--value", agentUnit) + "us")
 	require.NoError(t, err)

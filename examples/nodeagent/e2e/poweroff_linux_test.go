@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -122,25 +123,25 @@ func checkExitCodes(t *testing.T, exits exitsByName) {
 
 // checkPowerOff checks that the machine went down soon after the last container had
 // ended, and that no delay lock was left.
-func checkPowerOff(t *testing.T, exits exitsByName, journal []Entry) {
+func checkPowerOff(t *testing.T, exits exitsByName, journal []machine.Entry) {
 	shutdown := shutdownTime(t, journal)
 	require.False(t, shutdown.Before(exits.lastExit()), "the machine goes down after the last container")
 	require.Less(t, shutdown.Sub(exits.lastExit()), 5*time.Second, "the machine goes down soon after")
-	require.False(t, slices.ContainsFunc(journal, func(e Entry) bool {
+	require.False(t, slices.ContainsFunc(journal, func(e machine.Entry) bool {
 		return strings.Contains(e.Message, "Delay lock is active")
 	}), "a delay lock was not released")
 }
 
 // shutdownTime returns when logind began the shutdown.
-func shutdownTime(t *testing.T, journal []Entry) time.Time {
+func shutdownTime(t *testing.T, journal []machine.Entry) time.Time {
 	t.Helper()
-	i := slices.IndexFunc(journal, func(e Entry) bool { return e.MessageID == ShuttingDown })
+	i := slices.IndexFunc(journal, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })
 	require.GreaterOrEqual(t, i, 0, "logind logs the shutdown")
 	return journal[i].Time
 }
 
 // logAgent logs what the agent has written to the journal.
-func logAgent(t *testing.T, journal []Entry) {
+func logAgent(t *testing.T, journal []machine.Entry) {
 	t.Helper()
 	for _, entry := range journal {
 		if entry.Unit == agentUnit {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
 // A reboot drains the pods like a power off. After the next boot the machine is held again, and the
@@ -39,7 +41,7 @@ func testRebootDrainsThePods(t *testing.T, on platform) {
 }
 
 // gauge reads kubelet_graceful_shutdown_WHICH_time_seconds, where which is start or end.
-func gauge(t *testing.T, m *Machine, which string) int64 {
+func gauge(t *testing.T, m *machine.Machine, which string) int64 {
 	t.Helper()
 	page := getPage(t, m, "/metrics")
 	match := regexp.MustCompile(`(?m)^kubelet_graceful_shutdown_` + which + `_time_seconds (\S+)$`).FindStringSubmatch(page)

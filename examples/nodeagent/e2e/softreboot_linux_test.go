@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
@@ -46,6 +47,6 @@ func TestSoftRebootDrainsThePods(t *testing.T) {
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)
 	exits = awaitExits(t, server, after)
-	journal := slices.DeleteFunc(m.Journal(t), func(e Entry) bool { return e.Time.Before(asked) })
+	journal := slices.DeleteFunc(m.Journal(t), func(e machine.Entry) bool { return e.Time.Before(asked) })
 	checkPowerOff(t, exits, journal)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
 const (
@@ -19,14 +21,14 @@ const (
 )
 
 // bootWithKubelet boots a machine whose agent stops a unit.
-func bootWithKubelet(t *testing.T, on platform) (m *Machine, exits func() exitsByName, containers map[string]string) {
+func bootWithKubelet(t *testing.T, on platform) (m *machine.Machine, exits func() exitsByName, containers map[string]string) {
 	t.Helper()
-	m, server, containers := bootAgent(t, on, map[string]string{flagsFile: unitFlags}, func(m *Machine) { m.Enable(t, kubelet, []byte(kubeletText)) })
+	m, server, containers := bootAgent(t, on, map[string]string{flagsFile: unitFlags}, func(m *machine.Machine) { m.Enable(t, kubelet, []byte(kubeletText)) })
 	m.AwaitActive(t, kubelet)
 	return m, func() exitsByName { return awaitExits(t, server, containers) }, containers
 }
 
-func active(t *testing.T, m *Machine) bool {
+func active(t *testing.T, m *machine.Machine) bool {
 	t.Helper()
 	return m.Run(t, "systemctl", "show", "--property=ActiveState", "--value", kubelet) == "active"
 }
@@ -46,7 +48,7 @@ func testAUnitIsStoppedBeforeTheFirstPod(t *testing.T, on platform) {
 	journal := m.Journal(t)
 	checkBuckets(t, asked, exits())
 	checkPowerOff(t, exits(), journal)
-	i := slices.IndexFunc(journal, func(e Entry) bool { return strings.HasPrefix(e.Message, "Stopped "+kubelet) })
+	i := slices.IndexFunc(journal, func(e machine.Entry) bool { return strings.HasPrefix(e.Message, "Stopped "+kubelet) })
 	require.GreaterOrEqual(t, i, 0)
 	first := exits().lastExit()
 	for _, exit := range exits() {
@@ -81,7 +83,7 @@ func TestDrainOfAMachineThatStaysUp(t *testing.T) {
 func testDrainOfAMachineThatStaysUp(t *testing.T, on platform) {
 	m, exits, _ := bootWithKubelet(t, on)
 	asked := time.Now()
-	_, err := m.run(t.Context(), "timeout", "1", "/usr/local/bin/nodeagent", "drain")
+	_, err := m.TryRun(t.Context(), "timeout", "1", "/usr/local/bin/nodeagent", "drain")
 	require.Error(t, err, "the drain goes on without its client")
 	checkBuckets(t, asked, exits())
 	checkExitCodes(t, exits())

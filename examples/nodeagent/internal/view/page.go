@@ -18,7 +18,7 @@ func Page(out io.Writer, r api.Report, planned *api.Plan) error {
 		node.Buckets = plannedBuckets(*planned)
 	}
 	node.Report(r.Shutdown)
-	return timeline.Page{Title: "Shutdown of this node", Nodes: []timeline.Node{node}}.Write(out)
+	return timeline.Page{Title: "Shutdown of this node", Text: []string{timeline.Summary(r.Shutdown)}, Nodes: []timeline.Node{node}}.Write(out)
 }
 
 // plannedBuckets returns the buckets of a plan as a timeline shows them. They have the

@@ -81,6 +81,15 @@ func New(streams Streams) *cobra.Command {
 	if err := errors.Join(addCompletion(c), addCompletion(node)); err != nil {
 		panic(err)
 	}
+	c.InitDefaultCompletionCmd()
+	for _, command := range c.Commands() {
+		if command.Name() == "completion" { // without this it prints its help, and the status is 0
+			command.Args = cobra.ArbitraryArgs
+			command.RunE = func(*cobra.Command, []string) error {
+				return errors.New("completion: wanted is one of bash, zsh, fish, powershell")
+			}
+		}
+	}
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", defaultWidth)))
 	return c
 }
@@ -125,6 +134,9 @@ func run(ctx context.Context, streams Streams, f *flags, args []string) error {
 		return err
 	}
 	writeLeftOut(streams.Err, cluster)
+	if f.config == "" && f.configDir == "" && f.total == 0 && f.critical == 0 {
+		fmt.Fprintln(streams.Err, "shutdownplan: no configuration is given (--config, --shutdown-grace-period): this is the plan of a kubelet's defaults")
+	}
 	return writePlan(w, settings, f, cluster.Nodes())
 }
 
@@ -139,6 +151,8 @@ func checkPods(cluster *podlist.Cluster, args []string) error {
 		return nil
 	case len(cluster.Others) > 0:
 		return fmt.Errorf("%s: no pods, but %s", source, kindCounts(cluster.Others))
+	case cluster.Beside > 0:
+		return fmt.Errorf("%s: no pods, but %d nodes or priority classes: kubectl get nodes,pods -A -o json has both", source, cluster.Beside)
 	case cluster.Objects == 0:
 		return fmt.Errorf("%s: is empty, wanted are pods as kubectl get pods -o json gives them", source)
 	}

@@ -65,6 +65,7 @@ func TestFormatsForProgramsAreTheDocument(t *testing.T) {
 
 func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "pods.json")
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+missing)
 	for name, test := range map[string]struct {
 		in   string
 		args []string
@@ -81,6 +82,12 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 		"hooks":               {"", []string{"--agent", "kubegrace", "--hooks", "dance"}, `--hooks: "dance" is none of publish`},
 		"agent":               {"", []string{"--agent", "me"}, `--agent: "me" is none of kubelet, kubegrace`},
 		"kubelet with hooks":  {"", []string{"--hooks", "none"}, "--hooks and --no-roll-over: a stock kubelet cannot be told so"},
+		"only nodes":          {"kind: Node\n---\nkind: PriorityClass\n", nil, "standard input: no pods, but 2 nodes or priority classes: kubectl get nodes,pods -A -o json has both"},
+		"no logind":           {"", []string{"--limit", "logind"}, ": without a systemd-logind here give a time, as 30s"},
+		"shell":               {"", []string{"completion", "tcsh"}, "completion: wanted is one of bash, zsh, fish, powershell"},
+		"no drop-ins":         {"", []string{"--config-dir", missing}, "--config-dir: " + missing + ": failed to read: no such file or directory: the command line of the kubelet names it"},
+		"a file of drop-ins":  {"", []string{"--config-dir", "testdata/kubelet.yaml"}, "--config-dir: testdata/kubelet.yaml: is a file, wanted is a folder of drop-ins: a single file goes with --config"},
+		"empty drop-ins":      {"", []string{"--config-dir", t.TempDir()}, "has no file that ends in .conf, and a kubelet reads no others"},
 		"node":                {"", cutShortArgs("--node", "worker-9"), `--node: "worker-9" has no pods here; there are worker-1, worker-2`},
 		"two configurations":  {"", cutShortArgs("--shutdown-grace-period", "3s"), "--shutdown-grace-period: is only for"},
 		"configuration":       {"", []string{"--config", missing}, "no such file or directory: on a node it is most often /var/lib/kubelet/config.yaml"},
@@ -97,6 +104,12 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 			require.Empty(t, r.out)
 		})
 	}
+}
+
+func TestAPlanWithoutAConfigurationSaysSo(t *testing.T) {
+	const note = "no configuration is given (--config, --shutdown-grace-period): this is the plan of a kubelet's defaults"
+	require.Contains(t, run(t, "kind: Pod\n").log, note)
+	require.NotContains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s").log, note)
 }
 
 func TestEveryFormSaysWhosePlanItIs(t *testing.T) {
@@ -251,8 +264,8 @@ func TestFailOn(t *testing.T) {
 func TestPools(t *testing.T) {
 	list := `{"kind": "Node", "metadata": {"name": "n1", "labels": {"eks.amazonaws.com/nodegroup": "blue", "site": "here"}}}
 		{"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n1"}} {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n2"}}`
-	r := run(t, list)
-	require.Regexp(t, `pool blue +1 +1 +30s`, r.out)
+	r := run(t, list, "--shutdown-grace-period", "20s")
+	require.Regexp(t, `pool blue +1 +1 +10s`, r.out)
 	require.Empty(t, r.log, "a node is not left out")
 	require.Regexp(t, `pool here +1 +1 +30s`, run(t, list, "--pool-label", "site").out)
 }

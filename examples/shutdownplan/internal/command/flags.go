@@ -91,22 +91,30 @@ func (f *flags) settings(ctx context.Context, root string, priorityOf func(strin
 	}
 	if needed := time.Duration(settings.Header().NeededSeconds * float64(time.Second)); agent == nodeplan.Kubelet && f.limit == limitLogind {
 		limit, by := machine.KubeletLimit(cmp.Or(root, "/"), max(options.Limit, 0), needed)
-		settings = settings.OnMachine(cmp.Or(limit, -1), by)
+		if settings = settings.OnMachine(cmp.Or(limit, -1), by); limit == machine.Unlimited {
+			settings = settings.OnMachineWithoutLimit(by)
+		}
 	}
 	return settings, nil
 }
 
 // configError adds to an error of the kubelet's configuration what helps.
 func configError(err error) error {
+	isFolders := strings.HasPrefix(err.Error(), "--config-dir: ")
+	if !isFolders {
+		err = fmt.Errorf("--config: %w", err)
+	}
 	switch {
 	case strings.HasSuffix(err.Error(), "is a folder, wanted is a file"):
-		return fmt.Errorf("--config: %w: a folder of drop-ins goes with --config-dir", err)
+		return fmt.Errorf("%w: a folder of drop-ins goes with --config-dir", err)
+	case errors.Is(err, fs.ErrNotExist) && isFolders:
+		return fmt.Errorf("%w: the command line of the kubelet names it, if there is one", err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("--config: %w: on a node it is most often /var/lib/kubelet/config.yaml", err)
+		return fmt.Errorf("%w: on a node it is most often /var/lib/kubelet/config.yaml", err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("--config: %w: run it as root", err)
+		return fmt.Errorf("%w: run it as root", err)
 	default:
-		return fmt.Errorf("--config: %w", err)
+		return err
 	}
 }
 
@@ -130,7 +138,10 @@ func (f *flags) hostLimit(ctx context.Context) (time.Duration, error) {
 		return 0, nil
 	case limitLogind:
 		limit, err := machine.Limit(ctx, "")
-		return cmp.Or(limit, -1), err
+		if err != nil {
+			return 0, fmt.Errorf("%w: without a systemd-logind here give a time, as 30s", err)
+		}
+		return cmp.Or(limit, -1), nil
 	}
 	limit, err := time.ParseDuration(f.limit)
 	if err != nil || limit < 0 {

@@ -1,9 +1,12 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -86,6 +89,11 @@ func runNode(ctx context.Context, streams Streams, f *nodeFlags) error {
 	if f.every < 0 || f.every > 0 && f.every < time.Second {
 		return fmt.Errorf("--every: %v is too short, a second is the least", f.every)
 	}
+	for flag, folder := range map[string]string{"root": f.machine.Root, "textfile": filepath.Dir(f.textfile)} {
+		if info, err := os.Stat(cmp.Or(folder, "/")); err != nil || !info.IsDir() {
+			return fmt.Errorf("--%s: there is no folder %s", flag, folder)
+		}
+	}
 	if f.machine.Root == "/" {
 		f.machine.Root = ""
 	}
@@ -112,8 +120,7 @@ func (f *nodeFlags) look(ctx context.Context, streams Streams) error {
 	hasConfig := f.machine.ConfigFile != "" || f.machine.ConfigDir != ""
 	state := machine.Look(ctx, f.machine)
 	if hasConfig && state.ConfigSource == "" {
-		unseen := state.NotSeen[len(state.NotSeen)-1] // the configuration is read last
-		return fmt.Errorf("--config: %s", unseen.Why)
+		return configError(state.ConfigError)
 	}
 	report := output.NodeReport{APIVersion: nodeplan.APIVersion, Kind: "NodeReport", State: state, Verdict: state.Judge(hasConfig)}
 	if !slices.Equal(f.files, []string{podsNone}) {

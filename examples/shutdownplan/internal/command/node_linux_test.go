@@ -19,6 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/golden"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/command"
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/output"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // requireStatus requires an exit status, of which 0 is no error.
@@ -71,11 +72,14 @@ func podsFrom(t *testing.T, path string) *httptest.Server {
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-		if query := r.URL.Query().Get("fieldSelector"); query != "" && query != "spec.nodeName=worker-1" {
+		switch r.URL.Query().Get("fieldSelector") {
+		case "", "spec.nodeName=worker-1":
+			_, _ = w.Write(pods) // the client notices
+		case "spec.nodeName=worker-0":
+			_, _ = w.Write([]byte(`{"kind": "PodList", "items": []}`)) // as above
+		default:
 			http.Error(w, "no such node", http.StatusForbidden)
-			return
 		}
-		_, _ = w.Write(pods) // the client notices
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -105,6 +109,10 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 	r = m.look("--node", "worker-2")
 	requireStatus(t, 4, r)
 	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "403 Forbidden: no such node")
+
+	r = m.look("--node", "worker-0")
+	requireStatus(t, 4, r)
+	require.Contains(t, strings.Join(strings.Fields(r.out), " "), `the API server: has no pods of a node "worker-0", which --node may have to name`)
 }
 
 func TestPodsOfTheKubelet(t *testing.T) {
@@ -170,8 +178,10 @@ func TestErrorsOfNode(t *testing.T) {
 	}{
 		{[]string{"-o", "html"}, `--output: "html" is none of table, json, yaml, prometheus`},
 		{[]string{"--every", "5ms"}, "--every: 5ms is too short, a second is the least"},
-		{[]string{"--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--textfile: open /nonexistent/"},
-		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file"},
+		{[]string{"--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--textfile: there is no folder /nonexistent"},
+		{[]string{"--root", "/nonexistent"}, "--root: there is no folder /nonexistent"},
+		{[]string{"--config-dir", "/nonexistent"}, "--config-dir: /nonexistent: failed to read: no such file"},
+		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file or directory: on a node it is most often /var/lib/kubelet/config.yaml"},
 		{[]string{"--pods", "/nonexistent"}, "--pods: stat /nonexistent: no such file"},
 		{[]string{"--frmat"}, "unknown flag: --frmat"},
 		{[]string{"pods.json"}, `unknown command "pods.json"`},
@@ -192,6 +202,12 @@ func TestMetrics(t *testing.T) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, r.out, string(text))
+
+	m.login1.SetLimit(20 * time.Second)
+	r = m.look("-o", "prometheus")
+	requireStatus(t, 2, r)
+	require.Contains(t, r.out, "limit_seconds 20\n")
+	require.Contains(t, r.out, "needed_seconds 30\n", "also without a plan: the dashboard compares the two")
 
 	m.bus.Stop()
 	r = m.look("-o", "prometheus")
@@ -237,4 +253,31 @@ func TestLimitOfLogindForAKubelet(t *testing.T) {
 	require.Contains(t, planned(), "It takes no lock: it needs 30 s, and the host waits for 20 s only, by /etc/systemd/logind.conf.d/zz-site.conf")
 	m.login1.SetLimit(time.Minute)
 	require.Contains(t, planned(), "It holds its lock for up to 30 s, and the host waits for up to 60 s.")
+
+	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=infinity\n")
+	m.login1.SetLimit(logindtest.Infinite)
+	text := planned()
+	require.Contains(t, text, "It takes no lock: logind's limit is infinity, by /etc/systemd/logind.conf.d/zz-site.conf, which wins against the kubelet's drop-in, and a kubelet takes that for less than the 30 s that it needs.")
+	require.Contains(t, text, "InhibitDelayMaxSec=30")
+	require.NoError(t, os.Remove(filepath.Join(m.root, "/etc/systemd/logind.conf.d/zz-site.conf")))
+	require.Contains(t, planned(), "It holds its lock for up to 30 s, and the host waits for up to 30 s.")
+}
+
+// Limits of logind at which no kubelet can hold a host back.
+func TestLimitsThatHelpNoKubelet(t *testing.T) {
+	m := newMachine(t)
+	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=infinity\n")
+	m.login1.SetLimit(logindtest.Infinite)
+	m.kubelet(grace30)
+	r := m.look()
+	requireStatus(t, 3, r)
+	require.Contains(t, r.out, "takes no lock: logind's limit is infinity, by /etc/systemd/logind.conf.d/zz-site.conf")
+	require.Contains(t, r.out, "Set InhibitDelayMaxSec=30 or more in /etc/systemd/logind.conf.d/zz-site.conf")
+
+	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=0\n")
+	m.login1.SetLimit(0)
+	m.lock("kubelet", kubeletWhy, "delay")
+	r = m.look()
+	requireStatus(t, 3, r)
+	require.Contains(t, r.out, "logind's limit is 0 s, by /etc/systemd/logind.conf.d/zz-site.conf, which sorts behind 99-kubelet.conf and so wins against it, and then it ignores all locks")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -58,10 +59,19 @@ func Load(file, folder string) (Config, error) {
 	if folder == "" {
 		return decode(file, merged)
 	}
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	info, err := os.Stat(folder)
+	switch {
+	case err != nil:
+		return Config{}, fmt.Errorf("--config-dir: %s: failed to read: %w", folder, errors.Unwrap(err))
+	case !info.IsDir():
+		return Config{}, fmt.Errorf("--config-dir: %s: is a file, wanted is a folder of drop-ins: a single file goes with --config", folder)
+	}
+	found := file != ""
+	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".conf" {
 			return err
 		}
+		found = true
 		text, err := document.ReadFile(path)
 		if err != nil {
 			return err
@@ -77,7 +87,10 @@ func Load(file, folder string) (Config, error) {
 		return err
 	})
 	if err != nil {
-		return Config{}, err
+		return Config{}, fmt.Errorf("--config-dir: %w", err)
+	}
+	if !found {
+		return Config{}, fmt.Errorf("--config-dir: %s: has no file that ends in .conf, and a kubelet reads no others", folder)
 	}
 	return decode(strings.TrimPrefix(file+" and "+folder, " and "), merged)
 }
@@ -99,12 +112,12 @@ func fieldsOf(source string, text []byte) ([]byte, error) {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(docs[0].JSON, &fields); err != nil {
-		return nil, fmt.Errorf("%s: wanted is a KubeletConfiguration, a mapping of fields, or what /configz of a kubelet answers: %w", source, err)
+		return nil, fmt.Errorf("%s: is no mapping of fields, wanted is a KubeletConfiguration, or what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints", source)
 	}
 	if answer, ok := fields["kubeletconfig"]; ok && len(fields) == 1 {
 		fields = nil
-		if err := json.Unmarshal(answer, &fields); err != nil {
-			return nil, fmt.Errorf("%s: kubeletconfig: wanted is a mapping of fields: %w", source, err)
+		if err := json.Unmarshal(answer, &fields); err != nil || fields == nil {
+			return nil, fmt.Errorf("%s: kubeletconfig: is no mapping of fields, as a kubelet answers", source)
 		}
 	} else if err := checkKind(fields); err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)

@@ -59,7 +59,8 @@ func TestErrorsNameTheFieldAndTheWayOut(t *testing.T) {
 		"empty":          {"", "has 0 documents"},
 		"two":            {header + "---\n" + header, "has 2 documents"},
 		"no YAML":        {"a: [", "not valid YAML"},
-		"configz":        {`{"kubeletconfig": 5}`, "kubeletconfig: wanted is a mapping"},
+		"null":           {`{"kubeletconfig": null}`, "kubeletconfig: is no mapping"},
+		"configz":        {`{"kubeletconfig": 5}`, "kubeletconfig: is no mapping"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := kubeletconfig.Parse("input", []byte(test.text))

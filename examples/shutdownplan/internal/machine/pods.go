@@ -138,7 +138,13 @@ func (s *State) podsOfServer(ctx context.Context, cluster *podlist.Cluster, o Po
 	}
 	server = server.JoinPath("/api/v1/pods")
 	server.RawQuery = url.Values{"fieldSelector": {"spec.nodeName=" + node}}.Encode()
-	return get(ctx, client, server.String(), cluster)
+	if err := get(ctx, client, server.String(), cluster); err != nil {
+		return err
+	}
+	if cluster.Pods == 0 && cluster.Ended == 0 {
+		return fmt.Errorf("has no pods of a node %q, which --node may have to name", node) // every node has some, and a name may be wrong
+	}
+	return nil
 }
 
 // loadKubeconfig reads a kubeconfig. The files that it names are below root.

@@ -65,6 +65,8 @@ type State struct {
 	Kubelets []Kubelet `json:"kubelets,omitempty"`
 	// ConfigSource names where the kubelet's configuration was read; "": it was not.
 	ConfigSource string `json:"configSource,omitempty"`
+	// ConfigError is why it was not; nil: nobody names it.
+	ConfigError error `json:"-"`
 	// Config is the kubelet's configuration.
 	Config kubeletconfig.Config `json:"-"`
 	// NotSeen names what could not be seen.
@@ -104,7 +106,11 @@ func (s *State) miss(what string, err error, wayOut string) {
 	if errors.As(err, &pathError) {
 		err = pathError.Err
 	}
-	s.NotSeen = append(s.NotSeen, Unseen{What: what, Why: err.Error(), WayOut: wayOut})
+	why := err.Error()
+	if _, rest, namesFile := strings.Cut(why, what+": "); namesFile {
+		why = rest
+	}
+	s.NotSeen = append(s.NotSeen, Unseen{What: what, Why: why, WayOut: wayOut})
 }
 
 // Miss records that something else of the machine, such as its pods, could not be seen.
@@ -190,6 +196,7 @@ func (s *State) lookAtConfig(root string, o Options) {
 	}
 	config, err := kubeletconfig.Load(file, folder)
 	if err != nil {
+		s.ConfigError = err
 		s.miss("the kubelet's configuration", err, "")
 		return
 	}

@@ -57,6 +57,10 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 		v.do("Unmask it, and restart the kubelet.", "systemctl unmask systemd-logind && systemctl start systemd-logind && systemctl restart kubelet")
 	case s.Logind == nil:
 		v.Status, v.Text = Unknown, "cannot be told: systemd-logind could not be asked."
+	case s.Logind.limit == 0 && (kubelet != nil || agent != nil):
+		v.Status = Unheld
+		v.Text = "nothing waits for the pods: logind's limit is 0 s" + s.bySetting() + ", and then it ignores all locks that delay a shutdown."
+		s.addRaise(&v, s.needed())
 	case kubelet != nil && agent != nil:
 		v.Status = Lossy
 		v.Text = fmt.Sprintf("two agents stop the pods at the same time, the kubelet (PID %d) and %s (PID %d): the time of a pod is that of the hastier one.", kubelet.PID, agent.Who, agent.PID)
@@ -74,6 +78,10 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 
 // needed returns how long the kubelet asks the host to wait.
 func (s *State) needed() time.Duration { return s.schedule().Total() }
+
+// NeededSeconds returns how long the kubelet asks the host to wait; false if its configuration could
+// not be seen.
+func (s *State) NeededSeconds() (float64, bool) { return s.needed().Seconds(), s.ConfigSource != "" }
 
 // judgeKubelet judges a machine on which the kubelet holds its lock.
 func (s *State) judgeKubelet(v *Verdict) {
@@ -131,6 +139,9 @@ func (s *State) judgeNobody(v *Verdict) {
 		v.do("Set shutdownGracePeriod and shutdownGracePeriodCriticalPods, and restart the kubelet.", "")
 	case s.Logind.limit < needed:
 		cause = fmt.Sprintf("%s needs %s and takes no lock for less, and logind waits for %s only%s.", s.Kubelets[0].text(), duration(needed), duration(s.Logind.limit), s.bySetting())
+		s.addRaise(v, needed)
+	case s.Logind.limit == Unlimited && beyondKubelet(s.LimitFiles) != nil:
+		cause = s.Kubelets[0].text() + " takes no lock: logind's limit is infinity" + s.bySetting() + ", and a kubelet takes that for less than nothing."
 		s.addRaise(v, needed)
 	default:
 		cause = fmt.Sprintf("%s holds no lock, although logind's %s cover the %s of its configuration.", s.Kubelets[0].text(), duration(s.Logind.limit), duration(needed))

@@ -51,7 +51,7 @@ func (s Settings) proposals(z *summarizer, nodes []*podlist.Node) (all []Proposa
 		}
 	}
 	limit := s.options.Limit
-	if short := limit != 0 && max(limit, 0) < s.needed(); short {
+	if short := s.noLock() || limit != 0 && max(limit, 0) < s.needed(); short {
 		raised := s.limitedTo(s.needed())
 		offer("A limit for the buckets", raised.score(nodes, nil), s.limitChange(raised.needed()))
 	}
@@ -110,7 +110,7 @@ func (s Settings) longestBuckets(graces []map[int64]int) plan.Schedule {
 }
 
 // bucketsFor returns the schedule for a limit with which the pods of all nodes lose the fewest
-// seconds. Each bucket with pods has 2 s at least; after that each second goes to the bucket in which
+// seconds. Each bucket has 2 s at least, unless it had less; after that each second goes to the bucket in which
 // most pods gain by it.
 func (s Settings) bucketsFor(limit time.Duration, graces []map[int64]int) plan.Schedule {
 	schedule := slices.Clone(s.schedule)
@@ -130,9 +130,11 @@ func (s Settings) bucketsFor(limit time.Duration, graces []map[int64]int) plan.S
 		sorted[i] = slices.Sorted(maps.Keys(graces[i]))
 	}
 	for i, of := range slices.Backward(sorted) {
+		least := s.schedule[i].Seconds // of an empty bucket, whose pods may come later
 		if len(of) > 0 {
-			give(i, min(of[len(of)-1], 2))
+			least = of[len(of)-1]
 		}
+		give(i, min(least, 2))
 	}
 	for left > 0 {
 		best, most, step := -1, 0, int64(0)

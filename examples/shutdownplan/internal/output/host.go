@@ -25,6 +25,8 @@ func hostText(h nodeplan.Header) string {
 	}
 }
 
+const unheld = "No pod gets a preStop hook, an order or a grace period: systemd ends all containers at once, with SIGTERM, and with SIGKILL 90 s later by default."
+
 // kubeletText says whether a kubelet takes its lock.
 func kubeletText(h nodeplan.Header) string {
 	needs := secondsText(h.NeededSeconds)
@@ -34,8 +36,11 @@ func kubeletText(h nodeplan.Header) string {
 		if h.LimitedBy != "" {
 			by = ", by " + h.LimitedBy + ", which wins against the kubelet's drop-in"
 		}
+		if h.LimitSeconds == nil {
+			return "It takes no lock: logind's limit is infinity" + by + ", and a kubelet takes that for less than the " + needs + " that it needs. " + unheld
+		}
 		return "It takes no lock: it needs " + needs + ", and the host waits for " + secondsText(*h.LimitSeconds) +
-			" only" + by + ". No pod gets a preStop hook, an order or a grace period: systemd ends all containers at once, with SIGTERM, and with SIGKILL 90 s later by default."
+			" only" + by + ". " + unheld
 	case h.LimitSeconds == nil:
 		return "It asks the host for " + needs + ". How long that waits is not known (--limit): with less than " + needs + " it would take no lock at all."
 	default:

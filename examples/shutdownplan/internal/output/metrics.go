@@ -25,8 +25,13 @@ func Metrics(r NodeReport) prometheus.Gatherer {
 		add("preparing", "1 while a shutdown is pending.", flag(r.Logind.Preparing))
 		add("locks", "How many locks for shutdowns are held.", float64(len(r.Logind.Locks)))
 	}
+	if needed, known := r.NeededSeconds(); known {
+		if r.Plan != nil {
+			needed = r.Plan.NeededSeconds
+		}
+		add("needed_seconds", "How long the agent asks the host to wait.", needed)
+	}
 	if r.Plan != nil {
-		add("needed_seconds", "How long the agent asks the host to wait.", r.Plan.NeededSeconds)
 		add("pods", "How many pods the machine has.", float64(r.Plan.Summary.PodCount))
 		add("pods_cut_short", "How many pods get less than they ask for.", float64(r.Plan.Summary.CutShort))
 		add("lost_seconds", "The sum of what pods ask for and do not get.", float64(r.Plan.Summary.LostSeconds))

@@ -30,6 +30,8 @@ type Cluster struct {
 	// Repeated counts the pods that were given again, and Mirrors the static pods that were given
 	// again in another form, such as their mirror pods.
 	Repeated, Mirrors int
+	// Beside counts the nodes and the priority classes.
+	Beside int
 	// Others counts the objects that are neither a pod nor a priority class, by kind.
 	Others map[string]int
 	// Classes has the values of the priority classes, by name.
@@ -86,6 +88,9 @@ func (c *Cluster) intern(text []byte) string {
 // add adds an object that is no list. It keeps priority classes and the pods of nodes, and
 // counts all others.
 func (c *Cluster) add(o *object) {
+	if o.kind == kindPriorityClass || o.kind == kindNode {
+		c.Beside++
+	}
 	switch {
 	case o.kind == kindPriorityClass:
 		c.Classes[o.pod.Name] = o.value

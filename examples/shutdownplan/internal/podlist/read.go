@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -76,7 +77,7 @@ func (c *Cluster) read(source string, r io.Reader, static bool) error {
 		buffered = bufio.NewReaderSize(transform.NewReader(buffered, unicode.BOMOverride(transform.Nop)), bufferBytes)
 	}
 	start, err := buffered.Peek(512)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%s: failed to read: %w", source, err)
 	}
 	switch {
@@ -87,7 +88,13 @@ func (c *Cluster) read(source string, r io.Reader, static bool) error {
 	default:
 		err = c.readYAML(buffered, static)
 	}
-	if err != nil {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%s: ends too early, as if it was cut off: %w", source, err)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%s: not valid JSON: %w, at byte %d, within %q", source, syntax.Err, syntax.ByteOffset, syntax.JSONPointer)
+	case err != nil:
 		return fmt.Errorf("%s: %w", source, err)
 	}
 	return nil

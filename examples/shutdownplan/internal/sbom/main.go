@@ -17,6 +17,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"debug/buildinfo"
 	"errors"
 	"fmt"
@@ -42,7 +43,14 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	program := cyclonedx.Component{Type: cyclonedx.ComponentTypeApplication, BOMRef: info.Path, Name: path.Base(info.Path), Version: info.Main.Version}
+	text, err := os.ReadFile(args[0])
+	if err != nil {
+		return err
+	}
+	program := cyclonedx.Component{
+		Type: cyclonedx.ComponentTypeApplication, BOMRef: info.Path, Name: path.Base(info.Path), Version: info.Main.Version,
+		Hashes: &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sha256.Sum256(text))}},
+	}
 	components := []cyclonedx.Component{{Type: cyclonedx.ComponentTypeLibrary, BOMRef: "std", Name: "std", Version: info.GoVersion, PackageURL: "pkg:golang/std@" + info.GoVersion}}
 	for _, module := range info.Deps {
 		url := "pkg:golang/" + module.Path + "@" + module.Version

@@ -13,6 +13,7 @@ func TestBill(t *testing.T) {
 	require.NoError(t, run([]string{"/proc/self/exe"}, &out))
 	var bill cyclonedx.BOM
 	require.NoError(t, cyclonedx.NewBOMDecoder(&out, cyclonedx.BOMFileFormatJSON).Decode(&bill))
+	require.Len(t, (*bill.Metadata.Component.Hashes)[0].Value, 64, "it is the bill of this program and of no other")
 	names := map[string]bool{}
 	for _, component := range *bill.Components {
 		require.NotEmpty(t, component.Version)

@@ -1,6 +1,4 @@
-//go:build e2e
-
-package e2e_test
+package machine
 
 import (
 	"bufio"

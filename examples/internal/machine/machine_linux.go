@@ -1,6 +1,4 @@
-//go:build e2e
-
-package e2e_test
+package machine
 
 import (
 	"bytes"
@@ -46,8 +44,8 @@ type Machine struct {
 	nspawnErr   error
 }
 
-// NewMachine makes a machine that is not booted. Its disk is removed at the end of the test.
-func NewMachine(t testing.TB, debian Debian) *Machine {
+// New makes a machine that is not booted. Its disk is removed at the end of the test.
+func New(t testing.TB, debian Debian) *Machine {
 	t.Helper()
 	need.Root(t)
 	need.Program(t, "systemd-nspawn", "systemd-container")
@@ -69,7 +67,7 @@ func (m *Machine) work() string    { return filepath.Join(m.folder, "work") }
 func (m *Machine) root() string    { return filepath.Join(m.folder, "root") }
 func (m *Machine) console() string { return filepath.Join(m.folder, "console") }
 
-// journal is the folder of the journal. NewMachine creates it, because journald otherwise keeps
+// journal is the folder of the journal. New creates it, because journald otherwise keeps
 // the journal in memory.
 func (m *Machine) journal() string { return filepath.Join(m.upper(), "var", "log", "journal") }
 
@@ -203,6 +201,9 @@ func (m *Machine) AwaitReboot(t testing.TB) {
 	require.Truef(t, ok, "nspawn ended with %v", m.nspawnErr)
 	require.Equal(t, rebootStatus, status.ExitCode())
 }
+
+// Ended returns a channel that is closed when the machine is off. [Machine.Boot] replaces it.
+func (m *Machine) Ended() <-chan struct{} { return m.nspawnEnded }
 
 // awaitEnd returns when the machine is off.
 func (m *Machine) awaitEnd(t testing.TB) {

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e_test
+package machine_test
 
 import (
 	"os"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
 // holdUnit takes a delay lock as an agent does, and releases it some time after the
@@ -34,8 +36,8 @@ echo released
 
 // powerOffWithLock powers off a machine while a delay lock is held for some seconds, and
 // returns the journal.
-func powerOffWithLock(t *testing.T, debian Debian, seconds string) []Entry {
-	m := NewMachine(t, debian)
+func powerOffWithLock(t *testing.T, debian machine.Debian, seconds string) []machine.Entry {
+	m := machine.New(t, debian)
 	m.WriteFile(t, "/usr/local/bin/hold", 0o755, []byte(strings.ReplaceAll(holdScript, "SECONDS", seconds)))
 	m.Enable(t, "hold.service", []byte(holdUnit))
 	m.Boot(t)
@@ -49,23 +51,23 @@ func powerOffWithLock(t *testing.T, debian Debian, seconds string) []Entry {
 }
 
 // timeOf returns the time of the first entry that matches.
-func timeOf(t *testing.T, entries []Entry, what string, matches func(Entry) bool) time.Time {
+func timeOf(t *testing.T, entries []machine.Entry, what string, matches func(machine.Entry) bool) time.Time {
 	t.Helper()
 	i := slices.IndexFunc(entries, matches)
 	require.GreaterOrEqual(t, i, 0, what)
 	return entries[i].Time
 }
 
-func isMessage(text string) func(Entry) bool {
-	return func(e Entry) bool { return strings.Contains(e.Message, text) }
+func isMessage(text string) func(machine.Entry) bool {
+	return func(e machine.Entry) bool { return strings.Contains(e.Message, text) }
 }
 
-func isShuttingDown(e Entry) bool { return e.MessageID == ShuttingDown }
+func isShuttingDown(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown }
 
 // eachRelease runs a test on both releases at the same time.
-func eachRelease(t *testing.T, test func(t *testing.T, debian Debian)) {
+func eachRelease(t *testing.T, test func(t *testing.T, debian machine.Debian)) {
 	t.Parallel()
-	for _, debian := range []Debian{Bookworm, Trixie} {
+	for _, debian := range []machine.Debian{machine.Bookworm, machine.Trixie} {
 		t.Run(string(debian), func(t *testing.T) {
 			t.Parallel()
 			test(t, debian)
@@ -76,9 +78,9 @@ func eachRelease(t *testing.T, test func(t *testing.T, debian Debian)) {
 // make e2e runs this test first, so that the download from Debian's archive takes no time
 // of other tests.
 func TestEachReleaseBoots(t *testing.T) {
-	for debian, version := range map[Debian]string{Bookworm: "systemd 252 ", Trixie: "systemd 257 "} {
+	for debian, version := range map[machine.Debian]string{machine.Bookworm: "systemd 252 ", machine.Trixie: "systemd 257 "} {
 		t.Run(string(debian), func(t *testing.T) {
-			m := NewMachine(t, debian)
+			m := machine.New(t, debian)
 			m.Boot(t)
 			m.AwaitActive(t, "multi-user.target")
 			require.Contains(t, m.Run(t, "systemctl", "--version"), version)
@@ -88,7 +90,7 @@ func TestEachReleaseBoots(t *testing.T) {
 
 func TestPowerOffWaitsForADelayLock(t *testing.T) { eachRelease(t, testPowerOffWaitsForADelayLock) }
 
-func testPowerOffWaitsForADelayLock(t *testing.T, debian Debian) {
+func testPowerOffWaitsForADelayLock(t *testing.T, debian machine.Debian) {
 	entries := powerOffWithLock(t, debian, "2")
 	announced := timeOf(t, entries, "announced", isMessage("preparing"))
 	released := timeOf(t, entries, "released", isMessage("released"))
@@ -102,7 +104,7 @@ func TestPowerOffWaitsForALockNoLongerThanTheLimit(t *testing.T) {
 	eachRelease(t, testPowerOffWaitsForALockNoLongerThanTheLimit)
 }
 
-func testPowerOffWaitsForALockNoLongerThanTheLimit(t *testing.T, debian Debian) {
+func testPowerOffWaitsForALockNoLongerThanTheLimit(t *testing.T, debian machine.Debian) {
 	entries := powerOffWithLock(t, debian, "1000")
 	announced := timeOf(t, entries, "announced", isMessage("preparing"))
 	shutdown := timeOf(t, entries, "shutdown", isShuttingDown)
@@ -116,10 +118,10 @@ func TestMachineThatIsLeftRunningIsKilled(t *testing.T) {
 	eachRelease(t, testMachineThatIsLeftRunningIsKilled)
 }
 
-func testMachineThatIsLeftRunningIsKilled(t *testing.T, debian Debian) {
+func testMachineThatIsLeftRunningIsKilled(t *testing.T, debian machine.Debian) {
 	var folder string
 	t.Run("machine", func(t *testing.T) {
-		m := NewMachine(t, debian)
+		m := machine.New(t, debian)
 		m.Boot(t)
 		m.AwaitActive(t, "multi-user.target")
 		require.Equal(t, "running", m.Run(t, "systemctl", "is-system-running", "--wait"))

@@ -1,6 +1,4 @@
-//go:build e2e
-
-package e2e_test
+package machine
 
 import (
 	"context"
@@ -28,13 +26,13 @@ const (
 // test ends if the command fails. systemctl poweroff returns before the machine is off.
 func (m *Machine) Run(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := m.run(t.Context(), args...)
+	out, err := m.TryRun(t.Context(), args...)
 	require.NoErrorf(t, err, "%v in the machine", args)
 	return out
 }
 
-// run is Run, but returns the error of the command.
-func (m *Machine) run(ctx context.Context, args ...string) (string, error) {
+// TryRun is Run, but returns the error of the command.
+func (m *Machine) TryRun(ctx context.Context, args ...string) (string, error) {
 	leader, err := m.leader()
 	if err != nil {
 		return "", err
@@ -98,7 +96,7 @@ func (m *Machine) AwaitInvocation(t testing.TB, unit, former string) {
 	t.Helper()
 	timeout := time.After(bootTimeout)
 	for {
-		shown, _ := m.run(t.Context(), "systemctl", "show", "--property=ActiveState,InvocationID", unit) // fails while the machine boots
+		shown, _ := m.TryRun(t.Context(), "systemctl", "show", "--property=ActiveState,InvocationID", unit) // fails while the machine boots
 		state, invocation := unitState(shown)
 		switch state {
 		case "active":
@@ -106,7 +104,7 @@ func (m *Machine) AwaitInvocation(t testing.TB, unit, former string) {
 				return
 			}
 		case "failed":
-			log, err := m.run(t.Context(), "journalctl", "--unit", unit, "--no-pager", "--output=cat")
+			log, err := m.TryRun(t.Context(), "journalctl", "--unit", unit, "--no-pager", "--output=cat")
 			require.FailNowf(t, "the unit failed", "%s: %s (%v)", unit, log, err)
 		}
 		select {
