@@ -30,6 +30,6 @@ func (s *starter) admit() bool {
 
 // refuse writes what the kubelet writes into the status of a pod that it does not admit.
 func refuse(status *v1.PodStatus, why shutdown.Admission) {
-	status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
+	status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, "Pod was rejected: "+why.Message
 	status.InitContainerStatuses, status.ContainerStatuses = nil, nil
 }

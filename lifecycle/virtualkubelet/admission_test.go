@@ -29,11 +29,12 @@ func TestARefusedPodIsFailed(t *testing.T) {
 		status := b.last().pod.Status
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, "NodeShutdown", status.Reason)
-		require.Equal(b, "Pod was rejected as the node is shutting down.", status.Message)
+		require.Equal(b, "Pod was rejected: Pod was rejected as the node is shutting down.", status.Message)
 		require.Empty(b, status.ContainerStatuses)
 		require.Empty(b, names())
 		require.Empty(b, b.listed())
 		require.Equal(b, "NodeShutdown", b.events.All()[0].Reason)
+		require.Equal(b, shutdown.NotAdmittedMessage, b.events.All()[0].Message)
 		require.NoError(b, b.DeletePod(b.Context(), podOf(plain("app"))))
 		synctest.Wait()
 		require.Error(b, b.DeletePod(b.Context(), podOf(plain("app"))), "it is forgotten")

@@ -59,8 +59,8 @@ type Options struct {
 	ContainerEnded func(ctx context.Context, pod *v1.Pod, container *v1.Container, id string)
 	// Admit is asked once for every pod that is to be started, after the pod is in the list of
 	// [Provider.Pods] and before anything of it starts: it is Manager.Admit. A pod that is
-	// refused never starts; its final status is Failed, with the reason and the message of the
-	// answer. If it is nil, every pod is admitted.
+	// refused never starts; its final status is Failed, with the reason of the answer and, as the
+	// kubelet writes it, "Pod was rejected: " and its message. If it is nil, every pod is admitted.
 	Admit func(pod *v1.Pod) shutdown.Admission
 }
 
