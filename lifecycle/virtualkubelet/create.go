@@ -2,6 +2,7 @@ package virtualkubelet
 
 import (
 	"context"
+	"errors"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -31,7 +32,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	p.agent.poller.start(ctx)
 	r := newRecord(ctx, p.agent, pod)
 	r.ending.starting = true
-	known, former := p.agent.pods.add(r)
+	known, formers := p.agent.pods.add(r)
 	if known != nil {
 		if !known.updateUnlessEnding(pod) {
 			return newRefusedError(pod, lifecycle.ErrTerminating)
@@ -39,13 +40,14 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 		return nil
 	}
 	r.notifier.wake()
-	start := &starter{agent: p.agent, r: r, former: former}
+	start := &starter{agent: p.agent, r: r, formers: formers}
 	p.agent.workers.spawn(r.name, r.notifier.run)
 	p.agent.workers.spawn(r.name, start.run)
-	if former == nil {
-		return nil
+	var errs []error
+	for _, former := range formers {
+		errs = append(errs, former.ender.end(ctx, former.supersede()))
 	}
-	return former.ender.end(ctx, former.supersede())
+	return errors.Join(errs...)
 }
 
 // UpdatePod replaces the metadata and spec of a pod; its containers do not change. If the

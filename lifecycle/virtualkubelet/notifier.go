@@ -57,7 +57,7 @@ func (n *notifier) run() {
 func (n *notifier) sendNews() (done bool) {
 	pod, final := n.news()
 	if pod != nil {
-		n.agent.listener.notifyPod(n.agent.complete(pod, final))
+		n.agent.listener.notifyPod(n.complete(pod, final))
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -63,10 +63,14 @@ func (p *place) observe(status *v1.PodStatus, asked time.Time) (isNew bool) {
 		return false
 	}
 	p.gone = false
-	if p.status != nil && isTerminal(p.status) || reflect.DeepEqual(p.status, status) {
+	if p.status != nil && isTerminal(p.status) {
 		return false
 	}
-	p.status, p.over = status.DeepCopy(), isTerminal(status)
+	wasOver := p.over
+	if p.over = isTerminal(status); p.over == wasOver && reflect.DeepEqual(p.status, status) {
+		return false
+	}
+	p.status = status.DeepCopy()
 	p.wake()
 	return true
 }

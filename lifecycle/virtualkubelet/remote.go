@@ -34,8 +34,11 @@ func (r *remote) observe(listed *v1.Pod, asked time.Time) {
 		r.containers.observe(r.place.status)
 		r.notifier.wake()
 	}
-	if r.place.over && !wasOver {
+	switch {
+	case r.place.over && !wasOver:
 		r.agent.workers.spawn(r.name, r.over)
+	case wasOver && !r.place.over && r.ending.terminating: // it is there after all
+		r.agent.workers.spawn(r.name, func() { _ = r.ender.end(r.ctx, nil) }) // fails only when the agent stops
 	}
 }
 
@@ -173,9 +176,9 @@ func (s placeStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds i
 func (r *remote) clear() bool {
 	ctx, cancel := r.agent.workers.context(r.ctx, r.name, nil)
 	defer cancel()
-	isGone := func(p *place) bool { return p.gone }
+	isGone, isOver := func(p *place) bool { return p.gone }, func(p *place) bool { return p.over }
 	for !r.is(isGone) {
-		if ctx.Err() != nil {
+		if !r.await(ctx, 0, isOver) || ctx.Err() != nil {
 			return false
 		}
 		pod := r.view()

@@ -13,12 +13,12 @@ import (
 // errInitFailed ends the start of a pod.
 var errInitFailed = errors.New("an init container has failed")
 
-// starter starts one pod when the earlier pod of the same name has ended.
+// starter starts one pod when the earlier pods of the same name have ended.
 type starter struct {
 	*agent
 
-	r      *record
-	former *record // the earlier pod of the same name; nil: none
+	r       *record
+	formers []*record // the earlier pods of the same name
 }
 
 // run starts the containers of a pod that is admitted. If that fails, the containers that
@@ -47,7 +47,7 @@ func (s *starter) run() {
 // startAll starts the containers in the order of the spec. Each init container that is no
 // sidecar has succeeded before the next container starts.
 func (s *starter) startAll() error {
-	if err := s.awaitFormer(); err != nil {
+	if err := s.awaitFormers(); err != nil {
 		return err
 	}
 	if s.r.remote() != nil {
@@ -78,19 +78,19 @@ func (s *starter) startAll() error {
 	return nil
 }
 
-// awaitFormer waits until the earlier pod of the same name has ended, and is deleted at its place.
-func (s *starter) awaitFormer() error {
-	if s.former == nil {
-		return nil
+// awaitFormers waits until the earlier pods of the same name have ended, and are deleted at their
+// place.
+func (s *starter) awaitFormers() error {
+	for _, former := range s.formers {
+		select {
+		case <-former.ender.left:
+		case <-s.r.terminating:
+			return lifecycle.ErrTerminating
+		case <-s.workers.closing:
+			return lifecycle.AgentStopping
+		}
 	}
-	select {
-	case <-s.former.ender.left:
-		return nil
-	case <-s.r.terminating:
-		return lifecycle.ErrTerminating
-	case <-s.workers.closing:
-		return lifecycle.AgentStopping
-	}
+	return nil
 }
 
 // start starts one container, unless the pod is being deleted, and runs its postStart
