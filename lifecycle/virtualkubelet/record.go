@@ -126,3 +126,16 @@ func (r *record) complete(pod *v1.Pod, final bool) *v1.Pod {
 	}
 	return pod
 }
+
+// markedView returns the view of a pod, with terminatingAnnotation if it is terminating.
+func (r *record) markedView() *v1.Pod {
+	pod := r.view()
+	if !r.isTerminating() {
+		return pod
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[terminatingAnnotation] = "true"
+	return pod
+}
