@@ -33,6 +33,7 @@ type flags struct {
 	started   bool // by [Pod.Start], which has returned its ID, or as [Pod.PostStart] says
 	followed  bool // a later Start of its name has succeeded
 	restarted bool // that Start was during the termination, because the container had exited
+	alone     bool // KillContainer stops it, so that it does not wait for its turn
 	hookDone  bool // its preStop hook has run, is running, or was skipped
 	announced bool // its Killing event was recorded
 	unlisted  bool // neither the request nor the status has it, only Start
@@ -169,7 +170,7 @@ func (a *attempt) stopBy(r *run, pod *v1.Pod, until deadline) (before *Container
 	if !a.flags.announced {
 		a.result.GrantedSeconds = until.granted
 	}
-	a.run, a.flags.obsolete, a.flags.renew = r, false, false
+	a.run, a.flags.obsolete, a.flags.renew, a.flags.alone = r, false, false, a.flags.alone && !r.manner.inOrder
 	return before
 }
 

@@ -37,12 +37,35 @@ func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
 	})
 }
 
-// A sidecar that KillContainer stops during a termination is not started again: the kill is part
-// of the termination.
+// A sidecar that KillContainer stops before its turn, as when its liveness probe fails, is stopped
+// at once and started again, and is stopped in its turn with what is left.
 func TestASidecarThatIsKilledDuringATermination(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.addSidecar("proxy", hooked(), lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(2 * time.Second)
+		_, err := b.Pod(b.pod).KillContainer(b.Context(), lifecycle.Container{Name: "proxy", ID: "proxy"},
+			lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(5))})
+		require.NoError(b, err)
+		b.requireStop("proxy", 5, 2*time.Second)
+		again, left := termination.ShouldRestart("proxy")
+		require.True(b, again)
+		require.Equal(b, 57*time.Second, left)
+		require.NoError(b, b.startAgain("proxy", "proxy-2", lifecycletest.Script{ExitAfterTerm: time.Second}))
+		<-termination.Done()
+		b.requireStop("proxy-2", 40, 20*time.Second)
+		require.Len(b, b.rt.Execs(), 1)
+		require.Equal(b, lifecycle.Graceful, termination.Result().Outcome())
+		require.Len(b, termination.Result().Containers, 2)
+	})
+}
+
+// A sidecar whose kill ends when its turn has come is not started again.
+func TestASidecarThatIsKilledUntilItsTurn(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addSidecar("proxy", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 4 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		_, err := b.Pod(b.pod).KillContainer(b.Context(), lifecycle.Container{Name: "proxy", ID: "proxy"},
 			lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(5))})
@@ -51,6 +74,6 @@ func TestASidecarThatIsKilledDuringATermination(t *testing.T) {
 		require.False(b, again)
 		require.ErrorIs(b, b.startAgain("proxy", "proxy-2", lifecycletest.Script{}), lifecycle.ErrTerminating)
 		<-termination.Done()
-		require.Equal(b, 20*time.Second, b.at())
+		require.Equal(b, 5*time.Second, b.at())
 	})
 }

@@ -61,7 +61,9 @@ func (o *order) kill(a *attempt, req ContainerRequest) {
 	if req.GracePeriodSeconds != nil {
 		until.granted = *req.GracePeriodSeconds
 	}
+	a.flags.alone = true
 	if a.run != nil {
+		a.wakeLocked() // it does not wait for its turn any more
 		if req.GracePeriodSeconds != nil {
 			a.limitLocked(until)
 		}

@@ -142,8 +142,9 @@ func (p *Pod) Kill(ctx context.Context, req Request) (Result, error) {
 //
 // When ctx ends first, the container is still stopped, and the error is a
 // [*StillRunningError]. If the container is being stopped already, alone or with its pod,
-// KillContainer waits for that, and a grace period in the request can shorten it. One that
-// has ended is asked to stop again, without a hook and with the grace period of this request,
+// KillContainer waits for that, and a grace period in the request can shorten it; a sidecar that
+// waits for its turn is stopped at once, and may be started again
+// ([Termination.ShouldRestart]). One that has ended is asked to stop again, without a hook and with the grace period of this request,
 // unless the [ExitWatcher] says within 100 ms that it has exited. If the termination of the
 // pod starts meanwhile, it includes the container and gives it its deadline. A container that
 // is [RuntimeStuck] is stopped again, under its old deadline. No hook runs twice. A nil pod and

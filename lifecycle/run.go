@@ -166,7 +166,7 @@ func (r *run) isClosed() bool { return r.settings.isClosed() }
 
 // mustWaitLocked reports whether the container has to wait for another one to end.
 func (r *run) mustWaitLocked() bool {
-	return r.manner.inOrder && r.unit == nil && !r.deadline.isOver() && r.result.Outcome == "" && r.live.mustWait(r.role)
+	return r.manner.inOrder && r.unit == nil && !r.flags.alone && !r.deadline.isOver() && r.result.Outcome == "" && r.live.mustWait(r.role)
 }
 
 // awaitTurnLocked waits for the container's turn to stop, until the deadline.

@@ -125,8 +125,9 @@ func (t *Termination) result() Result {
 // ShouldRestart reports whether a sidecar that has exited while its pod is being terminated
 // should be started again, with [Pod.Start], because the main containers may still need it
 // (KEP-4438). left is the time until the deadline. The result is true while there are
-// containers that must be stopped before the sidecar, unless the grace period is 1 s or
-// less. It is false for a name that is not that of a sidecar in the termination.
+// containers that must be stopped before the sidecar, also if KillContainer has stopped it,
+// unless the grace period is 1 s or less. It is false for a name that is not that of a sidecar in
+// the termination.
 func (t *Termination) ShouldRestart(name string) (restart bool, left time.Duration) {
 	t.life.mu.Lock()
 	defer t.life.mu.Unlock()
@@ -134,6 +135,16 @@ func (t *Termination) ShouldRestart(name string) (restart bool, left time.Durati
 		return false, 0
 	}
 	return true, time.Until(t.active.deadline.at())
+}
+
+// isBeforeTurn reports whether the turn of a container to stop has not come: it waits for it, or
+// KillContainer has stopped it before.
+func (a *active) isBeforeTurn(c *attempt, order *live) bool {
+	if c.run != nil {
+		return c.run.mustWaitLocked()
+	}
+	_, role := findContainer(a.pod, c.result.Name)
+	return c.flags.alone && c.isOver() && !a.deadline.isOver() && order.mustWait(role)
 }
 
 // restartable returns the last attempt of a sidecar that may be started again, nil if the
@@ -147,7 +158,7 @@ func (t *Termination) restartable(name string) (last *attempt) {
 		case a.result.Name != name:
 		case a.isStarting():
 			return nil
-		case a.run != nil && t.isOf(a) && a.run.mustWaitLocked():
+		case t.isOf(a) && t.active.isBeforeTurn(a, t.life.live):
 			last = a
 		}
 	}

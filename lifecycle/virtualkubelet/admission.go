@@ -13,12 +13,27 @@ func (s *starter) admit() bool {
 		return true
 	}
 	pod := s.r.view()
-	answer := s.opts.Admit(pod)
+	answered := make(chan shutdown.Admission, 1)
+	s.workers.spawn(s.r.name, func() {
+		var answer shutdown.Admission
+		if err := safely(s.r.ctx, "Admit", func() { answer = s.opts.Admit(pod) }); err != nil {
+			answer = shutdown.Admission{Reason: reasonUnexpectedAdmission, Message: err.Error()}
+		}
+		answered <- answer
+	})
+	var answer shutdown.Admission
+	select {
+	case answer = <-answered:
+	case <-s.r.terminating: // it does not start
+		return true
+	case <-s.workers.closing:
+		return false
+	}
 	if answer.Admit {
 		return true
 	}
 	if events := s.opts.Terminator.Events; events != nil {
-		events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message)
+		_ = safely(s.r.ctx, "Events", func() { events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message) }) // a panic was logged
 	}
 	s.r.mu.Lock()
 	s.r.ending.starting, s.r.ending.refusal = false, &answer
@@ -30,6 +45,6 @@ func (s *starter) admit() bool {
 
 // refuse writes what the kubelet writes into the status of a pod that it does not admit.
 func refuse(status *v1.PodStatus, why shutdown.Admission) {
-	status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
+	status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, "Pod was rejected: "+why.Message
 	status.InitContainerStatuses, status.ContainerStatuses = nil, nil
 }

@@ -29,11 +29,12 @@ func TestARefusedPodIsFailed(t *testing.T) {
 		status := b.last().pod.Status
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, "NodeShutdown", status.Reason)
-		require.Equal(b, "Pod was rejected as the node is shutting down.", status.Message)
+		require.Equal(b, "Pod was rejected: Pod was rejected as the node is shutting down.", status.Message)
 		require.Empty(b, status.ContainerStatuses)
 		require.Empty(b, names())
 		require.Empty(b, b.listed())
 		require.Equal(b, "NodeShutdown", b.events.All()[0].Reason)
+		require.Equal(b, shutdown.NotAdmittedMessage, b.events.All()[0].Message)
 		require.NoError(b, b.DeletePod(b.Context(), podOf(plain("app"))))
 		synctest.Wait()
 		require.Error(b, b.DeletePod(b.Context(), podOf(plain("app"))), "it is forgotten")
@@ -42,6 +43,79 @@ func TestARefusedPodIsFailed(t *testing.T) {
 			return shutdown.Admission{Reason: shutdown.NotAdmittedReason, Message: shutdown.NotAdmittedMessage}
 		}
 	})
+}
+
+// A pod whose admission hangs can be deleted, and does not start when the answer comes.
+func TestAnAdmissionThatHangs(t *testing.T) {
+	answer := make(chan struct{})
+	inBubble(t, func(b *bed) {
+		answer = make(chan struct{})
+		names := b.rt.recordStarts(0)
+		b.create(podOf(plain("app")))
+		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+		b.deletePod(podOf(plain("app")), 30)
+		synctest.Wait()
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+		require.Error(b, b.DeletePod(b.Context(), podOf(plain("app"))), "it is forgotten")
+		close(answer)
+		wait(second)
+		require.Empty(b, names())
+	}, func(o *virtualkubelet.Options) {
+		o.Admit = func(*v1.Pod) shutdown.Admission {
+			<-answer
+			return shutdown.Admission{Admit: true}
+		}
+	})
+}
+
+// A panic of what the author has written ends neither the process nor the pod's life: a pod whose
+// admission panics is refused.
+func TestCodeOfTheAuthorThatPanics(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*virtualkubelet.Options)
+		phase  v1.PodPhase
+		reason string // of the pod, or its container
+	}{
+		"Admit":    {func(o *virtualkubelet.Options) { o.Admit = func(*v1.Pod) shutdown.Admission { panic("Admit") } }, v1.PodFailed, "UnexpectedAdmissionError"},
+		"Status":   {func(o *virtualkubelet.Options) { o.Status = func(*v1.Pod) { panic("Status") } }, v1.PodSucceeded, "Completed"},
+		"ExitCode": {func(o *virtualkubelet.Options) { o.Runtime = panicking{o.Runtime, true, false} }, v1.PodFailed, "ContainerStatusUnknown"},
+		"Exited":   {func(o *virtualkubelet.Options) { o.Runtime = panicking{o.Runtime, false, true} }, v1.PodFailed, "ContainerStatusUnknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				b.create(podOf(plain("app")))
+				b.deletePod(podOf(plain("app")), 30)
+				wait(10 * second)
+				status := b.last().pod.Status
+				require.Equal(b, test.phase, status.Phase)
+				if status.Reason == "" {
+					status.Reason = terminated(b, status, "app").Reason
+				}
+				require.Equal(b, test.reason, status.Reason)
+			}, test.change)
+		})
+	}
+}
+
+// panicking is a runtime whose ExitCode or Exited panics.
+type panicking struct {
+	virtualkubelet.Runtime
+
+	code, exited bool
+}
+
+func (p panicking) ExitCode(id string) (int32, bool) {
+	if p.code {
+		panic("ExitCode")
+	}
+	return p.Runtime.ExitCode(id)
+}
+
+func (p panicking) Exited(id string) <-chan struct{} {
+	if p.exited {
+		panic("Exited")
+	}
+	return p.Runtime.Exited(id)
 }
 
 // shuttingDown is a node with a manager that the provider asks for admission. Its host tells

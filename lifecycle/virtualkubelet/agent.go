@@ -1,6 +1,7 @@
 package virtualkubelet
 
 import (
+	"context"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -49,3 +50,17 @@ func (l *listener) notifyPod(pod *v1.Pod) {
 	l.mu.Unlock()
 	notify(pod)
 }
+
+// takeTurn waits until fewer than [Options.MaxStarts] starts are under way; false if ctx ends
+// before.
+func (a *agent) takeTurn(ctx context.Context) bool {
+	select {
+	case a.starts <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// endTurn ends what takeTurn began.
+func (a *agent) endTurn() { <-a.starts }

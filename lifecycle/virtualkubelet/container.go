@@ -108,3 +108,20 @@ func (c *container) status() v1.ContainerStatus {
 	}
 	return status
 }
+
+// byPhase returns the state of a container of which only the phase of its pod is known.
+func (c *container) byPhase(status *v1.PodStatus) (state v1.ContainerState) {
+	unknown, done := unknownEnd(), exitedWith(0)
+	switch {
+	case status.Phase == v1.PodSucceeded, status.Phase == v1.PodRunning && c.init && !c.sidecar():
+		state.Terminated = &done
+	case status.Phase == v1.PodFailed:
+		state.Terminated = &unknown
+	case status.Phase == v1.PodRunning:
+		state.Running = &v1.ContainerStateRunning{}
+		if status.StartTime != nil {
+			state.Running.StartedAt = *status.StartTime
+		}
+	}
+	return state
+}

@@ -84,3 +84,50 @@ func (cs *containers) terminateUnknown() {
 	}
 	cs.ready, cs.readySince = false, metav1.Now()
 }
+
+// adopt sets the state of each container. One that does not run is started again if the restart
+// policy says so, the pod was not deleted, and its init containers are known to have succeeded.
+func (cs *containers) adopt(adopted Adopted) {
+	mayRestart := adopted.Pod.DeletionTimestamp == nil
+	statuses := slices.Concat(adopted.Pod.Status.InitContainerStatuses, adopted.Pod.Status.ContainerStatuses)
+	for _, c := range cs.all {
+		var last v1.ContainerState
+		if i := slices.IndexFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == c.spec.Name }); i >= 0 {
+			last, c.restarted = statuses[i].State, statuses[i].RestartCount
+			if last.Terminated == nil && last.Running == nil {
+				last = statuses[i].LastTerminationState
+			}
+		}
+		i := slices.IndexFunc(adopted.Containers, func(running lifecycle.Container) bool { return running.Name == c.spec.Name })
+		if i < 0 {
+			c.adopt(nil, mayRestart, adopted.Pod, last)
+			mayRestart = mayRestart && (!c.init || c.restarting || c.state.Terminated.ExitCode == 0)
+		} else {
+			c.preStopDone = adopted.Containers[i].PreStopDone
+			c.adopt(&adopted.Containers[i].ID, false, adopted.Pod, last)
+			mayRestart = mayRestart && (!c.init || c.sidecar())
+		}
+	}
+	cs.refreshReady()
+}
+
+// observe sets the states of the containers as the place says, or as the phase of the pod is
+// where it says nothing.
+func (cs *containers) observe(status *v1.PodStatus) {
+	for _, c := range cs.all {
+		reported := status.ContainerStatuses
+		if c.init {
+			reported = status.InitContainerStatuses
+		}
+		c.reported = nil
+		for i := range reported {
+			if reported[i].Name == c.spec.Name {
+				c.reported = &reported[i]
+			}
+		}
+		if c.state = c.byPhase(status); c.reported != nil && (c.reported.State.Terminated != nil || !isTerminal(status)) {
+			c.state = *c.reported.State.DeepCopy()
+		}
+	}
+	cs.refreshReady()
+}

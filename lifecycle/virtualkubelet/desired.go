@@ -1,6 +1,8 @@
 package virtualkubelet
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -54,4 +56,106 @@ func (d *desired) forcedGrace() *int64 {
 		return ptr.To(graceperiod.MinimumPodSeconds)
 	}
 	return nil
+}
+
+// update replaces the pod's metadata and spec.
+func (r *record) update(pod *v1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.updateLocked(pod)
+}
+
+// updateLocked is update for a caller that holds the mutex. A pod whose place has not told its
+// spec has containers from now on.
+func (r *record) updateLocked(pod *v1.Pod) {
+	r.desired.update(pod)
+	if len(r.containers.all) > 0 || r.remote() == nil || r.ending.terminating {
+		return
+	}
+	if r.containers = newContainers(&r.desired.pod.Spec); r.remote().place.status != nil {
+		r.containers.observe(r.remote().place.status)
+	}
+	r.notifier.wake()
+}
+
+// updateUnlessEnding is update for a pod that is to run. It returns false if the pod's
+// termination has begun.
+func (r *record) updateUnlessEnding(pod *v1.Pod) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending.terminating {
+		return false
+	}
+	r.updateLocked(pod)
+	return true
+}
+
+// supersede marks that a newer pod has the name. It returns the grace period in seconds
+// that replaces the pod's own; nil means that none does.
+func (r *record) supersede() (override *int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.desired.supersede()
+	r.notifier.wake()
+	return r.desired.forcedGrace()
+}
+
+// remove marks the pod as deleted. It returns the grace period in seconds that replaces
+// the pod's own; nil means that none does.
+func (r *record) remove(pod *v1.Pod) (override *int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	override = r.desired.remove(pod, r.ending.terminating)
+	if r.ending.finalSent {
+		r.notifier.wake() // so that it forgets the pod
+	}
+	return override
+}
+
+// whyStuck returns why the last attempt to stop the pod's containers failed.
+// virtual-kubelet calls again after an error, with increasing pauses. It is nil if the
+// pod has ended or is ending.
+func (r *record) whyStuck() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.ending.whyStuck(); err != nil {
+		return fmt.Errorf("failed to end pod %s: %w", r.name, err)
+	}
+	return nil
+}
+
+// addKill counts a KillPod, which keeps the pod known until removeKill, and sets the
+// function that modifies the final status. It returns false if the pod has been
+// forgotten.
+func (r *record) addKill(set func(*v1.PodStatus)) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending.forgotten {
+		return false
+	}
+	r.ending.kills++
+	if set != nil {
+		r.ending.setStatus = set
+	}
+	return true
+}
+
+// removeKill ends what addKill began.
+func (r *record) removeKill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ending.kills--
+	r.notifier.wake() // the pod may now be forgotten
+}
+
+// awaitFinal waits for the final status of a pod whose containers have been stopped: its
+// start or the report of an exit may end a moment later. It returns nil if ctx ends
+// first.
+func (r *record) awaitFinal(ctx context.Context) *v1.PodStatus {
+	select {
+	case <-r.ended:
+		return r.final()
+	case <-ctx.Done():
+		return nil
+	}
 }

@@ -134,8 +134,8 @@
 // containers at once with a grace period of 0, which leaves out the hooks, the order and the
 // pod's grace period, and starts them again with [lifecycle.Pod.Start]; if the pod is deleted
 // meanwhile, they end and Start refuses. During a termination [lifecycle.Termination.ShouldRestart]
-// says whether a sidecar that has exited must be started again (KEP-4438), but not one that
-// KillContainer has stopped. A Provider does neither.
+// says whether a sidecar that has exited, or that KillContainer has stopped, must be started again
+// (KEP-4438). A Provider does neither.
 //
 // # Stopping the agent
 //
@@ -156,8 +156,8 @@
 //	err = provider.Close(ctx)
 //
 // A pod is in the list of Pods before Admit is asked, so that a shutdown either finds and ends
-// it or refuses it. One that is refused starts nothing: it is Failed, with the reason and the
-// message of the refusal. virtual-kubelet has to run on while the pods end, so that new ones are
+// it or refuses it. One that is refused starts nothing: it is Failed, with the reason and
+// message of a kubelet. virtual-kubelet has to run on while the pods end, so that new ones are
 // refused rather than left pending.
 //
 // A pod that is both drained and deleted, in any order, has one termination. Its status

@@ -17,10 +17,7 @@ func (s slot) watch(id string) {
 	}
 	if ended := s.agent.opts.ContainerEnded; ended != nil {
 		ctx, cancel := s.agent.workers.context(s.ctx, s.name, nil)
-		_ = guarded(ctx, "ContainerEnded", func() error { // a panic was logged
-			ended(ctx, s.view(), s.c.spec, id)
-			return nil
-		})
+		_ = safely(ctx, "ContainerEnded", func() { ended(ctx, s.view(), s.c.spec, id) }) // a panic was logged
 		cancel()
 	}
 	if s.markEnded(end) {
@@ -32,15 +29,17 @@ func (s slot) watch(id string) {
 // awaitEnd waits for the end of a container and returns its state; false if the agent stops
 // before.
 func (s slot) awaitEnd(id string) (end v1.ContainerStateTerminated, ok bool) {
-	exited := s.agent.exits.Exited(id)
+	var exited <-chan struct{}
+	_ = safely(s.ctx, "Exited", func() { exited = s.agent.exits.Exited(id) }) // a panic was logged
+	end = unknownEnd()
 	select {
 	case <-exited: // nil: it cannot be watched
-		end = unknownEnd()
-		if code, known := s.agent.opts.Runtime.ExitCode(id); known {
-			end = exitedWith(code)
-		}
+		_ = safely(s.ctx, "ExitCode", func() {
+			if code, known := s.agent.opts.Runtime.ExitCode(id); known {
+				end = exitedWith(code)
+			}
+		})
 	case <-s.c.lost:
-		end = unknownEnd()
 	case <-s.agent.workers.closing:
 		return end, false
 	}

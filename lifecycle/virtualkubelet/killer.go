@@ -54,38 +54,20 @@ func noRetry(err error) error {
 	return err
 }
 
-// addKill counts a KillPod, which keeps the pod known until removeKill, and sets the
-// function that modifies the final status. It returns false if the pod has been
-// forgotten.
-func (r *record) addKill(set func(*v1.PodStatus)) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ending.forgotten {
-		return false
+// Pods returns copies of the pods that have not ended, sorted by namespace and name. It
+// is the Pods of shutdown.Options. A pod is in the list before [Options.Admit] is asked for
+// it, so that a shutdown either finds the pod here or refuses it. It is an error if the [PodRuntime] has
+// not told yet which pods it has.
+func (p *Provider) Pods(ctx context.Context) ([]*v1.Pod, error) {
+	if p.agent.poller.start(ctx); !p.agent.poller.isListed() {
+		return nil, errNotListed
 	}
-	r.ending.kills++
-	if set != nil {
-		r.ending.setStatus = set
+	records := p.agent.pods.all()
+	pods := make([]*v1.Pod, 0, len(records))
+	for _, r := range records {
+		if r.final() == nil {
+			pods = append(pods, r.view())
+		}
 	}
-	return true
-}
-
-// removeKill ends what addKill began.
-func (r *record) removeKill() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ending.kills--
-	r.notifier.wake() // the pod may now be forgotten
-}
-
-// awaitFinal waits for the final status of a pod whose containers have been stopped: its
-// start or the report of an exit may end a moment later. It returns nil if ctx ends
-// first.
-func (r *record) awaitFinal(ctx context.Context) *v1.PodStatus {
-	select {
-	case <-r.ended:
-		return r.final()
-	case <-ctx.Done():
-		return nil
-	}
+	return pods, nil
 }

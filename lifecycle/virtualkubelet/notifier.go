@@ -1,21 +1,8 @@
 package virtualkubelet
 
 import (
-	"context"
-
 	v1 "k8s.io/api/core/v1"
 )
-
-// NotifyPods registers the callback for changed statuses; virtual-kubelet's PodController
-// calls it when it starts. Before that nobody is notified and no pod is forgotten. A nil
-// notify changes nothing.
-//
-// notify is called for several pods concurrently, but for one pod with one status after
-// the other. It may block. The end of the context changes nothing: [Provider.Close] ends the calls.
-func (p *Provider) NotifyPods(ctx context.Context, notify func(*v1.Pod)) {
-	p.agent.poller.start(ctx)
-	p.agent.listener.register(notify)
-}
 
 // notifier notifies virtual-kubelet of the statuses of one pod.
 type notifier struct {
@@ -57,7 +44,7 @@ func (n *notifier) run() {
 func (n *notifier) sendNews() (done bool) {
 	pod, final := n.news()
 	if pod != nil {
-		n.agent.listener.notifyPod(n.agent.complete(pod, final))
+		n.agent.listener.notifyPod(n.complete(pod, final))
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

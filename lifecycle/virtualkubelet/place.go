@@ -63,10 +63,14 @@ func (p *place) observe(status *v1.PodStatus, asked time.Time) (isNew bool) {
 		return false
 	}
 	p.gone = false
-	if p.status != nil && isTerminal(p.status) || reflect.DeepEqual(p.status, status) {
+	if p.status != nil && isTerminal(p.status) {
 		return false
 	}
-	p.status, p.over = status.DeepCopy(), isTerminal(status)
+	wasOver := p.over
+	if p.over = isTerminal(status); p.over == wasOver && reflect.DeepEqual(p.status, status) {
+		return false
+	}
+	p.status = status.DeepCopy()
 	p.wake()
 	return true
 }
@@ -104,42 +108,4 @@ func (p *place) phase(ofContainers v1.PodPhase, ended bool) v1.PodPhase {
 	default:
 		return v1.PodRunning
 	}
-}
-
-// observe sets the states of the containers as the place says, or as the phase of the pod is
-// where it says nothing.
-func (cs *containers) observe(status *v1.PodStatus) {
-	for _, c := range cs.all {
-		reported := status.ContainerStatuses
-		if c.init {
-			reported = status.InitContainerStatuses
-		}
-		c.reported = nil
-		for i := range reported {
-			if reported[i].Name == c.spec.Name {
-				c.reported = &reported[i]
-			}
-		}
-		if c.state = c.byPhase(status); c.reported != nil && (c.reported.State.Terminated != nil || !isTerminal(status)) {
-			c.state = *c.reported.State.DeepCopy()
-		}
-	}
-	cs.refreshReady()
-}
-
-// byPhase returns the state of a container of which only the phase of its pod is known.
-func (c *container) byPhase(status *v1.PodStatus) (state v1.ContainerState) {
-	unknown, done := unknownEnd(), exitedWith(0)
-	switch {
-	case status.Phase == v1.PodSucceeded, status.Phase == v1.PodRunning && c.init && !c.sidecar():
-		state.Terminated = &done
-	case status.Phase == v1.PodFailed:
-		state.Terminated = &unknown
-	case status.Phase == v1.PodRunning:
-		state.Running = &v1.ContainerStateRunning{}
-		if status.StartTime != nil {
-			state.Running.StartedAt = *status.StartTime
-		}
-	}
-	return state
 }

@@ -5,6 +5,7 @@ package virtualkubelet_test
 import (
 	"context"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -246,6 +247,93 @@ func TestAPodThatIsLost(t *testing.T) {
 		wait(5 * second)
 		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
 		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "app").Reason)
+	})
+}
+
+// A pod that its place has after all, although it was told to have ended, is stopped: one that a
+// list had left out, and one whose Create arrives after a shutdown has ended it.
+func TestAPodThatIsBack(t *testing.T) {
+	for name, end := range map[string]func(*bed, *playedPlace, *v1.Pod){
+		"a list had left it out": func(_ *bed, p *playedPlace, pod *v1.Pod) {
+			p.script(func() { p.hidden[pod.UID] = true })
+			wait(5 * second)
+			p.script(func() { p.hidden[pod.UID] = false })
+		},
+		"it is created late": func(b *bed, p *playedPlace, pod *v1.Pod) {
+			var there *v1.Pod
+			p.script(func() {
+				there = p.pods[pod.UID]
+				delete(p.pods, pod.UID)
+			})
+			_, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
+			require.NoError(b, err)
+			p.script(func() { p.pods[pod.UID] = there })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			atPlace(t, func(b *bed, p *playedPlace) {
+				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
+				pod := podOf(plain("app"))
+				b.create(pod)
+				wait(6 * second)
+				end(b, p, pod)
+				require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+				require.Empty(b, b.stops())
+				wait(6 * second)
+				require.Len(b, b.stops(), 1)
+				require.InDelta(b, 25, b.stops()[0].timeout, 1, "the grace period of its end, or what is left of it")
+				b.deletePod(pod, 30)
+				wait(3 * second)
+				require.Zero(b, p.calls(&p.deletes), "it runs")
+				wait(20 * second)
+				require.Empty(b, p.kept())
+				require.Len(b, b.rt.Exits(), 1)
+			})
+		})
+	}
+}
+
+// A pod runs if one of two entries of a list says so.
+func TestAPodThatIsListedTwice(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		b.create(podOf(plain("app")))
+		p.script(func() {
+			ended := podOf(plain("app"))
+			ended.Status.Phase = v1.PodFailed
+			p.more = []*v1.Pod{ended}
+		})
+		wait(6 * second)
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+	})
+}
+
+// A pod that virtual-kubelet creates in the moment in which it is about to be ended as unknown runs on.
+func TestAStrangerThatIsCreated(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		wait(second)
+		var pods []*v1.Pod
+		for i := range 500 {
+			pod := podOf(plain("app"))
+			pod.Name, pod.UID = strconv.Itoa(i), types.UID(strconv.Itoa(i))
+			pods = append(pods, pod)
+			require.NoError(b, p.Create(b.Context(), pod))
+		}
+		wait(63 * second) // 65 s are a minute after the first list that had them
+		var creating sync.WaitGroup
+		refused := map[types.UID]bool{}
+		<-time.After(second)
+		creating.Go(func() {
+			for _, pod := range pods {
+				refused[pod.UID] = b.CreatePod(b.Context(), pod) != nil
+			}
+		})
+		creating.Wait()
+		wait(60 * second)
+		for _, pod := range pods {
+			if !refused[pod.UID] {
+				require.Contains(b, p.kept(), pod.UID)
+			}
+		}
 	})
 }
 

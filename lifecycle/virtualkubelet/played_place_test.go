@@ -25,6 +25,7 @@ type playedPlace struct {
 	mu       sync.Mutex
 	pods     map[types.UID]*v1.Pod
 	hidden   map[types.UID]bool // Statuses leaves them out
+	more     []*v1.Pod          // Statuses has these, too
 	away     bool               // all calls fail
 	hang     int                // so many calls of Create and Stop get no answer
 	slow     time.Duration      // how long the answer of Statuses is on its way
@@ -162,7 +163,7 @@ func (p *playedPlace) statuses() (pods []*v1.Pod, slow time.Duration, err error)
 		}
 		pods = append(pods, pod)
 	}
-	return pods, p.slow, nil
+	return append(pods, p.more...), p.slow, nil
 }
 
 func (p *playedPlace) Delete(_ context.Context, pod *v1.Pod) error {

@@ -35,7 +35,8 @@ type PodRuntime interface {
 	// gives the grace period of a pod that the API server has no more.
 	//
 	// The call is made once in each interval for all pods. A pod that is missing in a list that
-	// was asked for after its Create has ended, and is gone.
+	// was asked for after its Create has ended, and is gone. If a later list has it running, it is
+	// stopped.
 	Statuses(ctx context.Context) ([]*v1.Pod, error)
 	// Delete has the place forget a pod that has ended. It is called again until a list of
 	// Statuses lacks the pod, or the error says that it is not there.

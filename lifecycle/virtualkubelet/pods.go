@@ -52,16 +52,20 @@ func (t *podTable) named(name types.NamespacedName) *record {
 }
 
 // add adds a record. If the same pod is known already, it adds nothing and returns the
-// known record. former is the previous newest record of the name, or nil.
-func (t *podTable) add(r *record) (known, former *record) {
+// known record. formers are the earlier pods of the name.
+func (t *podTable) add(r *record) (known *record, formers []*record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known = t.byKey[r.key]; known != nil {
 		return known, nil
 	}
-	former = t.byName[r.name]
+	for _, other := range t.byKey {
+		if other.name == r.name {
+			formers = append(formers, other)
+		}
+	}
 	t.byKey[r.key], t.byName[r.name] = r, r
-	return nil, former
+	return nil, formers
 }
 
 // remove removes a record.

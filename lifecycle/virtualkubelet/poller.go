@@ -105,7 +105,10 @@ func (p *poller) poll(ctx context.Context) {
 func (p *poller) take(ctx context.Context, list []*v1.Pod, asked time.Time) {
 	there := make(map[types.UID]*v1.Pod, len(list))
 	for _, pod := range list {
-		if pod != nil {
+		if pod == nil {
+			continue
+		}
+		if twice := there[keyOf(pod)]; twice == nil || isTerminal(&twice.Status) { // one that runs counts
 			there[keyOf(pod)] = pod
 		}
 	}
@@ -118,14 +121,13 @@ func (p *poller) take(ctx context.Context, list []*v1.Pod, asked time.Time) {
 		since, known := p.strangers[key]
 		switch {
 		case isFirst:
-			p.recover(ctx, pod, asked)
+			p.recover(ctx, pod, asked, false)
 		case !known:
 			strangers[key] = asked
 		case asked.Sub(since) < strangerTime:
 			strangers[key] = since
 		default:
-			r := p.recover(ctx, pod, asked)
-			p.workers.spawn(r.name, func() { _ = r.ender.end(r.ctx, r.remove(pod)) }) // fails only when the agent stops
+			p.recover(ctx, pod, asked, true)
 		}
 	}
 	if p.strangers = strangers; isFirst {
@@ -133,17 +135,31 @@ func (p *poller) take(ctx context.Context, list []*v1.Pod, asked time.Time) {
 	}
 }
 
-// recover adds a pod that the place has and that no CreatePod has added.
-func (p *poller) recover(ctx context.Context, pod *v1.Pod, asked time.Time) *record {
+// recover adds a pod that the place has and that no CreatePod has added. A stranger is ended.
+func (p *poller) recover(ctx context.Context, pod *v1.Pod, asked time.Time, isStranger bool) {
 	r := newRecord(ctx, p.agent, pod)
 	r.desired.adopted = true
-	if known, _ := p.pods.add(r); known != nil {
-		r = known
-	} else {
-		p.workers.spawn(r.name, r.notifier.run)
+	if isStranger {
+		_, _, _ = r.ender.setTerminating() // before CreatePod can find it
 	}
+	known, _ := p.pods.add(r)
+	if known != nil {
+		known.remote().observe(pod, asked)
+		return
+	}
+	p.workers.spawn(r.name, r.notifier.run)
 	r.remote().observe(pod, asked)
-	return r
+	if isStranger {
+		p.workers.spawn(r.name, func() { _ = r.ender.end(r.ctx, r.remove(pod)) }) // fails only when the agent stops
+	}
+}
+
+// safely calls code of the author that returns no error; a panic is one, and is logged.
+func safely(ctx context.Context, name string, f func()) error {
+	return guarded(ctx, name, func() error {
+		f()
+		return nil
+	})
 }
 
 // guarded calls code of the author; a panic is an error.

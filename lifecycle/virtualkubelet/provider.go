@@ -5,64 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
-	"github.com/kubegrace/kubegrace/shutdown"
 )
-
-const (
-	// defaultExitSlack is the default of [Options.ExitSlack].
-	defaultExitSlack = 2 * time.Second
-	// defaultMaxStarts is the default of [Options.MaxStarts].
-	defaultMaxStarts = 10
-	// defaultPollInterval is the default of [Options.PollInterval].
-	defaultPollInterval = 5 * time.Second
-	// placeGiveUp is how long the end of a whole pod is insisted on: practically for ever.
-	placeGiveUp = 10 * 365 * 24 * time.Hour
-)
-
-// Options configure a [Provider]. Only Runtime or Pods is required.
-type Options struct {
-	// Runtime runs the containers; nil is an error unless Pods is set. If it is also a
-	// [lifecycle.CommandRunner], it runs exec hooks.
-	Runtime Runtime
-	// Pods runs whole pods, in place of Runtime: it is an error to set both.
-	Pods PodRuntime
-	// PollInterval is the time between two calls of PodRuntime.Statuses or of a [RunningLister],
-	// and after a call of a PodRuntime that failed. 0 means 5 s; a negative value is an error.
-	PollInterval time.Duration
-	// Terminator has the options for stopping containers: events, metrics, hook timing,
-	// slack and feature gates. Its Runtime, Pods and Exits must be nil, because the Runtime
-	// above is used, or Pods. Its Commands, if nil, are those of the Runtime or Pods above. With
-	// Pods, StopSlack is 5 s and an interval unless it is set, and GiveUp ten years: a provider
-	// never gives up whole pods by itself.
-	Terminator lifecycle.TerminatorOptions
-	// Status sets the fields of a status that only the author of the provider knows:
-	// podIP, hostIP, image IDs, readiness. It is called with a copy of the pod for every
-	// status that is made, from any goroutine. If it is nil, nothing is set, and httpGet
-	// hooks without a host fail because there is no podIP.
-	Status func(pod *v1.Pod)
-	// ExitSlack is how long after a successful stop the runtime may take to report the
-	// exit. After that the container gets an unknown exit code. 0 means 2 s, and with a
-	// [RunningLister] an interval more; a negative value is an error.
-	ExitSlack time.Duration
-	// MaxStarts is how many StartContainer or Create may be under way at once. 0 means 10; a
-	// negative value is an error.
-	MaxStarts int
-	// ContainerEnded is called once for each container of the Runtime that has ended, before it
-	// is started again and before its end is told to anybody, to remove what is left of it. It
-	// may block, as long as ctx lasts, which ends with [Provider.Close]; the end of the pod waits
-	// for it. If it is nil, nothing is called.
-	ContainerEnded func(ctx context.Context, pod *v1.Pod, container *v1.Container, id string)
-	// Admit is asked once for every pod that is to be started, after the pod is in the list of
-	// [Provider.Pods] and before anything of it starts: it is Manager.Admit. A pod that is
-	// refused never starts; its final status is Failed, with the reason and the message of the
-	// answer. If it is nil, every pod is admitted.
-	Admit func(pod *v1.Pod) shutdown.Admission
-}
 
 // Provider is a provider for virtual-kubelet and a [shutdown.PodKiller]. Make one with
 // [New] and end it with [Provider.Close]. All methods may be called concurrently. The
@@ -95,43 +43,202 @@ func New(opts Options) (*Provider, error) {
 	return &Provider{agent: shared}, nil
 }
 
-// validate joins an error for every invalid field, except those of the terminator's
-// options, which the terminator validates itself.
-func (o Options) validate() error {
+// CreatePod adds a pod and returns at once. The containers are started in the background,
+// so that virtual-kubelet can delete a pod whose start takes long. For a pod that runs
+// already, only the metadata and spec are replaced.
+//
+// A deleted pod, or one whose termination has begun, is refused with an
+// errdefs.ErrInvalidInput that wraps [lifecycle.ErrTerminating]; after [Provider.Close]
+// it wraps [lifecycle.AgentStopping].
+//
+// If another pod with the same name but another UID is known, the API server no longer
+// has that pod. CreatePod then terminates it as DeletePod does, and starts the new pod
+// when it has ended.
+//
+// CreatePod keeps the values of ctx and ignores its end.
+func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
+	if pod.DeletionTimestamp != nil {
+		return newRefusedError(pod, lifecycle.ErrTerminating)
+	}
+	if p.agent.workers.isClosed() {
+		return newRefusedError(pod, lifecycle.AgentStopping)
+	}
+	p.agent.poller.start(ctx)
+	r := newRecord(ctx, p.agent, pod)
+	r.ending.starting = true
+	known, formers := p.agent.pods.add(r)
+	if known != nil {
+		if !known.updateUnlessEnding(pod) {
+			return newRefusedError(pod, lifecycle.ErrTerminating)
+		}
+		return nil
+	}
+	r.notifier.wake()
+	start := &starter{agent: p.agent, r: r, formers: formers}
+	p.agent.workers.spawn(r.name, r.notifier.run)
+	p.agent.workers.spawn(r.name, start.run)
 	var errs []error
-	if (o.Runtime == nil) == (o.Pods == nil) {
-		errs = append(errs, errors.New("Runtime: must be set, or Pods, and not both"))
-	}
-	if o.Terminator.Runtime != nil || o.Terminator.Pods != nil {
-		errs = append(errs, errors.New("Terminator.Runtime and Terminator.Pods: must not be set, Runtime or Pods is"))
-	}
-	if o.Terminator.Exits != nil {
-		errs = append(errs, errors.New("Terminator.Exits: must not be set, Runtime is"))
-	}
-	if o.ExitSlack < 0 {
-		errs = append(errs, fmt.Errorf("ExitSlack: must not be negative, is %v", o.ExitSlack))
-	}
-	if o.MaxStarts < 0 {
-		errs = append(errs, fmt.Errorf("MaxStarts: must not be negative, is %d", o.MaxStarts))
-	}
-	if o.PollInterval < 0 {
-		errs = append(errs, fmt.Errorf("PollInterval: must not be negative, is %v", o.PollInterval))
+	for _, former := range formers {
+		errs = append(errs, former.ender.end(ctx, former.supersede()))
 	}
 	return errors.Join(errs...)
 }
 
-// terminatorOptions returns the terminator's options with the runtime.
-func (a *agent) terminatorOptions() lifecycle.TerminatorOptions {
-	opts, runtime := a.opts.Terminator, any(a.opts.Runtime)
-	if a.opts.Pods == nil {
-		opts.Runtime, opts.Exits, opts.ExitSlack = a.opts.Runtime, a.exits, cmp.Or(opts.ExitSlack, a.opts.ExitSlack)
-	} else {
-		opts.Pods, runtime = placeStopper{a}, a.opts.Pods
-		opts.StopSlack = cmp.Or(opts.StopSlack, lifecycle.DefaultStopSlack+a.opts.PollInterval)
-		opts.GiveUp = cmp.Or(opts.GiveUp, placeGiveUp)
+// UpdatePod replaces the metadata and spec of a pod; its containers do not change. If the
+// pod has a deletionTimestamp, it calls [Provider.DeletePod]. An unknown pod is an
+// errdefs.ErrNotFound, unless an earlier pod with the same name is known: then the pod is
+// created.
+func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
+	if pod.DeletionTimestamp != nil {
+		return p.DeletePod(ctx, pod)
 	}
-	if opts.Commands == nil {
-		opts.Commands, _ = runtime.(lifecycle.CommandRunner) // nil: exec hooks fail with an error
+	if r := p.agent.pods.find(pod); r != nil {
+		r.update(pod)
+		return nil
 	}
-	return opts
+	if p.agent.pods.named(nameOf(pod)) != nil {
+		return p.CreatePod(ctx, pod)
+	}
+	return newNotFoundError(pod.Namespace, pod.Name)
+}
+
+// DeletePod begins the termination of a pod, or shortens it, and returns at once. It may
+// be called any number of times: a pod has one termination, its hooks run once, and its
+// deadline only moves earlier (k/k#83916).
+//
+// The grace period is the pod's deletionGracePeriodSeconds, counted from the call. As in
+// the kubelet, deletionTimestamp is not compared with the clock. There are two
+// exceptions. The deletion of an adopted pod may be older than this process, so the pod
+// has what its deletionTimestamp leaves (graceperiod.LeftOfDeletion). And if
+// virtual-kubelet passes a pod back that the API server no longer has, the pod was
+// deleted by force: if its deletion was known before, 1 s is left.
+//
+// When all containers have ended, virtual-kubelet is notified of the final status and the
+// provider forgets the pod.
+//
+// An unknown pod is an errdefs.ErrNotFound. Other errors tell why containers could not be
+// stopped, in which case each further call tries again, or wrap [lifecycle.AgentStopping]
+// after [Provider.Close], or have the cause of ctx. ctx bounds only the beginning of the
+// termination.
+func (p *Provider) DeletePod(ctx context.Context, pod *v1.Pod) error {
+	r := p.agent.pods.find(pod)
+	if r == nil {
+		return newNotFoundError(pod.Namespace, pod.Name)
+	}
+	if err := r.ender.end(ctx, r.remove(pod)); err != nil {
+		return err
+	}
+	return r.whyStuck()
+}
+
+// GetPod returns a copy of a pod with its current status. An unknown pod is an
+// errdefs.ErrNotFound. The copy of a terminating pod has an additional annotation, by
+// which DeletePod recognizes it.
+func (p *Provider) GetPod(_ context.Context, namespace, name string) (*v1.Pod, error) {
+	r := p.agent.pods.named(types.NamespacedName{Namespace: namespace, Name: name})
+	if r == nil {
+		return nil, newNotFoundError(namespace, name)
+	}
+	return r.markedView(), nil
+}
+
+// GetPodStatus returns a copy of a pod's current status. An unknown pod is an
+// errdefs.ErrNotFound.
+func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*v1.PodStatus, error) {
+	pod, err := p.GetPod(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return &pod.Status, nil
+}
+
+// GetPods returns copies of all pods as GetPod does, sorted by namespace and name. With a
+// [PodRuntime] it waits until that has told which pods it has, because virtual-kubelet starts
+// with this call, and deletes those that the API server has no more. The error has the cause of
+// ctx.
+func (p *Provider) GetPods(ctx context.Context) ([]*v1.Pod, error) {
+	p.agent.poller.start(ctx)
+	if err := p.agent.poller.await(ctx); err != nil {
+		return nil, err
+	}
+	records := p.agent.pods.newest()
+	pods := make([]*v1.Pod, 0, len(records))
+	for _, r := range records {
+		pods = append(pods, r.markedView())
+	}
+	return pods, nil
+}
+
+// NotifyPods registers the callback for changed statuses; virtual-kubelet's PodController
+// calls it when it starts. Before that nobody is notified and no pod is forgotten. A nil
+// notify changes nothing.
+//
+// notify is called for several pods concurrently, but for one pod with one status after
+// the other. It may block. The end of the context changes nothing: [Provider.Close] ends the calls.
+func (p *Provider) NotifyPods(ctx context.Context, notify func(*v1.Pod)) {
+	p.agent.poller.start(ctx)
+	p.agent.listener.register(notify)
+}
+
+// Adopt takes over a running pod. Call it before virtual-kubelet's PodController starts.
+// A pod that the provider knows already is not changed.
+//
+// A deleted pod is terminated when DeletePod is called, which the controller does when it
+// starts. If the pod has completed meanwhile, virtual-kubelet is notified. After
+// [Provider.Close] the error is an errdefs.ErrInvalidInput that wraps
+// [lifecycle.AgentStopping]. With a [PodRuntime], which tells by itself which pods it has, it is
+// one too.
+func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
+	if p.agent.workers.isClosed() {
+		return newRefusedError(adopted.Pod, lifecycle.AgentStopping)
+	}
+	if p.agent.opts.Pods != nil {
+		return newRefusedError(adopted.Pod, errAdopts)
+	}
+	if adopted.Containers == nil {
+		adopted.Containers = lifecycle.ContainersOf(adopted.Pod)
+	}
+	r := newRecord(ctx, p.agent, adopted.Pod)
+	r.desired.adopted = !adopted.Alive
+	r.containers.adopt(adopted)
+	if known, _ := p.agent.pods.add(r); known != nil {
+		return nil
+	}
+	r.notifier.wake()
+	p.agent.workers.spawn(r.name, r.notifier.run)
+	p.agent.poller.start(ctx)
+	for _, c := range r.containers.all {
+		r.mu.Lock()
+		id, runs, restarting := c.id, c.running(), c.restarting
+		r.mu.Unlock()
+		switch {
+		case restarting:
+			p.agent.workers.spawn(r.name, func() {
+				_ = (&starter{agent: p.agent, r: r}).again(c) // shows in the state of the container
+				r.over()
+			})
+		case runs:
+			p.agent.exits.expect(id)
+			p.agent.workers.spawn(r.name, func() { slot{r, c}.watch(id) })
+		}
+	}
+	if r.completed() {
+		r.ender.endCompleted()
+	}
+	return nil
+}
+
+// Close ends the provider and leaves its pods running: a restarted agent adopts them with
+// [Provider.Adopt]. It cancels the hooks, stops and starts that are under way, and no new
+// ones begin.
+//
+// Close waits until all goroutines have ended. ctx bounds that; the error then names the
+// containers whose stop hangs, in a [*lifecycle.StillRunningError], and the pods whose
+// start or notification hangs. It may be called again.
+//
+// To stop the pods together with the agent, drain them first with
+// shutdown.Manager.TerminateAll.
+func (p *Provider) Close(ctx context.Context) error {
+	p.agent.workers.close()
+	return errors.Join(p.agent.terminator.Close(ctx), p.agent.workers.awaitIdle(ctx))
 }

@@ -100,7 +100,7 @@ func (r *record) view() *v1.Pod {
 	r.mu.Lock()
 	pod, final := r.copyLocked(), r.ending.final != nil
 	r.mu.Unlock()
-	return r.agent.complete(pod, final)
+	return r.complete(pod, final)
 }
 
 // copyLocked is view without the fields that Options.Status sets. The caller holds the
@@ -120,9 +120,22 @@ func (r *record) copyLocked() *v1.Pod {
 
 // complete sets the fields of a status that only the author knows. A final status has
 // them already.
-func (a *agent) complete(pod *v1.Pod, final bool) *v1.Pod {
-	if !final && a.opts.Status != nil {
-		a.opts.Status(pod)
+func (r *record) complete(pod *v1.Pod, final bool) *v1.Pod {
+	if set := r.agent.opts.Status; !final && set != nil {
+		_ = safely(r.ctx, "Status", func() { set(pod) }) // a panic was logged
 	}
+	return pod
+}
+
+// markedView returns the view of a pod, with terminatingAnnotation if it is terminating.
+func (r *record) markedView() *v1.Pod {
+	pod := r.view()
+	if !r.isTerminating() {
+		return pod
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[terminatingAnnotation] = "true"
 	return pod
 }

@@ -94,6 +94,34 @@ func TestANewPodThatWaitsIsDeleted(t *testing.T) {
 	})
 }
 
+// Of several pods of a name that follow each other quickly, the last starts when all others have ended.
+func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
+	for name, between := range map[string]func(*bed, *v1.Pod){
+		"replaced": func(*bed, *v1.Pod) {},
+		"deleted":  func(b *bed, second *v1.Pod) { b.deletePod(second, 30) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				names := b.rt.recordStarts(0)
+				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
+				first, next, last := podOf(plain("app")), podOf(plain("app")), podOf(plain("app"))
+				next.UID, last.UID = "next", "last"
+				b.create(first)
+				b.create(next)
+				between(b, next)
+				wait(second)
+				b.create(last)
+				wait(second)
+				require.Len(b, names(), 1, "the first one runs")
+				wait(8 * second)
+				require.Len(b, names(), 2)
+				require.EqualValues(b, "last", b.last().pod.UID)
+				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+			})
+		})
+	}
+}
+
 // A pod with the UID of a forgotten pod starts again.
 func TestAForgottenPodStartsAfresh(t *testing.T) {
 	inBubble(t, func(b *bed) {

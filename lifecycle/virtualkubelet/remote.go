@@ -34,8 +34,11 @@ func (r *remote) observe(listed *v1.Pod, asked time.Time) {
 		r.containers.observe(r.place.status)
 		r.notifier.wake()
 	}
-	if r.place.over && !wasOver {
+	switch {
+	case r.place.over && !wasOver:
 		r.agent.workers.spawn(r.name, r.over)
+	case wasOver && !r.place.over && r.ending.terminating: // it is there after all
+		r.agent.workers.spawn(r.name, func() { _ = r.ender.end(r.ctx, nil) }) // fails only when the agent stops
 	}
 }
 
@@ -87,24 +90,24 @@ func (r *remote) ask(ctx context.Context, name string, timeout time.Duration, f 
 	return err
 }
 
-// createPod has the place create the pod, unless it has it already, and asks until it has.
-func (s *starter) createPod() error {
-	ctx, cancel := s.workers.context(s.r.ctx, s.r.name, s.r.terminating)
+// create has the place create the pod, unless it has it already, and asks until it has.
+func (r *remote) create() error {
+	ctx, cancel := r.agent.workers.context(r.ctx, r.name, r.terminating)
 	defer cancel()
-	for !s.r.remote().is((*place).hasPod) {
-		if err := s.tryCreate(ctx); errdefs.IsInvalidInput(err) {
-			for _, c := range s.r.containers.all {
-				slot{s.r, c}.markTerminated(notStarted(err))
+	for !r.is((*place).hasPod) {
+		if err := r.tryCreate(ctx); errdefs.IsInvalidInput(err) {
+			for _, c := range r.containers.all {
+				slot{r.record, c}.markTerminated(notStarted(err))
 			}
 			return err
 		}
 		if ctx.Err() == nil {
-			s.r.remote().await(ctx, s.opts.PollInterval, (*place).hasPod)
+			r.await(ctx, r.agent.opts.PollInterval, (*place).hasPod)
 		}
 		switch {
-		case s.r.isTerminating():
+		case r.isTerminating():
 			return lifecycle.ErrTerminating
-		case s.workers.isClosed():
+		case r.agent.workers.isClosed():
 			return lifecycle.AgentStopping
 		}
 	}
@@ -112,24 +115,24 @@ func (s *starter) createPod() error {
 }
 
 // tryCreate asks the place once to create the pod, unless its termination has begun.
-func (s *starter) tryCreate(ctx context.Context) error {
-	if !s.takeTurn(ctx) {
+func (r *remote) tryCreate(ctx context.Context) error {
+	if !r.agent.takeTurn(ctx) {
 		return context.Cause(ctx)
 	}
-	defer s.endTurn()
-	pod := s.r.view()
-	s.r.mu.Lock()
-	if s.r.ending.terminating {
-		s.r.mu.Unlock()
+	defer r.agent.endTurn()
+	pod := r.view()
+	r.mu.Lock()
+	if r.ending.terminating {
+		r.mu.Unlock()
 		return lifecycle.ErrTerminating
 	}
-	s.r.remote().place.startCreating()
-	s.r.mu.Unlock()
-	err := s.r.remote().ask(ctx, "Create", createTimeout, func(ctx context.Context) error { return s.opts.Pods.Create(ctx, pod) })
+	r.place.startCreating()
+	r.mu.Unlock()
+	err := r.ask(ctx, "Create", createTimeout, func(ctx context.Context) error { return r.agent.opts.Pods.Create(ctx, pod) })
 	isNone := errdefs.IsInvalidInput(err) || errors.Is(err, lifecycle.ErrContainerNotFound)
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
-	s.r.remote().place.created(err == nil, isNone)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.place.created(err == nil, isNone)
 	return err
 }
 
@@ -173,9 +176,9 @@ func (s placeStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds i
 func (r *remote) clear() bool {
 	ctx, cancel := r.agent.workers.context(r.ctx, r.name, nil)
 	defer cancel()
-	isGone := func(p *place) bool { return p.gone }
+	isGone, isOver := func(p *place) bool { return p.gone }, func(p *place) bool { return p.over }
 	for !r.is(isGone) {
-		if ctx.Err() != nil {
+		if !r.await(ctx, 0, isOver) || ctx.Err() != nil {
 			return false
 		}
 		pod := r.view()

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-
-	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // The kubelet's back-off of containers that exit: none before the first restart, then 10 s,
@@ -53,33 +51,4 @@ func (c *container) markAgain(pod *v1.Pod, end v1.ContainerStateTerminated) {
 	}
 	c.state = v1.ContainerState{Waiting: waiting}
 	c.pause = min(max(2*c.pause, backOffFirst), backOffMost)
-}
-
-// again starts a container again when its back-off is over, and again after each start that
-// fails. If the termination of the pod begins before, the container stays as it has ended.
-func (s *starter) again(c *container) error {
-	for {
-		s.r.mu.Lock()
-		pause := time.NewTimer(time.Until(c.againAt))
-		s.r.mu.Unlock()
-		select {
-		case <-pause.C:
-		case <-s.r.terminating:
-		case <-s.workers.closing:
-			pause.Stop()
-			return lifecycle.AgentStopping
-		}
-		pause.Stop()
-		err := lifecycle.ErrTerminating
-		if !s.r.isTerminating() {
-			err = s.start(c)
-		}
-		switch {
-		case errors.Is(err, errAgain):
-			continue
-		case errors.Is(err, lifecycle.ErrTerminating):
-			slot{s.r, c}.markNotAgain()
-		}
-		return err
-	}
 }

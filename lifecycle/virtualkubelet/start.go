@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -13,12 +14,12 @@ import (
 // errInitFailed ends the start of a pod.
 var errInitFailed = errors.New("an init container has failed")
 
-// starter starts one pod when the earlier pod of the same name has ended.
+// starter starts one pod when the earlier pods of the same name have ended.
 type starter struct {
 	*agent
 
-	r      *record
-	former *record // the earlier pod of the same name; nil: none
+	r       *record
+	formers []*record // the earlier pods of the same name
 }
 
 // run starts the containers of a pod that is admitted. If that fails, the containers that
@@ -47,11 +48,11 @@ func (s *starter) run() {
 // startAll starts the containers in the order of the spec. Each init container that is no
 // sidecar has succeeded before the next container starts.
 func (s *starter) startAll() error {
-	if err := s.awaitFormer(); err != nil {
+	if err := s.awaitFormers(); err != nil {
 		return err
 	}
-	if s.r.remote() != nil {
-		return s.createPod()
+	if remote := s.r.remote(); remote != nil {
+		return remote.create()
 	}
 	for _, c := range s.r.containers.all {
 		err := s.start(c)
@@ -78,19 +79,19 @@ func (s *starter) startAll() error {
 	return nil
 }
 
-// awaitFormer waits until the earlier pod of the same name has ended, and is deleted at its place.
-func (s *starter) awaitFormer() error {
-	if s.former == nil {
-		return nil
+// awaitFormers waits until the earlier pods of the same name have ended, and are deleted at their
+// place.
+func (s *starter) awaitFormers() error {
+	for _, former := range s.formers {
+		select {
+		case <-former.ender.left:
+		case <-s.r.terminating:
+			return lifecycle.ErrTerminating
+		case <-s.workers.closing:
+			return lifecycle.AgentStopping
+		}
 	}
-	select {
-	case <-s.former.ender.left:
-		return nil
-	case <-s.r.terminating:
-		return lifecycle.ErrTerminating
-	case <-s.workers.closing:
-		return lifecycle.AgentStopping
-	}
+	return nil
 }
 
 // start starts one container, unless the pod is being deleted, and runs its postStart
@@ -140,20 +141,6 @@ func (s *starter) start(c *container) error {
 	return nil // a failed hook shows in the state of its container
 }
 
-// takeTurn waits until fewer than [Options.MaxStarts] starts are under way; false if ctx ends
-// before.
-func (a *agent) takeTurn(ctx context.Context) bool {
-	select {
-	case a.starts <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// endTurn ends what takeTurn began.
-func (a *agent) endTurn() { <-a.starts }
-
 // awaitInit waits until an init container has terminated with exit code 0.
 func (s *starter) awaitInit(c *container) error {
 	select {
@@ -167,4 +154,33 @@ func (s *starter) awaitInit(c *container) error {
 		return fmt.Errorf("%w: %s with exit code %d", errInitFailed, c.spec.Name, code)
 	}
 	return nil
+}
+
+// again starts a container again when its back-off is over, and again after each start that
+// fails. If the termination of the pod begins before, the container stays as it has ended.
+func (s *starter) again(c *container) error {
+	for {
+		s.r.mu.Lock()
+		pause := time.NewTimer(time.Until(c.againAt))
+		s.r.mu.Unlock()
+		select {
+		case <-pause.C:
+		case <-s.r.terminating:
+		case <-s.workers.closing:
+			pause.Stop()
+			return lifecycle.AgentStopping
+		}
+		pause.Stop()
+		err := lifecycle.ErrTerminating
+		if !s.r.isTerminating() {
+			err = s.start(c)
+		}
+		switch {
+		case errors.Is(err, errAgain):
+			continue
+		case errors.Is(err, lifecycle.ErrTerminating):
+			slot{s.r, c}.markNotAgain()
+		}
+		return err
+	}
 }

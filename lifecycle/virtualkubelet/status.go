@@ -14,7 +14,9 @@ const (
 	reasonUnknown    = "ContainerStatusUnknown"
 	reasonCreating   = "ContainerCreating"
 	reasonBackOff    = "CrashLoopBackOff"
-	messageUnknown   = "The container could not be located when the pod was terminated"
+	// of a pod whose admission has failed
+	reasonUnexpectedAdmission = "UnexpectedAdmissionError"
+	messageUnknown            = "The container could not be located when the pod was terminated"
 
 	exitStartError int32 = 128
 	exitUnknown    int32 = 137

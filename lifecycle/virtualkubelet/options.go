@@ -1,0 +1,106 @@
+package virtualkubelet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+const (
+	// defaultExitSlack is the default of [Options.ExitSlack].
+	defaultExitSlack = 2 * time.Second
+	// defaultMaxStarts is the default of [Options.MaxStarts].
+	defaultMaxStarts = 10
+	// defaultPollInterval is the default of [Options.PollInterval].
+	defaultPollInterval = 5 * time.Second
+	// placeGiveUp is how long the end of a whole pod is insisted on: practically for ever.
+	placeGiveUp = 10 * 365 * 24 * time.Hour
+)
+
+// Options configure a [Provider]. Only Runtime or Pods is required.
+type Options struct {
+	// Runtime runs the containers; nil is an error unless Pods is set. If it is also a
+	// [lifecycle.CommandRunner], it runs exec hooks.
+	Runtime Runtime
+	// Pods runs whole pods, in place of Runtime: it is an error to set both.
+	Pods PodRuntime
+	// PollInterval is the time between two calls of PodRuntime.Statuses or of a [RunningLister],
+	// and after a call of a PodRuntime that failed. 0 means 5 s; a negative value is an error.
+	PollInterval time.Duration
+	// Terminator has the options for stopping containers: events, metrics, hook timing,
+	// slack and feature gates. Its Runtime, Pods and Exits must be nil, because the Runtime
+	// above is used, or Pods. Its Commands, if nil, are those of the Runtime or Pods above. With
+	// Pods, StopSlack is 5 s and an interval unless it is set, and GiveUp ten years: a provider
+	// never gives up whole pods by itself.
+	Terminator lifecycle.TerminatorOptions
+	// Status sets the fields of a status that only the author of the provider knows:
+	// podIP, hostIP, image IDs, readiness. It is called with a copy of the pod for every
+	// status that is made, from any goroutine. If it is nil, nothing is set, and httpGet
+	// hooks without a host fail because there is no podIP.
+	Status func(pod *v1.Pod)
+	// ExitSlack is how long after a successful stop the runtime may take to report the
+	// exit. After that the container gets an unknown exit code. 0 means 2 s, and with a
+	// [RunningLister] an interval more; a negative value is an error.
+	ExitSlack time.Duration
+	// MaxStarts is how many StartContainer or Create may be under way at once. 0 means 10; a
+	// negative value is an error.
+	MaxStarts int
+	// ContainerEnded is called once for each container of the Runtime that has ended, before it
+	// is started again and before its end is told to anybody, to remove what is left of it. It
+	// may block, as long as ctx lasts, which ends with [Provider.Close]; the end of the pod waits
+	// for it. If it is nil, nothing is called.
+	ContainerEnded func(ctx context.Context, pod *v1.Pod, container *v1.Container, id string)
+	// Admit is asked once for every pod that is to be started, after the pod is in the list of
+	// [Provider.Pods] and before anything of it starts: it is Manager.Admit. A pod that is
+	// refused never starts; its final status is Failed, with the reason of the answer and, as the
+	// kubelet writes it, "Pod was rejected: " and its message. If it is nil, every pod is admitted.
+	Admit func(pod *v1.Pod) shutdown.Admission
+}
+
+// validate joins an error for every invalid field, except those of the terminator's
+// options, which the terminator validates itself.
+func (o Options) validate() error {
+	var errs []error
+	if (o.Runtime == nil) == (o.Pods == nil) {
+		errs = append(errs, errors.New("Runtime: must be set, or Pods, and not both"))
+	}
+	if o.Terminator.Runtime != nil || o.Terminator.Pods != nil {
+		errs = append(errs, errors.New("Terminator.Runtime and Terminator.Pods: must not be set, Runtime or Pods is"))
+	}
+	if o.Terminator.Exits != nil {
+		errs = append(errs, errors.New("Terminator.Exits: must not be set, Runtime is"))
+	}
+	if o.ExitSlack < 0 {
+		errs = append(errs, fmt.Errorf("ExitSlack: must not be negative, is %v", o.ExitSlack))
+	}
+	if o.MaxStarts < 0 {
+		errs = append(errs, fmt.Errorf("MaxStarts: must not be negative, is %d", o.MaxStarts))
+	}
+	if o.PollInterval < 0 {
+		errs = append(errs, fmt.Errorf("PollInterval: must not be negative, is %v", o.PollInterval))
+	}
+	return errors.Join(errs...)
+}
+
+// terminatorOptions returns the terminator's options with the runtime.
+func (a *agent) terminatorOptions() lifecycle.TerminatorOptions {
+	opts, runtime := a.opts.Terminator, any(a.opts.Runtime)
+	if a.opts.Pods == nil {
+		opts.Runtime, opts.Exits, opts.ExitSlack = a.opts.Runtime, a.exits, cmp.Or(opts.ExitSlack, a.opts.ExitSlack)
+	} else {
+		opts.Pods, runtime = placeStopper{a}, a.opts.Pods
+		opts.StopSlack = cmp.Or(opts.StopSlack, lifecycle.DefaultStopSlack+a.opts.PollInterval)
+		opts.GiveUp = cmp.Or(opts.GiveUp, placeGiveUp)
+	}
+	if opts.Commands == nil {
+		opts.Commands, _ = runtime.(lifecycle.CommandRunner) // nil: exec hooks fail with an error
+	}
+	return opts
+}
