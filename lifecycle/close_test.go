@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -142,5 +143,53 @@ func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 		_, err = b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "app"}, lifecycle.ContainerRequest{})
 		require.ErrorIs(b, err, lifecycle.AgentStopping)
 		require.Zero(b, b.Tables())
+	})
+}
+
+// slowRecorder takes a while for each event.
+type slowRecorder time.Duration
+
+func (r slowRecorder) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(r)) }
+
+// Close waits for no event before it ends a termination.
+func TestATerminationEndsWithTheAgentBeforeItsEvents(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		time.AfterFunc(time.Second, func() { require.NoError(b, b.Close(b.Context())) })
+		<-termination.Done()
+		require.Equal(b, time.Second, b.at())
+		<-time.After(time.Minute)
+	}, func(o *lifecycle.TerminatorOptions) { o.Events = slowRecorder(1500 * time.Millisecond) })
+}
+
+// A container that is left running has the error of its runtime, too.
+func TestWhyAContainerIsLeftRunning(t *testing.T) {
+	inLife(t, func(b *lifeBed) {
+		b.runs("app", "a", lifecycletest.Script{FailStops: -1})
+		termination := b.life.Terminate(b.ctx, lifecycle.Request{})
+		<-time.After(time.Second)
+		require.NoError(b, b.tr.Close(b.ctx))
+		_, err := termination.Wait(b.ctx)
+		require.ErrorIs(b, err, lifecycle.AgentStopping)
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		require.ErrorIs(b, b.start("app", "b", lifecycletest.Script{}), lifecycle.AgentStopping)
+	})
+}
+
+// A container whose end the runtime and the watcher have said has ended, also if the agent stops
+// in the same moment.
+func TestAnEndInTheMomentOfClose(t *testing.T) {
+	exited := make(chan struct{})
+	inBubble(t, 10, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(500 * time.Millisecond)
+		close(exited)
+		require.NoError(b, b.Close(b.Context()))
+		require.Equal(b, lifecycle.Graceful, termination.Result().Outcome())
+	}, func(o *lifecycle.TerminatorOptions) {
+		exited = make(chan struct{})
+		o.Exits = exitFunc(func(string) <-chan struct{} { return exited })
 	})
 }

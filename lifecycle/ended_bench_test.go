@@ -73,6 +73,25 @@ func endWithTerminator(tb testing.TB, all []*v1.Pod) any {
 	return terminator
 }
 
+// endTwice kills each container again when its pod has ended, as the ExitWatcher says too.
+func endTwice(tb testing.TB, all []*v1.Pod) any {
+	tb.Helper()
+	exited := make(chan struct{})
+	close(exited)
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+		Runtime: obedientRuntime{}, Exits: exitFunc(func(string) <-chan struct{} { return exited }),
+	})
+	require.NoError(tb, err)
+	ctx := klog.NewContext(tb.Context(), klog.Logger{})
+	for _, pod := range all {
+		<-terminator.Pod(pod).Terminate(ctx, lifecycle.Request{}).Done()
+		_, err = terminator.KillContainer(ctx, pod, lifecycle.ContainersOf(pod)[0], lifecycle.ContainerRequest{})
+		require.NoError(tb, err)
+	}
+	require.NoError(tb, terminator.Close(ctx))
+	return terminator
+}
+
 // plainWorker is what a pod worker of the kubelet keeps: its context, the times of its pod, the
 // channels of those who wait for the end, and the last state of each container.
 type plainWorker struct {
@@ -123,5 +142,6 @@ func heapInUse() int64 {
 func TestAnEndedPodIsKeptSmall(t *testing.T) {
 	one, nine := keptBytes(t, runningCrowd(5000, 1), endWithTerminator), keptBytes(t, runningCrowd(5000, 9), endWithTerminator)
 	require.LessOrEqual(t, one, 300.0)
+	require.LessOrEqual(t, keptBytes(t, runningCrowd(5000, 1), endTwice), 300.0)
 	require.LessOrEqual(t, (nine-one)/8, 100.0)
 }

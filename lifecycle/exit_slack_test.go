@@ -55,3 +55,22 @@ func TestErrKilledIsBelievedAtAnyTime(t *testing.T) {
 		o.Runtime = lifecycle.RuntimeFunc(func(context.Context, string, int64) error { return lifecycle.ErrKilled })
 	})
 }
+
+// A watcher that does not know a container before its stop is asked again after it.
+func TestAWatcherThatLearnsOfAContainerLater(t *testing.T) {
+	asked := 0
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.kill()
+		require.Equal(b, 5*time.Second, b.at())
+	}, func(o *lifecycle.TerminatorOptions) {
+		exited := make(chan struct{})
+		time.AfterFunc(5*time.Second, func() { close(exited) })
+		o.Exits = exitFunc(func(string) <-chan struct{} {
+			if asked++; asked == 1 {
+				return nil
+			}
+			return exited
+		})
+	})
+}

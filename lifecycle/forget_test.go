@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -62,4 +63,55 @@ func TestAStartWhileItsPodBecomesUnknown(t *testing.T) {
 	over.Store(true)
 	wg.Wait()
 	require.NoError(t, tr.Close(t.Context()))
+}
+
+// What a termination has ended that outlives its life is known in the next one: no hook runs twice.
+func TestATerminationThatOutlivesItsLife(t *testing.T) {
+	inLife(t, func(b *lifeBed) {
+		b.runs("proxy", "p", lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
+		b.runs("app", "a", lifecycletest.Script{})
+		b.life.Terminate(b.ctx, lifecycle.Request{})
+		<-time.After(time.Second)
+		b.life.Forget()
+		_, err := b.tr.KillPod(b.ctx, b.showing("a", v1.ContainerState{Running: &v1.ContainerStateRunning{}}), lifecycle.Request{})
+		require.NoError(b, err)
+		b.requireHooks("a", "p")
+	})
+}
+
+// A life that is forgotten while the watcher is asked is over for its handle.
+func TestAPodThatIsForgottenWhileTheWatcherIsAsked(t *testing.T) {
+	inLife(t, func(b *lifeBed) {
+		b.runs("app", "a", lifecycletest.Script{})
+		_, err := b.kill(lifecycle.Request{})
+		require.NoError(b, err)
+		time.AfterFunc(20*time.Millisecond, b.life.Forget)
+		_, err = b.kill(lifecycle.Request{Containers: only("app", "a"), Complete: true})
+		require.ErrorIs(b, err, lifecycle.ErrForgotten)
+	}, func(b *lifeBed, o *lifecycle.TerminatorOptions) {
+		o.Exits = exitFunc(func(id string) <-chan struct{} { <-time.After(50 * time.Millisecond); return b.rt.Exited(id) })
+	})
+}
+
+// A container that was stopped while its start was under way is known by its ID when the start
+// returns, also after Forget: its hook does not run again.
+func TestAStartThatReturnsWhatWasStoppedBeforeForget(t *testing.T) {
+	inLife(t, func(b *lifeBed) {
+		started := make(chan error)
+		go func() {
+			started <- b.life.Start(b.ctx, "app", func(context.Context) (string, error) {
+				b.rt.Start("a", lifecycletest.Script{})
+				<-time.After(10 * time.Second)
+				return "a", nil
+			})
+		}()
+		<-time.After(time.Second)
+		_, err := b.life.KillContainer(b.ctx, lifecycle.Container{Name: "app", ID: "a"}, lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		b.life.Forget()
+		require.NoError(b, <-started)
+		_, err = b.tr.KillPod(b.ctx, b.spec, lifecycle.Request{})
+		require.NoError(b, err)
+		b.requireHooks("a")
+	})
 }

@@ -187,3 +187,8 @@ func (f hookFunc) Run(ctx context.Context, _ string, _ *v1.Pod, _ *v1.Container,
 func withHooks(f hookFunc) func(*lifecycle.TerminatorOptions) {
 	return func(o *lifecycle.TerminatorOptions) { o.Hooks = f }
 }
+
+// exitFunc is an ExitWatcher.
+type exitFunc func(id string) <-chan struct{}
+
+func (f exitFunc) Exited(id string) <-chan struct{} { return f(id) }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
 const (
@@ -145,5 +146,25 @@ func TestSleepHookWithTheFeatureOff(t *testing.T) {
 		}
 		require.Zero(t, time.Since(began))
 		require.Zero(t, count(cutShortCounter))
+	})
+}
+
+// A sleep that its container has ended was cut, also by a runner that gives no error then.
+func TestASleepOfAnotherRunnerEndsWithItsContainer(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", sleep(20), lifecycletest.Script{ExitAfter: 3 * time.Second})
+		hook := b.kill().Containers[0].Hook
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.ContainerExited, Took: 3 * time.Second}, hook)
+	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return nil }))
+}
+
+// A runner that a request brings has its own gates.
+func TestTheGatesOfTheRunnerOfARequest(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", sleep(20), lifecycletest.Script{})
+		own := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: gateWithout(lifecycle.PodLifecycleSleepAction)})
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Hooks: own})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.HookSkipped, result.Containers[0].Hook.Outcome)
 	})
 }

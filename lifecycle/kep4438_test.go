@@ -34,6 +34,7 @@ func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
 		require.Len(b, b.rt.Stops(), 2, "no other is stopped")
 		require.Len(b, b.rt.Execs(), 1)
 		require.Equal(b, lifecycle.Graceful, termination.Result().Outcome())
+		require.Equal(b, lifecycle.HookCompleted, termination.Result().Containers[1].Hook.Outcome, "that of the first")
 	})
 }
 

@@ -122,3 +122,70 @@ func TestALoggerMayAskForTheTermination(t *testing.T) {
 		require.GreaterOrEqual(b, messages.Load(), int32(2), "its failure, and how it ended")
 	})
 }
+
+// A hook that a second kill has cut short says so.
+func TestAKillThatASecondOneShortens(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", sleep(100), lifecycletest.Script{})
+		var wg sync.WaitGroup
+		for _, seconds := range []int64{30, 5} {
+			wg.Go(func() {
+				r, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{GracePeriodSeconds: &seconds})
+				require.NoError(b, err)
+				require.Equal(b, lifecycle.Shortened, r.Hook.Cause)
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+	})
+}
+
+// A container that has ended and is killed again, after its deadline, has the grace period of the
+// second request.
+func TestASecondKillLongAfterTheFirst(t *testing.T) {
+	inLife(t, func(b *lifeBed) {
+		for i := range 2 {
+			b.rt.Start("a", lifecycletest.Script{})
+			_, err := b.life.KillContainer(b.ctx, lifecycle.Container{Name: "app", ID: "a"}, lifecycle.ContainerRequest{})
+			require.NoError(b, err)
+			require.EqualValues(b, 60, b.rt.Stops()[i].TimeoutSeconds)
+			<-time.After(5 * time.Minute)
+		}
+	})
+	inLife(t, func(b *lifeBed) { // the watcher's answer about the first says nothing about the second
+		for range 2 {
+			b.rt.Start("a", lifecycletest.Script{})
+			_, err := b.life.KillContainer(b.ctx, lifecycle.Container{Name: "app", ID: "a"}, lifecycle.ContainerRequest{})
+			require.NoError(b, err)
+			b.requireExited("a")
+		}
+	}, watched)
+}
+
+// A container without an ID that a complete request lacks is in no result of it.
+func TestACompleteRequestLeavesOutWhatItLacks(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("app"), {Name: "one"}}})
+		require.Len(b, termination.Result().Containers, 2)
+		b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("app")}, Complete: true})
+		result, err := termination.Wait(b.Context())
+		require.NoError(b, err)
+		require.Len(b, result.Containers, 1)
+	})
+}
+
+// The hook of an earlier container of the name is no result of a later termination.
+func TestTheHookOfAnEarlierTermination(t *testing.T) {
+	inLife(t, func(b *lifeBed) {
+		b.spec.Spec.InitContainers = nil
+		b.runs("app", "a", lifecycletest.Script{})
+		_, err := b.kill(lifecycle.Request{})
+		require.NoError(b, err)
+		<-time.After(5 * time.Minute)
+		b.rt.Start("b", lifecycletest.Script{})
+		result, err := b.life.Kill(b.ctx, lifecycle.Request{Containers: []lifecycle.Container{{Name: "app", ID: "b", PreStopDone: true}}, Complete: true})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.HookSkipped, result.Containers[0].Hook.Outcome)
+	})
+}

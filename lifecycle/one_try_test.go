@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -64,4 +65,18 @@ func TestARequestWithItsOwnHooks(t *testing.T) {
 		own.requireHooks("a", "p")
 		b.requireHooks()
 	})
+}
+
+// A call of OneAttempt that was silent may have been delivered: the next one has the old deadline.
+func TestASilentStopOfOneAttempt(t *testing.T) {
+	inLife(t, func(b *lifeBed) {
+		b.spec.Spec.TerminationGracePeriodSeconds = ptr.To(int64(10))
+		b.runs("app", "a", lifecycletest.Script{HangStops: 1, FailStops: 1, IgnoreTerm: true})
+		for i, want := range []error{lifecycletest.ErrScripted, nil} {
+			_, err := b.life.KillContainer(b.ctx, lifecycle.Container{Name: "app", ID: "a"}, lifecycle.ContainerRequest{OneAttempt: true})
+			require.ErrorIs(b, err, want)
+			require.Len(b, b.rt.Stops(), i+2)
+		}
+		require.EqualValues(b, 1, b.rt.Stops()[2].TimeoutSeconds, "the rest of the minimum")
+	}, func(_ *lifeBed, o *lifecycle.TerminatorOptions) { o.StopSlack = time.Second })
 }

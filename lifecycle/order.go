@@ -94,7 +94,7 @@ func (o *order) asked() []Container {
 			return slices.ContainsFunc(listed, func(n Container) bool { return n.ID == c.ID && (c.ID != "" || n.Name == c.Name) })
 		})...)
 	}
-	if o.current == nil || o.current.isActive() || o.live.has(func(a *attempt) bool { return !a.isOver() }) {
+	if o.current == nil || o.live.has(func(a *attempt) bool { return !a.isOver() }) {
 		named = append(named, o.withoutState(named)...)
 	}
 	return named

@@ -63,3 +63,32 @@ func TestAUnitIsStoppedOnce(t *testing.T) {
 		})
 	}
 }
+
+// A container that joins while StopPod is under way has a StopPod of its own.
+func TestAContainerThatJoinsAUnitThatIsStopped(t *testing.T) {
+	u := &unit{}
+	inLife(t, func(b *lifeBed) {
+		b.runs("app", "a", lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		termination := b.life.Terminate(b.ctx, lifecycle.Request{})
+		<-time.After(time.Second)
+		b.life.Terminate(b.ctx, lifecycle.Request{Containers: only("app", "late"), Complete: true})
+		_, err := termination.Wait(b.ctx)
+		require.NoError(b, err)
+		require.Equal(b, []int64{60, 55}, u.seconds)
+	}, func(b *lifeBed, o *lifecycle.TerminatorOptions) { u.lifeBed, o.Pods = b, u })
+}
+
+// After a call of OneAttempt that has failed, all containers of a unit have a new grace period.
+func TestAUnitOfOneAttemptBeginsAnew(t *testing.T) {
+	u := &unit{failing: 1}
+	inLife(t, func(b *lifeBed) {
+		b.runs("app", "a", lifecycletest.Script{})
+		b.runs("proxy", "p", lifecycletest.Script{})
+		_, err := b.kill(lifecycle.Request{OneAttempt: true})
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		<-time.After(100 * time.Second)
+		_, err = b.kill(lifecycle.Request{OneAttempt: true})
+		require.NoError(b, err)
+		require.Equal(b, []int64{60, 60}, u.seconds)
+	}, func(b *lifeBed, o *lifecycle.TerminatorOptions) { u.lifeBed, o.Pods = b, u })
+}

@@ -186,3 +186,40 @@ func TestAPostStartHookThatOutlivesItsStart(t *testing.T) {
 		wg.Wait()
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }))
 }
+
+// A container whose postStart hook is under way is one of the termination, although the status
+// has it as terminated: the hook ends with the grace period.
+func TestAPostStartHookUnderWayIsPartOfTheTermination(t *testing.T) {
+	inBubble(t, 5, func(b *bed) {
+		b.addPostStart(exec(), lifecycletest.Script{IgnoreTerm: true})
+		b.pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ContainerID: "fake://app"}}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.GraceSpent)
+		})
+		synctest.Wait()
+		require.Len(b, b.kill().Containers, 1)
+		wg.Wait()
+		require.Equal(b, 5*time.Second, b.at())
+	}, withHooks(func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Minute):
+		}
+		return context.Cause(ctx)
+	}))
+}
+
+// A postStart hook that fails while its container is killed is no second reason to kill it.
+func TestAPostStartHookThatFailsDuringAKill(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addPostStart(exec(), lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		var wg sync.WaitGroup
+		wg.Go(func() { require.ErrorContains(b, b.PostStart(b.Context(), b.pod, named("app")), "sorry") })
+		<-time.After(time.Second)
+		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		wg.Wait()
+		b.requireEvents("Killing")
+	}, withHooks(func(context.Context) error { <-time.After(2 * time.Second); return errors.New("sorry") }))
+}

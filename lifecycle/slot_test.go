@@ -4,6 +4,7 @@ package lifecycle_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,4 +204,59 @@ func TestAnIDThatIsUsedAgainInItsSlot(t *testing.T) {
 		}
 		b.requireStops("web")
 	}, watched)
+}
+
+// A start time that is exactly the second of the end is a new start, if the container is known to
+// have been started before.
+func TestAnIDThatIsUsedAgainInTheSecondOfTheEnd(t *testing.T) {
+	inLife(t, func(b *lifeBed) {
+		b.spec.Spec.InitContainers = nil
+		<-time.After(2 * time.Second)
+		for i := range 2 {
+			<-time.After(time.Duration(i) * 300 * time.Millisecond)
+			b.rt.Start("a", lifecycletest.Script{})
+			_, err := b.tr.KillPod(b.ctx, b.showing("a", runningSince(b.began.Add(time.Duration(2*i)*time.Second))), lifecycle.Request{})
+			require.NoError(b, err)
+		}
+		b.requireHooks("a", "a")
+	})
+}
+
+// Eight attempts of a container are kept, and no less.
+func TestEightAttemptsAreKept(t *testing.T) {
+	inLife(t, func(b *lifeBed) {
+		b.spec.Spec.InitContainers = nil
+		var kept []string
+		for i := range 9 {
+			id := fmt.Sprint("c", i)
+			b.runs("app", id, lifecycletest.Script{})
+			if i > 0 {
+				kept = append(kept, id)
+			}
+		}
+		_, err := b.kill(lifecycle.Request{})
+		require.NoError(b, err)
+		b.requireStops(kept...)
+	})
+}
+
+// A start that has started nothing is in the result, also if another one of the name, which was
+// called later, has started its container.
+func TestAStartOfNothingBesideAnother(t *testing.T) {
+	inLife(t, func(b *lifeBed) {
+		b.spec.Spec.InitContainers = nil
+		failed := make(chan error, 1)
+		go func() {
+			failed <- b.life.Start(b.ctx, "app", func(ctx context.Context) (string, error) {
+				<-ctx.Done()
+				return "", lifecycle.ErrContainerNotFound
+			})
+		}()
+		<-time.After(time.Second)
+		b.runs("app", "c2", lifecycletest.Script{})
+		result, err := b.life.Kill(b.ctx, lifecycle.Request{})
+		require.NoError(b, err)
+		require.ErrorIs(b, <-failed, lifecycle.ErrTerminating)
+		require.Len(b, result.Containers, 2)
+	})
 }

@@ -85,3 +85,30 @@ func TestReusedIDOfAStuckContainer(t *testing.T) {
 		require.EqualValues(b, 10, b.rt.Stops()[asked].TimeoutSeconds)
 	})
 }
+
+// A container that is gone when it is to be forced was not forced.
+func TestAContainerThatIsGoneWhenItIsForced(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{})
+		b.stuckUntil(15 * time.Second)
+		time.AfterFunc(14*time.Second, func() { b.rt.Remove("app") })
+		result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.NotFound, result.Outcome())
+	})
+}
+
+// A wait that ends early names the containers that have not ended, and none of which only a hook
+// goes on.
+func TestAWaitNamesWhatHasNotEnded(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.addMain("app", exec(), lifecycletest.Script{})
+		b.addMain("web", nil, lifecycletest.Script{FailStops: -1})
+		ctx, cancel := context.WithTimeout(b.silentContext(), 15*time.Second)
+		defer cancel()
+		_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
+		var running *lifecycle.StillRunningError
+		require.ErrorAs(b, err, &running)
+		require.Equal(b, []string{"ns/pod/web"}, running.Containers)
+	}, withHooks(func(context.Context) error { <-time.After(time.Minute); return nil }))
+}

@@ -64,7 +64,7 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 	running := &StillRunningError{Cause: context.Cause(ctx)}
 	var last *attempt
 	for _, c := range a.attempts {
-		if c.isBusy() {
+		if c.run != nil {
 			last = c
 			running.Containers = append(running.Containers, fullName(a.pod, c.result.Name))
 		}
@@ -95,17 +95,17 @@ func (t *Termination) result() Result {
 	var hooks map[string]HookResult
 	add := func(hidden bool) { // the last one
 		c := &result.Containers[len(result.Containers)-1]
-		switch before, found := hooks[c.Name]; {
-		case hidden && hooks == nil:
-			hooks = map[string]HookResult{c.Name: c.Hook}
-		case hidden:
-			hooks[c.Name] = c.Hook
-		case found && (c.Hook.Outcome == "" || c.Hook.Outcome == HookSkipped):
+		if before := hooks[c.Name]; before.Outcome != "" && (c.Hook.Outcome == "" || c.Hook.Outcome == HookSkipped) {
 			c.Hook = before
 		}
-		if hidden {
-			result.Containers = result.Containers[:len(result.Containers)-1]
+		if !hidden {
+			return
 		}
+		if hooks == nil {
+			hooks = map[string]HookResult{}
+		}
+		hooks[c.Name] = c.Hook
+		result.Containers = result.Containers[:len(result.Containers)-1]
 	}
 	for i := range records {
 		result.Containers = append(result.Containers, records[i].unpack())

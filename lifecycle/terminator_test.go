@@ -180,3 +180,14 @@ func TestPhases(t *testing.T) {
 		}
 	})
 }
+
+// An ID in the message of the Killing event becomes the name, unless it is a part of the name.
+func TestAnIDThatIsAPartOfTheName(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.rt.Start("eb", lifecycletest.Script{})
+		b.pod.Spec.Containers = []v1.Container{container("web", nil)}
+		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "web", ID: "eb"}, lifecycle.ContainerRequest{Message: "web is to go"})
+		require.NoError(b, err)
+		require.Equal(b, "web is to go", b.events.All()[0].Message)
+	})
+}

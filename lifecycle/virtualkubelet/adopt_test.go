@@ -126,3 +126,14 @@ func TestAdoptionAfterClose(t *testing.T) {
 		require.True(b, errdefs.IsInvalidInput(err))
 	})
 }
+
+// An adopted container runs since it was started, not since it was adopted.
+func TestSinceWhenAnAdoptedContainerRuns(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.create(podOf(plain("app")))
+		before := b.currentPod()
+		wait(5 * second)
+		b.restart(virtualkubelet.Adopted{Pod: before})
+		require.Equal(b, before.Status.ContainerStatuses, b.currentPod().Status.ContainerStatuses)
+	})
+}

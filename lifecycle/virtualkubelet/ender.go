@@ -79,9 +79,6 @@ func (e *ender) endCompleted() {
 func (e *ender) conclude(t *lifecycle.Termination) {
 	<-t.Done() // Close ends it too
 	result := t.Result()
-	if result.Outcome() == lifecycle.LeftRunning {
-		return
-	}
 	until := time.Now().Add(e.agent.opts.ExitSlack)
 	for _, c := range result.Containers {
 		if c.Outcome != lifecycle.RuntimeStuck {

@@ -92,3 +92,16 @@ func TestADeletionWithoutListenerIsKept(t *testing.T) {
 		require.NoError(t, p.Close(t.Context()))
 	})
 }
+
+// A mark that somebody has copied into a pod says nothing while the pod is not terminating.
+func TestAMarkThatWasCopied(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+		pod := podOf(plain("app"))
+		pod.Annotations = map[string]string{"virtualkubelet.kubegrace.dev/terminating": "true"}
+		b.create(pod)
+		b.deletePod(pod, 10)
+		wait(time.Minute)
+		require.Equal(b, []stop{{"uid/app", 10, 0}}, b.stops())
+	})
+}

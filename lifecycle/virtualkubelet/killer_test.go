@@ -154,3 +154,19 @@ func TestCloseNamesWhatIsStuck(t *testing.T) {
 		close(release)
 	})
 }
+
+// A kill that sets no status leaves that of the kill before.
+func TestAKillThatSetsNoStatus(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+		pod := podOf(plain("app"))
+		b.create(pod)
+		ctx, cancel := context.WithTimeout(b.Context(), second)
+		defer cancel()
+		_, err := b.KillPod(ctx, pod, shutdown.KillRequest{SetStatus: func(status *v1.PodStatus) { status.Reason = "Terminated" }})
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
+		require.NoError(b, err)
+		require.Equal(b, "Terminated", result.Status.Reason)
+	})
+}

@@ -26,6 +26,7 @@ type playedPlace struct {
 	pods     map[types.UID]*v1.Pod
 	hidden   map[types.UID]bool // Statuses leaves them out
 	more     []*v1.Pod          // Statuses has these, too
+	says     *v1.PodStatus      // the status of each pod in Statuses; nil: as it is
 	away     bool               // all calls fail
 	hang     int                // so many calls of Create and Stop get no answer
 	slow     time.Duration      // how long the answer of Statuses is on its way
@@ -160,6 +161,9 @@ func (p *playedPlace) statuses() (pods []*v1.Pod, slow time.Duration, err error)
 				status.State.Running = &v1.ContainerStateRunning{}
 			}
 			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
+		}
+		if p.says != nil {
+			pod.Status = *p.says
 		}
 		pods = append(pods, pod)
 	}

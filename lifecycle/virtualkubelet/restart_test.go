@@ -72,6 +72,17 @@ func TestTheBackOffOfRestarts(t *testing.T) {
 	})
 }
 
+// A run of less than ten minutes resets no back-off.
+func TestTheBackOffAfterSevenMinutes(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		times := b.startTimes("app")
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 7 * time.Minute}
+		b.create(always(plain("app")))
+		wait(1300 * second)
+		require.Equal(b, []time.Duration{0, 420 * second, 850 * second, 1290 * second}, times())
+	})
+}
+
 func TestWhatIsToldOfRestarts(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}

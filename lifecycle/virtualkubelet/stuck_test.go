@@ -70,5 +70,6 @@ func TestAStuckContainerThatExitsAfterAll(t *testing.T) {
 		wait(time.Hour)
 		require.Equal(b, time.Hour, b.last().at)
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+		require.NoError(b, b.DeletePod(b.Context(), pod), "it has ended")
 	})
 }

@@ -66,6 +66,16 @@ func TestAClosedTerminatorIsNotAskedAgain(t *testing.T) {
 	require.Contains(t, report.Pods[0].Error, shutdown.ErrNoRetry.Error())
 }
 
+// The error of a terminator that was closed says so.
+func TestTheErrorOfAClosedTerminator(t *testing.T) {
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycletest.NewRuntime()})
+	require.NoError(t, err)
+	require.NoError(t, terminator.Close(t.Context()))
+	_, err = podkiller.New(terminator, podkiller.Options{}).KillPod(t.Context(), shutdowntest.Pod("web", 0, 5), shutdown.KillRequest{})
+	require.ErrorIs(t, err, shutdown.ErrNoRetry)
+	require.ErrorIs(t, err, lifecycle.AgentStopping)
+}
+
 // A killer without a terminator is refused where it is given.
 func TestAKillerNeedsATerminator(t *testing.T) {
 	_, err := shutdown.NewManager(shutdown.Options{

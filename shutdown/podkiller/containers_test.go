@@ -76,6 +76,7 @@ func TestWhichContainersAreStopped(t *testing.T) {
 		"a list, then the status":      {containers: list("web"), status: of("web", "log"), stops: []string{"web"}, codes: []int32{3, -1}, asked: 1},
 		"an empty list":                {own: of("web"), containers: list(), stops: []string{"web"}},
 		"an empty list that is all":    {own: of("web"), containers: list(), complete: true},
+		"nothing runs, says the agent": {own: of("web"), status: of("web"), complete: true, codes: []int32{-1, -1}, asked: 1},
 		"an empty list and a start":    {own: of("web"), containers: list(), complete: true, started: "log", stops: []string{"log"}},
 		"a list that is not known":     {own: of("web", "log"), containers: silent, stops: []string{"log", "web"}},
 		"neither is known":             {containers: silent, err: lifecycle.ErrUnknownContainers},

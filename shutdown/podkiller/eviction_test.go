@@ -152,9 +152,11 @@ func TestTimedKillerIsGivenUp(t *testing.T) {
 }
 
 func TestTimedKillerNeedsAKiller(t *testing.T) {
-	_, err := podkiller.Timed(nil, nil).KillPod(t.Context(), &v1.Pod{}, podkiller.HardEviction("low"))
-	require.EqualError(t, err, "the killer of a timed killer is nil")
-	_, err = podkiller.Timed(&shutdowntest.Killer{}, nil).KillPod(t.Context(), nil, podkiller.HardEviction("low"))
+	for _, killer := range []shutdown.PodKiller{nil, shutdown.PodKillerFunc(nil)} {
+		_, err := podkiller.Timed(killer, nil).KillPod(t.Context(), &v1.Pod{}, podkiller.HardEviction("low"))
+		require.EqualError(t, err, "the killer of a timed killer is nil")
+	}
+	_, err := podkiller.Timed(&shutdowntest.Killer{}, nil).KillPod(t.Context(), nil, podkiller.HardEviction("low"))
 	require.EqualError(t, err, "the pod is nil")
 }
 
