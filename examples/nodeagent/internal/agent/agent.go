@@ -97,6 +97,7 @@ type Agent struct {
 	terminator *lifecycle.Terminator
 	manager    *shutdown.Manager
 	kills      *kills
+	hooks      *hooks
 	missing    *missing
 	reports    chan shutdown.Report // of shutdowns whose pods have ended
 	requests   chan func(*loop)     // the loop calls them
@@ -116,7 +117,11 @@ func New(opts Options) (*Agent, error) {
 		reports: make(chan shutdown.Report, 16), requests: make(chan func(*loop)), loopEnded: make(chan struct{}),
 	}
 	a.kills = newKills(a.schedule())
-	err := errors.Join(
+	var err error
+	if a.hooks, err = newHooks(opts.StateDir); err != nil {
+		opts.Logger.Error(err, "Hooks that a former agent has run may run again")
+	}
+	err = errors.Join(
 		a.registry.Register(collectors.NewGoCollector()),
 		a.registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
 		a.newTerminator(),

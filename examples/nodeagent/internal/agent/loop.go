@@ -92,6 +92,9 @@ func (l *loop) begin() {
 			l.opts.View.Say("Warning: " + warning)
 		}
 	}
+	if l.manager.ShutdownStatus() == nil {
+		l.forgetEnded() // of a shutdown before this agent
+	}
 	l.refresh()
 	l.notify("READY=1")
 	if record := l.opts.Units.Stopped(); record != nil && record.Reason == units.Drain {
@@ -118,7 +121,7 @@ func (l *loop) refresh() {
 	shuttingDown := l.manager.ShutdownStatus() != nil
 	if !shuttingDown && l.drained {
 		l.drained = false
-		l.kills.forgetEnded()
+		l.forgetEnded()
 	}
 	switch names, _ := l.kills.underWay(time.Now()); {
 	case !l.draining() && shuttingDown && !l.drained && l.ready == nil:
@@ -159,7 +162,7 @@ func (l *loop) end(report shutdown.Report) (done bool, err error) {
 	l.waiting = nil
 	l.began, l.drained = time.Time{}, !report.Cancelled && l.manager.ShutdownStatus() != nil
 	if report.Cancelled {
-		l.kills.forgetEnded()
+		l.forgetEnded()
 	}
 	err = reportError(report)
 	if l.opts.DrainAfter > 0 || l.interrupted {

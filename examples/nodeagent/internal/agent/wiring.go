@@ -41,9 +41,37 @@ func (a *Agent) newTerminator() error {
 	}
 	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
 		Runtime: a.opts.Runtime, Commands: a.opts.Runtime, Exits: a.opts.Runtime,
-		PodIP: podIP, Events: eventLog{a.opts.Logger}, Metrics: lifecycleMetrics, Gates: a.opts.Gates,
+		PodIP: podIP, Events: eventLog{a.opts.Logger}, Metrics: lifecycleMetrics, Gates: a.opts.Gates, OnHook: a.onHook,
 	})
 	return err
+}
+
+// onHook records that a hook has run, unless the end of this agent has cut it off.
+func (a *Agent) onHook(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
+	if r.Cause == lifecycle.AgentStopping {
+		return
+	}
+	if err := a.hooks.add(c.ID); err != nil {
+		a.opts.Logger.Error(err, "If this agent dies, the next one runs this hook again", "container", c.Name)
+	}
+}
+
+// forgetEnded forgets the pods that have ended, and all hooks: the shutdown is over.
+func (a *Agent) forgetEnded() {
+	a.kills.forgetEnded()
+	if err := a.hooks.forget(); err != nil {
+		a.opts.Logger.Error(err, "Failed to forget the hooks of a shutdown that is over")
+	}
+}
+
+// newKiller makes what stops one pod.
+func (a *Agent) newKiller() killer {
+	return killer{kills: a.kills, runtime: a.opts.Runtime, containers: podkiller.New(a.terminator, podkiller.Options{
+		Containers: func(ctx context.Context, pod *v1.Pod) []lifecycle.Container {
+			return a.hooks.of(ctx, a.opts.Runtime, pod)
+		},
+		Status: a.opts.Runtime.PodStatus,
+	})}
 }
 
 // newManager makes the shutdown manager, which drains the node.
@@ -54,7 +82,7 @@ func (a *Agent) newManager() error {
 	}
 	opts := shutdown.Options{
 		Config: a.opts.Config, Source: a.opts.Source, Pods: a.listPods, Metrics: shutdownMetrics, Gates: a.opts.Gates,
-		Killer:   killer{kills: a.kills, runtime: a.opts.Runtime, containers: podkiller.New(a.terminator, podkiller.Options{Status: a.opts.Runtime.PodStatus})},
+		Killer:   a.newKiller(),
 		StateDir: a.opts.StateDir, RequireStateDir: a.opts.StateDir != "",
 		Plan:     plan.Options{Limit: a.opts.Limit, PrepareTimeout: prepareTimeout},
 		OnReport: a.onReport,
