@@ -156,7 +156,7 @@ func buildAgent(t *testing.T) []byte {
 func buildProgram(t *testing.T, path string) []byte {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "e2e", "-o", program, path)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, path)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoErrorf(t, err, "failed to build %s: %s", path, out)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// floodUnit runs the program of the folder flood.
+// floodUnit runs the program of testdata/flood.
 const floodUnit = "[Service]\nUser=65534\nLimitNOFILE=20000\nExecStart=/usr/local/bin/flood\nRestart=always\n"
 
 const (
@@ -31,7 +31,7 @@ func testAFloodedAgentDrainsInTime(t *testing.T, on platform) {
 	m, server, containers := bootAgent(t, on, map[string]string{
 		"/etc/systemd/system/flood.service": floodUnit,
 	}, func(m *Machine) {
-		m.WriteFile(t, "/usr/local/bin/flood", 0o755, buildProgram(t, "github.com/kubegrace/kubegrace/examples/nodeagent/e2e/flood"))
+		m.WriteFile(t, "/usr/local/bin/flood", 0o755, buildProgram(t, "github.com/kubegrace/kubegrace/examples/nodeagent/e2e/testdata/flood"))
 	})
 	m.Run(t, "systemctl", "start", "flood")
 	ctx, stop := context.WithCancel(t.Context())

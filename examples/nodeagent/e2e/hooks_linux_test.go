@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // The agent is killed again and again after a hook has ended, while its container still stops. The
@@ -23,13 +24,17 @@ func testAHookRunsOnceHoweverOftenTheAgentIsKilled(t *testing.T, on platform) {
 		ObjectMeta: metav1.ObjectMeta{Name: "counted", Namespace: v1.NamespaceDefault, UID: "counted"},
 		Spec: v1.PodSpec{Priority: &priority, Containers: []v1.Container{{
 			Name: "main", Image: "busybox:1.36",
-			Command:   []string{"/bin/sh", "-c", "trap 'sleep 5; exit $(wc -l < /tmp/runs)' TERM; while :; do sleep 1000 & wait; done"},
+			Command:   []string{"/bin/sh", "-c", "trap 'sleep 9; exit $(wc -l < /tmp/runs)' TERM; while :; do sleep 1000 & wait; done"},
 			Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/sh", "-c", "sleep 1; echo run >> /tmp/runs"}}}},
 		}}},
 	}}
-	m, server, containers := bootAgentWith(t, on, pods, nil)
+	m, server, containers := bootAgentWith(t, on, pods, map[string]string{configFile: roomyConfig})
 	asked := time.Now()
 	m.Run(t, "systemctl", "poweroff")
+	require.Eventually(t, func() bool {
+		response, err := server.Runtime().ExecSync(t.Context(), &runtimeapi.ExecSyncRequest{ContainerId: containers["counted/main"], Cmd: []string{"cat", "/tmp/runs"}})
+		return err == nil && response.GetExitCode() == 0
+	}, 20*time.Second, 50*time.Millisecond)
 	for range 4 {
 		<-time.After(1500 * time.Millisecond) // a hook that is begun again has ended by then
 		m.Run(t, "systemctl", "kill", "--kill-who=main", "--signal=KILL", agentUnit)

@@ -166,9 +166,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		err = <-looped
 	}
 	background.Wait()
-	err = errors.Join(err, managedErr, a.giveUpUnits(closeCtx), a.close(closeCtx))
-	l.showAbandoned()
-	return err
+	return errors.Join(err, managedErr, a.giveUpUnits(closeCtx), a.close(closeCtx))
 }
 
 // close closes what the agent was given, and leaves the pods as they are.

@@ -153,9 +153,8 @@ func (l *loop) end(report shutdown.Report) (done bool, err error) {
 		return false, nil
 	}
 	s := l.snapshot(time.Now())
-	s.Began, s.Now, s.Cancelled = report.Started, report.Ended, report.Cancelled
-	l.addNotReported(&s, report)
-	l.opts.View.Finish(s)
+	s.Began, s.Now = report.Started, report.Ended
+	l.opts.View.Finish(s, api.ReportOf(report))
 	for _, waiting := range l.waiting {
 		waiting <- drainOutcome{report: api.ReportOf(report)}
 	}
@@ -190,21 +189,6 @@ func reportError(report shutdown.Report) error {
 		errs = append(errs, fmt.Errorf("and %d more errors, which nodeagent report shows", more))
 	}
 	return errors.Join(errs...)
-}
-
-// addNotReported adds to a snapshot what could not be reported to the API server.
-func (l *loop) addNotReported(s *view.Snapshot, report shutdown.Report) {
-	if l.opts.APIServer == nil {
-		return
-	}
-	if err := l.opts.APIServer.PublishError(); err != nil {
-		s.NodeStateError = strings.ReplaceAll(err.Error(), "\n", "; ")
-	}
-	for _, p := range report.Pods {
-		if p.Unflushed {
-			s.Unacknowledged = append(s.Unacknowledged, p.Namespace+"/"+p.Name)
-		}
-	}
 }
 
 // snapshot returns the current state of all pods for the view.
@@ -270,14 +254,4 @@ func (l *loop) tellStatus(shuttingDown bool) {
 		l.shownStatus = status
 		l.notify("STATUS=" + status)
 	}
-}
-
-// showAbandoned shows a drain that the agent leaves before its end.
-func (l *loop) showAbandoned() {
-	if !l.draining() {
-		return
-	}
-	snapshot := l.snapshot(time.Now())
-	snapshot.Abandoned = true
-	l.opts.View.Finish(snapshot)
 }

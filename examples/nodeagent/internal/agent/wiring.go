@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/units"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -114,7 +114,7 @@ func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 
 // storePlan stores the plan of a shutdown, which nodeagent report shows with its report.
 func (a *Agent) storePlan(_ context.Context, p plan.Plan) {
-	if err := api.StorePlan(a.opts.StateDir, api.PlanOf(p)); err != nil {
+	if err := view.KeepPlan(a.opts.StateDir, p); err != nil {
 		a.opts.Logger.Error(err, "The report of this shutdown will be without its plan")
 	}
 }

@@ -1,5 +1,3 @@
-//go:build e2e
-
 // Command flood does for as long as it runs what any user of a machine can do to the agent: it opens
 // connections that say nothing, sends requests whose answers it never reads, and headers that do not end,
 // and sends everybody on the bus signals that look like logind's, some of them with a large body.
