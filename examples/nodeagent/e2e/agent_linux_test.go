@@ -147,15 +147,20 @@ func runPods(t *testing.T, server *containerdtest.Server, pods []v1.Pod) map[str
 	return runningContainers(t, server)
 }
 
-// buildAgent builds the agent without cgo, because the machine has another C library than
-// the host.
 func buildAgent(t *testing.T) []byte {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "nodeagent")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/kubegrace/kubegrace/examples/nodeagent")
+	return buildProgram(t, "github.com/kubegrace/kubegrace/examples/nodeagent")
+}
+
+// buildProgram builds a program without cgo, because the machine has another C library than
+// the host.
+func buildProgram(t *testing.T, path string) []byte {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "program")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, path)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
-	require.NoErrorf(t, err, "failed to build the agent: %s", out)
+	require.NoErrorf(t, err, "failed to build %s: %s", path, out)
 	return readFile(t, program)
 }
 

@@ -97,6 +97,7 @@ type Agent struct {
 	terminator *lifecycle.Terminator
 	manager    *shutdown.Manager
 	kills      *kills
+	hooks      *hooks
 	missing    *missing
 	reports    chan shutdown.Report // of shutdowns whose pods have ended
 	requests   chan func(*loop)     // the loop calls them
@@ -116,7 +117,11 @@ func New(opts Options) (*Agent, error) {
 		reports: make(chan shutdown.Report, 16), requests: make(chan func(*loop)), loopEnded: make(chan struct{}),
 	}
 	a.kills = newKills(a.schedule())
-	err := errors.Join(
+	var err error
+	if a.hooks, err = newHooks(opts.StateDir); err != nil {
+		opts.Logger.Error(err, "Hooks that a former agent has run may run again")
+	}
+	err = errors.Join(
 		a.registry.Register(collectors.NewGoCollector()),
 		a.registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
 		a.newTerminator(),
@@ -161,9 +166,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		err = <-looped
 	}
 	background.Wait()
-	err = errors.Join(err, managedErr, a.giveUpUnits(closeCtx), a.close(closeCtx))
-	l.showAbandoned()
-	return err
+	return errors.Join(err, managedErr, a.giveUpUnits(closeCtx), a.close(closeCtx))
 }
 
 // close closes what the agent was given, and leaves the pods as they are.

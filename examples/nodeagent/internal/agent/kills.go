@@ -129,7 +129,7 @@ func (k *kills) views(now time.Time, terminator *lifecycle.Terminator) []view.Po
 	pods, stops := k.all()
 	views := make([]view.Pod, 0, len(pods))
 	for _, pod := range pods {
-		shown := view.Pod{Name: pod.Namespace + "/" + pod.Name, Priority: priorityOf(pod), Bucket: k.bucketOf(pod), State: view.Running}
+		shown := view.Pod{Name: pod.Namespace + "/" + pod.Name, Bucket: k.bucketOf(pod), State: view.Running}
 		if stop, stopped := stops[pod.UID]; stopped {
 			stop.show(&shown, now, terminator)
 		}

@@ -92,6 +92,9 @@ func (l *loop) begin() {
 			l.opts.View.Say("Warning: " + warning)
 		}
 	}
+	if l.manager.ShutdownStatus() == nil {
+		l.forgetEnded() // of a shutdown before this agent
+	}
 	l.refresh()
 	l.notify("READY=1")
 	if record := l.opts.Units.Stopped(); record != nil && record.Reason == units.Drain {
@@ -118,7 +121,7 @@ func (l *loop) refresh() {
 	shuttingDown := l.manager.ShutdownStatus() != nil
 	if !shuttingDown && l.drained {
 		l.drained = false
-		l.kills.forgetEnded()
+		l.forgetEnded()
 	}
 	switch names, _ := l.kills.underWay(time.Now()); {
 	case !l.draining() && shuttingDown && !l.drained && l.ready == nil:
@@ -150,16 +153,15 @@ func (l *loop) end(report shutdown.Report) (done bool, err error) {
 		return false, nil
 	}
 	s := l.snapshot(time.Now())
-	s.Began, s.Now, s.Cancelled = report.Started, report.Ended, report.Cancelled
-	l.addNotReported(&s, report)
-	l.opts.View.Finish(s)
+	s.Began, s.Now = report.Started, report.Ended
+	l.opts.View.Finish(s, api.ReportOf(report))
 	for _, waiting := range l.waiting {
 		waiting <- drainOutcome{report: api.ReportOf(report)}
 	}
 	l.waiting = nil
 	l.began, l.drained = time.Time{}, !report.Cancelled && l.manager.ShutdownStatus() != nil
 	if report.Cancelled {
-		l.kills.forgetEnded()
+		l.forgetEnded()
 	}
 	err = reportError(report)
 	if l.opts.DrainAfter > 0 || l.interrupted {
@@ -187,21 +189,6 @@ func reportError(report shutdown.Report) error {
 		errs = append(errs, fmt.Errorf("and %d more errors, which nodeagent report shows", more))
 	}
 	return errors.Join(errs...)
-}
-
-// addNotReported adds to a snapshot what could not be reported to the API server.
-func (l *loop) addNotReported(s *view.Snapshot, report shutdown.Report) {
-	if l.opts.APIServer == nil {
-		return
-	}
-	if err := l.opts.APIServer.PublishError(); err != nil {
-		s.NodeStateError = strings.ReplaceAll(err.Error(), "\n", "; ")
-	}
-	for _, p := range report.Pods {
-		if p.Unflushed {
-			s.Unacknowledged = append(s.Unacknowledged, p.Namespace+"/"+p.Name)
-		}
-	}
 }
 
 // snapshot returns the current state of all pods for the view.
@@ -267,14 +254,4 @@ func (l *loop) tellStatus(shuttingDown bool) {
 		l.shownStatus = status
 		l.notify("STATUS=" + status)
 	}
-}
-
-// showAbandoned shows a drain that the agent leaves before its end.
-func (l *loop) showAbandoned() {
-	if !l.draining() {
-		return
-	}
-	snapshot := l.snapshot(time.Now())
-	snapshot.Abandoned = true
-	l.opts.View.Finish(snapshot)
 }

@@ -37,7 +37,7 @@ func TestNoticeOfACloud(t *testing.T) {
 	a, err := agent.New(b.opts)
 	require.NoError(t, err)
 	go func() { b.result <- a.Run(klog.NewContext(t.Context(), klog.Logger{})) }()
-	require.Eventually(t, func() bool { return strings.Contains(b.output(), "1 of 1 pod stopped in time.") }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(b.output(), "  stopped in time\n") }, 20*time.Second, 10*time.Millisecond)
 	b.signals <- syscall.SIGTERM
 	require.NoError(t, <-b.result)
 }

@@ -8,34 +8,8 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/units"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
-
-// podList returns the current states of all pods.
-func (a *Agent) podList() api.PodList {
-	list := api.PodList{
-		Meta:         api.Meta{APIVersion: api.Version, Kind: "PodList"},
-		ShuttingDown: a.manager.ShutdownStatus() != nil,
-		Items:        []api.Pod{},
-	}
-	pods, stops := a.kills.all()
-	for _, pod := range pods {
-		shown := view.Pod{Priority: priorityOf(pod), Bucket: a.kills.bucketOf(pod), State: view.Running}
-		if stop, stopped := stops[pod.UID]; stopped {
-			stop.show(&shown, time.Now(), a.terminator)
-		}
-		item := api.Pod{
-			Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Priority: shown.Priority, Bucket: shown.Bucket,
-			State: string(shown.State), Doing: shown.Doing(list.ShuttingDown), Problem: shown.Problem, Granted: shown.Granted, Deadline: shown.Deadline,
-		}
-		for _, c := range shown.Containers {
-			item.Containers = append(item.Containers, api.Container{Name: c.Name, Phase: string(c.Phase), Outcome: string(c.Outcome), Hook: string(c.Hook.Outcome)})
-		}
-		list.Items = append(list.Items, item)
-	}
-	return list
-}
 
 // handleReport answers with the report of the shutdown that is under way, or of the last one.
 func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
@@ -156,5 +130,5 @@ func (a *Agent) handleUndrain(w http.ResponseWriter, r *http.Request) {
 		default:
 		}
 	}
-	writeJSON(w, http.StatusOK, a.podList())
+	writeJSON(w, http.StatusOK, api.Meta{APIVersion: api.Version, Kind: "Undrain"})
 }

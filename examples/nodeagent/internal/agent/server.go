@@ -54,7 +54,6 @@ func (a *Agent) serveControl(ctx context.Context) {
 	mux.HandleFunc("GET /plan", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, api.PlanOf(a.manager.Plan()))
 	})
-	mux.HandleFunc("GET /pods", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, a.podList()) })
 	mux.HandleFunc("GET /report", a.handleReport)
 	mux.HandleFunc("POST /drain", a.handleDrain)
 	mux.HandleFunc("POST /undrain", a.handleUndrain)

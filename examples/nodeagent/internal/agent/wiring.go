@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/units"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -41,9 +41,37 @@ func (a *Agent) newTerminator() error {
 	}
 	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
 		Runtime: a.opts.Runtime, Commands: a.opts.Runtime, Exits: a.opts.Runtime,
-		PodIP: podIP, Events: eventLog{a.opts.Logger}, Metrics: lifecycleMetrics, Gates: a.opts.Gates,
+		PodIP: podIP, Events: eventLog{a.opts.Logger}, Metrics: lifecycleMetrics, Gates: a.opts.Gates, OnHook: a.onHook,
 	})
 	return err
+}
+
+// onHook records that a hook has run, unless the end of this agent has cut it off.
+func (a *Agent) onHook(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
+	if r.Cause == lifecycle.AgentStopping {
+		return
+	}
+	if err := a.hooks.add(c.ID); err != nil {
+		a.opts.Logger.Error(err, "If this agent dies, the next one runs this hook again", "container", c.Name)
+	}
+}
+
+// forgetEnded forgets the pods that have ended, and all hooks: the shutdown is over.
+func (a *Agent) forgetEnded() {
+	a.kills.forgetEnded()
+	if err := a.hooks.forget(); err != nil {
+		a.opts.Logger.Error(err, "Failed to forget the hooks of a shutdown that is over")
+	}
+}
+
+// newKiller makes what stops one pod.
+func (a *Agent) newKiller() killer {
+	return killer{kills: a.kills, runtime: a.opts.Runtime, containers: podkiller.New(a.terminator, podkiller.Options{
+		Containers: func(ctx context.Context, pod *v1.Pod) []lifecycle.Container {
+			return a.hooks.of(ctx, a.opts.Runtime, pod)
+		},
+		Status: a.opts.Runtime.PodStatus,
+	})}
 }
 
 // newManager makes the shutdown manager, which drains the node.
@@ -54,7 +82,7 @@ func (a *Agent) newManager() error {
 	}
 	opts := shutdown.Options{
 		Config: a.opts.Config, Source: a.opts.Source, Pods: a.listPods, Metrics: shutdownMetrics, Gates: a.opts.Gates,
-		Killer:   killer{kills: a.kills, runtime: a.opts.Runtime, containers: podkiller.New(a.terminator, podkiller.Options{Status: a.opts.Runtime.PodStatus})},
+		Killer:   a.newKiller(),
 		StateDir: a.opts.StateDir, RequireStateDir: a.opts.StateDir != "",
 		Plan:     plan.Options{Limit: a.opts.Limit, PrepareTimeout: prepareTimeout},
 		OnReport: a.onReport,
@@ -86,7 +114,7 @@ func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 
 // storePlan stores the plan of a shutdown, which nodeagent report shows with its report.
 func (a *Agent) storePlan(_ context.Context, p plan.Plan) {
-	if err := api.StorePlan(a.opts.StateDir, api.PlanOf(p)); err != nil {
+	if err := view.KeepPlan(a.opts.StateDir, p); err != nil {
 		a.opts.Logger.Error(err, "The report of this shutdown will be without its plan")
 	}
 }

@@ -2,10 +2,9 @@
 // with -o json:
 //
 //	GET  /plan     a [Plan]: what a shutdown would do if it began now
-//	GET  /pods     a [PodList]: the pods and their state
 //	GET  /report   a [Report] of the current shutdown, or of the last one
 //	POST /drain    ends all pods, as for a shutdown, and returns the Report
-//	POST /undrain  takes a drain back
+//	POST /undrain  takes a drain back, and returns a [Meta]
 //
 // Each answer has apiVersion and kind. The version changes when a field is removed or
 // changes its meaning; new fields do not change it. Times are RFC 3339 with fractions,

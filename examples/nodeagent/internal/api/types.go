@@ -1,10 +1,6 @@
 package api
 
-import (
-	"time"
-
-	"github.com/kubegrace/kubegrace/shutdown"
-)
+import "github.com/kubegrace/kubegrace/shutdown"
 
 // Version is the apiVersion of all answers.
 const Version = "nodeagent.kubegrace.dev/v2"
@@ -55,39 +51,6 @@ type PodPlan struct {
 	// has ended if it takes all of its time. Both count from the announcement.
 	StartSeconds float64 `json:"startSeconds"`
 	EndSeconds   float64 `json:"endSeconds"`
-}
-
-// PodList lists all pods of the agent, in the order in which they are stopped.
-type PodList struct {
-	Meta
-	ShuttingDown bool  `json:"shuttingDown"`
-	Items        []Pod `json:"items"`
-}
-
-// Pod is the present state of one pod.
-type Pod struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	UID       string `json:"uid"`
-	Priority  int32  `json:"priority"`
-	Bucket    int32  `json:"bucket"`
-	// State is Running, Ending or Gone.
-	State string `json:"state"`
-	// Doing describes the state in words.
-	Doing string `json:"doing"`
-	// Problem is why the pod was not stopped.
-	Problem    string      `json:"problem,omitempty"`
-	Granted    int64       `json:"grantedSeconds,omitempty"`
-	Deadline   time.Time   `json:"deadline,omitzero"`
-	Containers []Container `json:"containers,omitempty"`
-}
-
-// Container is the progress of the stop of one container.
-type Container struct {
-	Name    string `json:"name"`
-	Phase   string `json:"phase"`
-	Outcome string `json:"outcome,omitempty"`
-	Hook    string `json:"hook,omitempty"` // how its preStop hook ended
 }
 
 // Report is the result of one shutdown.

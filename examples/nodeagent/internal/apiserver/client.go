@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -21,17 +21,14 @@ var (
 	_ shutdown.ReadinessMarker   = (*Client)(nil)
 	_ shutdown.ReadinessRestorer = (*Client)(nil)
 
-	errNotLoaded   = errors.New("its kubeconfig could not be used yet")
-	errNotAnswered = errors.New("it has not answered")
+	errNotLoaded = errors.New("its kubeconfig could not be used yet")
 )
 
 // Client reports one node and its pods. Make one with [New].
 type Client struct {
 	file, node string
 
-	mu       sync.Mutex // guards what follows; never held during a request
-	reporter *apistatus.Reporter
-	failure  error // why the API server does not know that the node shuts down
+	reporter atomic.Pointer[apistatus.Reporter] // nil before Load
 }
 
 // New returns a Client of the kubeconfig file, which need not exist yet.
@@ -56,9 +53,7 @@ func (c *Client) Load() (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.file, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reporter = reporter
+	c.reporter.Store(reporter)
 	return ordinary, nil
 }
 
@@ -72,43 +67,9 @@ func Config(file string) (*rest.Config, error) {
 	return config, nil
 }
 
-// loaded returns the reporter, or an error before Load.
-func (c *Client) loaded() (*apistatus.Reporter, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.reporter == nil {
-		return nil, fmt.Errorf("%s: %w", c.file, errNotLoaded)
-	}
-	return c.reporter, nil
-}
-
-// PublishNode publishes the state of the node, and keeps the result for PublishError.
+// PublishNode publishes the state of the node.
 func (c *Client) PublishNode(ctx context.Context, state shutdown.NodeState) error {
-	c.mu.Lock()
-	if !state.ShuttingDown {
-		c.failure = nil
-	} else if c.failure == nil { // an older error says more
-		c.failure = errNotAnswered
-	}
-	c.mu.Unlock()
-	reporter, err := c.loaded()
-	if err == nil {
-		err = reporter.PublishNode(ctx, state)
-	}
-	if state.ShuttingDown {
-		c.mu.Lock()
-		c.failure = err
-		c.mu.Unlock()
-	}
-	return err
-}
-
-// PublishError returns why the API server does not know that the node is shutting down. It
-// is nil if the server knows, and if there is no shutdown.
-func (c *Client) PublishError() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.failure
+	return c.with(func(r *apistatus.Reporter) error { return r.PublishNode(ctx, state) })
 }
 
 // FlushPod sends the final status of a pod.
@@ -127,9 +88,9 @@ func (c *Client) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 }
 
 func (c *Client) with(call func(*apistatus.Reporter) error) error {
-	reporter, err := c.loaded()
-	if err != nil {
-		return err
+	reporter := c.reporter.Load()
+	if reporter == nil {
+		return fmt.Errorf("%s: %w", c.file, errNotLoaded)
 	}
 	return call(reporter)
 }

@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -66,14 +65,8 @@ type screen struct {
 	close  func()
 }
 
-// newScreen returns a screen that blocks nobody, and does not mix log lines with a table on the same
-// terminal.
+// newScreen returns a screen that blocks nobody.
 func (c commands) newScreen(logFormat string, verbosity int) screen {
 	out, log := output.New(c.out), output.New(c.log)
-	v := view.New(out, redrawableTerminal(c.out))
-	var lines io.Writer = log
-	if redrawableTerminal(c.log) != nil {
-		lines = v
-	}
-	return screen{view: v, logger: newLogger(lines, logFormat, verbosity), close: func() { out.Close(); log.Close() }}
+	return screen{view: view.New(out), logger: newLogger(log, logFormat, verbosity), close: func() { out.Close(); log.Close() }}
 }

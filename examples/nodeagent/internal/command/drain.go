@@ -54,8 +54,7 @@ whoever has started the pods has to start them again.`,
 	}
 	t.addSocket(command.Flags())
 	command.RunE = t.interruptible(func(ctx context.Context) error {
-		var pods api.PodList
-		if err := t.request(ctx, http.MethodPost, "/undrain", &pods); err != nil {
+		if err := t.request(ctx, http.MethodPost, "/undrain", &api.Meta{}); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintln(t.out, "The drain is taken back. The agent holds this machine's shutdown again.")

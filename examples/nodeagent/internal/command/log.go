@@ -34,15 +34,6 @@ func replaceLevel(groups []string, attr slog.Attr) slog.Attr {
 	return slog.Int("v", -int(level))
 }
 
-// redrawableTerminal returns the terminal that w writes to, or nil if w is no terminal or
-// one that does not understand escape sequences.
-func redrawableTerminal(w io.Writer) *os.File {
-	if kind := os.Getenv("TERM"); kind == "" || kind == "dumb" {
-		return nil
-	}
-	return terminalOf(w)
-}
-
 // terminalOf returns the terminal that w writes to, or nil if w is no terminal.
 func terminalOf(w io.Writer) *os.File {
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {

@@ -62,7 +62,7 @@ func (t *tool) plan(ctx context.Context, f *flags, manifests string) (planned ap
 	if err != nil {
 		return planned, err
 	}
-	opts.Limit, opts.View, opts.Logger = f.limit, view.New(io.Discard, nil), klog.Logger{}
+	opts.Limit, opts.View, opts.Logger = f.limit, view.New(io.Discard), klog.Logger{}
 	defer func() { _ = opts.Runtime.Close() }() // nothing was changed
 	a, err := agent.New(opts)
 	if err != nil {

@@ -35,10 +35,7 @@ what has happened, one beside the other.`,
 		if t.format != formatHTML {
 			return t.showReport(report)
 		}
-		if planned, ok := api.StoredPlan(stateDir, report.Shutdown.Started); ok {
-			return view.Page(t.out, report, &planned)
-		}
-		return view.Page(t.out, report, nil)
+		return view.Page(t.out, report.Shutdown, stateDir)
 	})
 	return command
 }

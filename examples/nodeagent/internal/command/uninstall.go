@@ -18,8 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podinfo"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/statefile"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/units"
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
@@ -135,10 +134,10 @@ func (u *uninstaller) removeStateFiles() error {
 	if err != nil {
 		return fmt.Errorf("failed to list the state: %w", err)
 	}
-	ours := []string{lockFile, api.PlanFile, podinfo.File, units.File}
 	for _, entry := range entries {
 		name := strings.TrimPrefix(entry.Name(), tempFilePrefix)
-		if !strings.HasPrefix(name, stateFilePrefix) && !slices.ContainsFunc(ours, func(file string) bool { return strings.HasPrefix(name, file) }) {
+		ours := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+		if !slices.ContainsFunc([]string{stateFilePrefix, lockFile, statefile.Prefix}, ours) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(u.stateDir, entry.Name())); err != nil {

@@ -10,11 +10,7 @@
 //
 //	exits 3s after TERM          takes 3 s to exit after its stop signal
 //	ignores TERM                 exits only when it is killed
-//	exits by itself after 5s     exits 5 s after its start
 //	exec takes 2s                a command that a hook runs in it takes 2 s
-//	exec fails                   such a command fails
-//	StopContainer fails          the runtime answers its stop with an error
-//	StopContainer hangs          the runtime never answers its stop
 //
 // All methods may be called concurrently. Load and New fail if a script cannot be parsed. Pods end
 // with the process, and work in testing/synctest bubbles.

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -15,9 +14,6 @@ import (
 // ScriptPrefix is the prefix of the annotation that holds the script of a container. The
 // name of the container follows.
 const ScriptPrefix = "nodeagent.kubegrace.dev/script."
-
-// errCommand is the error of a command in a container whose script says "exec fails".
-var errCommand = errors.New("command exited with 1, as its script says")
 
 // cutScript returns the container whose script an annotation is.
 func cutScript(key string) (container string, ok bool) { return strings.CutPrefix(key, ScriptPrefix) }
@@ -48,30 +44,14 @@ func parse(text string) (lifecycletest.Script, error) {
 
 // addSentence adds what one sentence says to a script.
 func addSentence(s *lifecycletest.Script, sentence string) error {
-	switch sentence {
-	case "ignores TERM":
+	if sentence == "ignores TERM" {
 		s.IgnoreTerm = true
 		return nil
-	case "exec fails":
-		s.Exec = func(context.Context, []string) ([]byte, error) { return nil, errCommand }
-		return nil
-	case "StopContainer fails":
-		s.FailStops = -1
-		return nil
-	case "StopContainer hangs":
-		s.HangStops = -1
-		return nil
 	}
-	return addTimedSentence(s, sentence)
-}
-
-// addTimedSentence adds a sentence that contains a duration.
-func addTimedSentence(s *lifecycletest.Script, sentence string) error {
 	for _, form := range []struct {
 		prefix, suffix string
 		set            func(time.Duration)
 	}{
-		{"exits by itself after ", "", func(d time.Duration) { s.ExitAfter = d }},
 		{"exits ", " after TERM", func(d time.Duration) { s.ExitAfterTerm = d }},
 		{"exec takes ", "", func(d time.Duration) { s.Exec = sleepCommand(d) }},
 	} {
@@ -87,7 +67,7 @@ func addTimedSentence(s *lifecycletest.Script, sentence string) error {
 		form.set(d)
 		return nil
 	}
-	return fmt.Errorf(`%q is not understood; known are "exits 3s after TERM", "ignores TERM", "exits by itself after 5s", "exec takes 2s", "exec fails", "StopContainer fails", "StopContainer hangs"`, sentence)
+	return fmt.Errorf(`%q is not understood; known are "exits 3s after TERM", "ignores TERM", "exec takes 2s"`, sentence)
 }
 
 // sleepCommand returns an Exec for a script: each command takes the time d, and fails if

@@ -1,12 +1,8 @@
 package podinfo
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,17 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubegrace/kubegrace/examples/internal/document"
-	"github.com/kubegrace/kubegrace/internal/atomicfile"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/statefile"
 )
 
 // File is the name of the file in the state folder.
-const File = "nodeagent_pods.json"
+const File = statefile.Prefix + "pods.json"
 
 // Info is what is known of pods beside the runtime. Make one with [New].
 type Info struct {
-	rules []Rule
-	file  string // "": nothing is kept
+	rules    []Rule
+	stateDir string // "": nothing is kept
 
 	mu      sync.Mutex            // guards what follows; never held while anything waits
 	told    map[types.UID]*v1.Pod // by the UID that the runtime has; never changed
@@ -36,19 +31,8 @@ type Info struct {
 // New returns an Info with what the file of the state folder has. "" keeps no file. The error
 // says that the file cannot be used; the Info can.
 func New(stateDir string, rules []Rule) (*Info, error) {
-	i := &Info{rules: rules, told: map[types.UID]*v1.Pod{}}
-	if stateDir == "" {
-		return i, nil
-	}
-	i.file = filepath.Join(stateDir, File)
-	text, err := document.ReadFile(i.file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return i, nil
-	}
-	var list v1.PodList
-	if err == nil {
-		err = json.Unmarshal(text, &list)
-	}
+	i := &Info{rules: rules, stateDir: stateDir, told: map[types.UID]*v1.Pod{}}
+	list, err := statefile.Load[v1.PodList](stateDir, File)
 	if err != nil {
 		return i, fmt.Errorf("priorities and sidecars of a former agent are lost: %w", err)
 	}
@@ -113,17 +97,13 @@ func (i *Info) Keep(running []*v1.Pod) error {
 	for _, uid := range slices.Sorted(maps.Keys(i.told)) {
 		list.Items = append(list.Items, *i.told[uid])
 	}
-	write := i.changed && i.file != ""
+	write := i.changed
 	i.changed = false
 	i.mu.Unlock()
 	if !write {
 		return nil
 	}
-	text, err := json.Marshal(list)
-	if err == nil {
-		err = atomicfile.Write(i.file, text)
-	}
-	if err != nil {
+	if err := statefile.Store(i.stateDir, File, list); err != nil {
 		i.mu.Lock()
 		i.changed = true
 		i.mu.Unlock()

@@ -1,7 +1,6 @@
 package units
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,12 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubegrace/kubegrace/examples/internal/document"
-	"github.com/kubegrace/kubegrace/internal/atomicfile"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/statefile"
 )
 
 // File is the name of the file in the state folder.
-const File = "nodeagent_stopped_units.json"
+const File = statefile.Prefix + "stopped_units.json"
 
 // Reason is why units are stopped.
 type Reason string
@@ -42,16 +40,12 @@ func (k *Keeper) Stopped() *Record {
 
 // load reads the record of a former agent. Without a usable file the drop-ins count.
 func (k *Keeper) load() error {
-	var record Record
-	text, err := document.ReadFile(k.file())
-	if err == nil {
-		err = json.Unmarshal(text, &record)
-	}
-	if err == nil && record.Boot == k.boot {
-		k.record = &record
+	record, err := statefile.Load[*Record](k.stateDir, File)
+	switch {
+	case err == nil && record != nil && record.Boot == k.boot:
+		k.record = record
 		return nil
-	}
-	if err == nil { // of another boot
+	case err == nil && record != nil: // of another boot
 		err = k.forget()
 	}
 	dropIns, _ := filepath.Glob(k.dropIn("*")) // the pattern is right
@@ -61,25 +55,13 @@ func (k *Keeper) load() error {
 		}
 		k.record.Units = append(k.record.Units, strings.TrimSuffix(filepath.Base(filepath.Dir(dropIn)), ".d"))
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	return err
 }
 
 // store writes the record, and returns when it is on the disk.
 func (k *Keeper) store(record *Record) error {
-	k.mu.Lock()
-	k.record = record
-	k.mu.Unlock()
-	if k.stateDir == "" {
-		return nil
-	}
-	text, err := json.Marshal(record)
-	if err == nil {
-		err = atomicfile.Write(k.file(), text)
-	}
-	if err != nil {
+	k.set(record)
+	if err := statefile.Store(k.stateDir, File, record); err != nil {
 		return fmt.Errorf("failed to record that units are stopped: %w", err)
 	}
 	return nil
@@ -87,16 +69,18 @@ func (k *Keeper) store(record *Record) error {
 
 // forget removes the record.
 func (k *Keeper) forget() error {
-	k.mu.Lock()
-	k.record = nil
-	k.mu.Unlock()
-	if err := os.Remove(k.file()); k.stateDir != "" && err != nil && !errors.Is(err, fs.ErrNotExist) {
+	k.set(nil)
+	if err := statefile.Remove(k.stateDir, File); err != nil {
 		return fmt.Errorf("failed to remove the record of stopped units: %w", err)
 	}
 	return nil
 }
 
-func (k *Keeper) file() string { return filepath.Join(k.stateDir, File) }
+func (k *Keeper) set(record *Record) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.record = record
+}
 
 // dropIn returns the path of the drop-in that keeps a unit from starting.
 func (k *Keeper) dropIn(unit string) string {

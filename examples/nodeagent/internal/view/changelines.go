@@ -8,36 +8,30 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// changeLines shows one line for each change. It is for pipes, files and journals, where
-// nothing can be drawn again.
-type changeLines struct{}
-
-func (changeLines) erase(*bytes.Buffer)  {}
-func (changeLines) redraw(*bytes.Buffer) {}
-func (changeLines) width() int           { return 0 }
-
-func (l changeLines) show(out *bytes.Buffer, before, now Snapshot) {
+// writeChanges writes a line for each change.
+func writeChanges(out *bytes.Buffer, before, now Snapshot) {
 	podsBefore := map[string]Pod{}
 	for _, p := range before.Pods {
 		podsBefore[p.Name] = p
 	}
 	if before.Began.IsZero() && !now.Began.IsZero() {
-		fmt.Fprintln(out, headline(now))
+		fmt.Fprintf(out, "Shutting down %s in %s, the lowest priority first; it may take up to %s.\n",
+			plural(len(now.Pods), "pod"), plural(now.bucketCount(), "bucket"), durationText(now.Allowed))
 	}
 	for _, p := range now.Pods {
 		old := podsBefore[p.Name]
 		for i, c := range p.Containers {
-			l.writeContainer(out, now, p, c, phaseOf(old, i))
+			writeContainer(out, now, p, c, phaseOf(old, i))
 		}
 		if p.State != old.State && p.State != Ending {
-			l.writeLine(out, now, p.Name, p.Doing(!now.Began.IsZero()))
+			writeLine(out, now, p.Name, p.doing(!now.Began.IsZero()))
 		}
 	}
 }
 
 // writeContainer writes a line if the phase of a container has changed. The end of the
 // only container of a pod has no line of its own: the line of the pod says it.
-func (l changeLines) writeContainer(out *bytes.Buffer, now Snapshot, p Pod, c Container, before lifecycle.Phase) {
+func writeContainer(out *bytes.Buffer, now Snapshot, p Pod, c Container, before lifecycle.Phase) {
 	onlyOne := len(p.Containers) == 1
 	if c.Phase == before || c.Phase == "" || onlyOne && c.Phase == lifecycle.PhaseEnded {
 		return
@@ -49,12 +43,12 @@ func (l changeLines) writeContainer(out *bytes.Buffer, now Snapshot, p Pod, c Co
 	if c.Phase != lifecycle.PhaseEnded {
 		doing += fmt.Sprintf(" (%s left)", durationText(p.Deadline.Sub(now.Now)))
 	}
-	l.writeLine(out, now, name, doing)
+	writeLine(out, now, name, doing)
 }
 
 // writeLine writes a line that begins with the time since the beginning of the shutdown,
 // if there is one.
-func (changeLines) writeLine(out *bytes.Buffer, now Snapshot, name, doing string) {
+func writeLine(out *bytes.Buffer, now Snapshot, name, doing string) {
 	elapsed := ""
 	if !now.Began.IsZero() {
 		elapsed = fmt.Sprintf("%6.1f s  ", max(now.Now.Sub(now.Began), 0).Round(100*time.Millisecond).Seconds())

@@ -1,7 +1,9 @@
 package view
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -45,4 +47,42 @@ func hookText(hook *v1.LifecycleHandler) string {
 		return fmt.Sprintf("sleep of %d s", hook.Sleep.Seconds)
 	}
 	return "unknown"
+}
+
+// problem says what went wrong in the stop of a container. It returns "" if nothing did.
+func (c Container) problem(granted int64) string {
+	switch c.Outcome {
+	case lifecycle.Graceful, lifecycle.NotFound:
+		return c.hookProblem()
+	case lifecycle.GraceExceeded:
+		return fmt.Sprintf("did not end on %s and was killed %s later, when the %d s of its pod were over.", c.Signal, durationText(c.Stopping), granted)
+	case lifecycle.Forced:
+		return fmt.Sprintf("was killed, because its stop failed: %v", c.Err)
+	case lifecycle.RuntimeStuck:
+		return fmt.Sprintf("may still run, the container runtime could not stop it: %v", c.Err)
+	case lifecycle.LeftRunning:
+		return "was left running, because the agent stopped."
+	}
+	return ""
+}
+
+// hookProblem says what went wrong with the preStop hook of a container. It returns "" if
+// nothing did.
+func (c Container) hookProblem() string {
+	switch {
+	case c.Hook.Outcome == lifecycle.HookFailed:
+		return fmt.Sprintf("had a preStop hook (%s) that failed: %v", c.HookText, withoutURL(c.Hook.Err))
+	case c.hookWasCutOff():
+		return fmt.Sprintf("had a preStop hook (%s) that was cut off after %s.", c.HookText, durationText(c.Hook.Took))
+	}
+	return ""
+}
+
+// withoutURL returns the error of a request without its URL, whose query may be secret.
+func withoutURL(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		return request.Err
+	}
+	return err
 }

@@ -10,8 +10,8 @@ import (
 
 func ExampleView() {
 	began := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	web := view.Pod{Name: "shop/web", Priority: 1000, Bucket: 1000, State: view.Running}
-	v := view.New(os.Stdout, nil)
+	web := view.Pod{Name: "shop/web", Bucket: 1000, State: view.Running}
+	v := view.New(os.Stdout)
 	v.Say("1 of 1 pods run.")
 	v.Show(view.Snapshot{Now: began, Pods: []view.Pod{web}})
 

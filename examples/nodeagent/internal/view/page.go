@@ -1,47 +1,40 @@
 package view
 
 import (
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/kubegrace/kubegrace/examples/internal/timeline"
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/statefile"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Page writes a report as an HTML page, with a timeline of what was planned and what has
-// happened. A nil plan means that the plan is not known. A shutdown that is under way is
-// drawn up to the last event of its report.
-func Page(out io.Writer, r api.Report, planned *api.Plan) error {
+const (
+	// planFile has the plan of the last shutdown.
+	planFile = statefile.Prefix + "plan.json"
+	// maxPlanDelay is the longest time from the announcement of a shutdown to its plan.
+	maxPlanDelay = 10 * time.Second
+)
+
+type keptPlan struct {
+	Made time.Time     `json:"made"` // when the shutdown was planned
+	Node timeline.Node `json:"node"`
+}
+
+// KeepPlan writes the plan of a shutdown that begins now to the state folder, for [Page].
+func KeepPlan(dir string, p plan.Plan) error {
+	return statefile.Store(dir, planFile, keptPlan{Made: time.Now(), Node: timeline.FromPlan("", p)})
+}
+
+// Page writes a report as an HTML page, with a timeline of what was planned, if that is in the state folder,
+// and what has happened. A shutdown that is under way is drawn up to the last event of its report.
+func Page(out io.Writer, r shutdown.Report, dir string) error {
 	node := timeline.Node{}
-	if planned != nil {
-		node.Buckets = plannedBuckets(*planned)
+	kept, err := statefile.Load[keptPlan](dir, planFile)
+	if delay := kept.Made.Sub(r.Started); err == nil && delay > -time.Second && delay < maxPlanDelay {
+		node = kept.Node
 	}
-	node.Report(r.Shutdown)
-	return timeline.Page{Title: "Shutdown of this node", Text: []string{timeline.Summary(r.Shutdown)}, Nodes: []timeline.Node{node}}.Write(out)
+	node.Report(r)
+	return timeline.Page{Title: "Shutdown of this node", Text: []string{timeline.Summary(r)}, Nodes: []timeline.Node{node}}.Write(out)
 }
-
-// plannedBuckets returns the buckets of a plan as a timeline shows them. They have the
-// names that timeline.Node.Report gives to buckets.
-func plannedBuckets(p api.Plan) []timeline.Bucket {
-	var buckets []timeline.Bucket
-	for _, b := range p.Buckets {
-		bucket := timeline.Bucket{Name: fmt.Sprintf("Bucket %d", b.Priority)}
-		for _, pod := range b.Pods {
-			bar := timeline.Bar{Start: fromSeconds(pod.StartSeconds), End: fromSeconds(pod.EndSeconds)}
-			if pod.CutShort {
-				bar.Wanted = bar.Start + time.Duration(pod.WantedSeconds)*time.Second
-			}
-			bucket.Pods = append(bucket.Pods, timeline.Pod{
-				Name: pod.Namespace + "/" + pod.Name, Bad: pod.CutShort, Planned: &bar,
-				Facts: fmt.Sprintf("asks for %d s, gets %d s", pod.WantedSeconds, pod.GrantedSeconds),
-			})
-		}
-		if len(bucket.Pods) > 0 {
-			buckets = append(buckets, bucket)
-		}
-	}
-	return buckets
-}
-
-func fromSeconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
@@ -11,12 +12,10 @@ import (
 // The texts of this file are for readers who may know neither this project nor its
 // terms. They never show the name that an outcome or a phase has in the code.
 
-// Doing says what a pod is doing, in a few words. draining says that a shutdown is under
+// doing says what a pod that is not ending does, in a few words. draining says that a shutdown is under
 // way: a running pod then waits for its bucket.
-func (p Pod) Doing(draining bool) string {
+func (p Pod) doing(draining bool) string {
 	switch p.State {
-	case Ending:
-		return p.containersDoing()
 	case Gone:
 		if mayStillRun(p.outcome()) {
 			return fmt.Sprintf("not stopped after %s: %s", durationText(p.Took), p.stopText())
@@ -29,19 +28,6 @@ func (p Pod) Doing(draining bool) string {
 		return "runs"
 	}
 	return "not known"
-}
-
-// containersDoing says what each container is doing. It does not name the only container
-// of a pod.
-func (p Pod) containersDoing() string {
-	if len(p.Containers) == 1 {
-		return p.Containers[0].doing()
-	}
-	parts := make([]string, 0, len(p.Containers))
-	for _, c := range p.Containers {
-		parts = append(parts, c.Name+" "+c.doing())
-	}
-	return strings.Join(parts, "; ")
 }
 
 // doing says how far the stop of a container is.
@@ -91,7 +77,7 @@ func (p Pod) stopText() string {
 		case c.Hook.Outcome == lifecycle.HookFailed:
 			parts = append(parts, "its preStop hook failed")
 		case c.Hook.Outcome == lifecycle.HookSkipped:
-			parts = append(parts, "no time for its preStop hook")
+			parts = append(parts, "its preStop hook had no time, or has run before")
 		case c.hookWasCutOff():
 			parts = append(parts, "its preStop hook was cut off")
 		}
@@ -126,3 +112,12 @@ func plural(n int, thing string) string {
 }
 
 func secondsText(n int64) string { return strconv.FormatInt(n, 10) + " s" }
+
+// durationText returns a duration in tenths of a second, or in whole seconds if it is
+// longer than a minute.
+func durationText(d time.Duration) string {
+	if d <= time.Minute {
+		return fmt.Sprintf("%.1f s", max(d, 0).Seconds())
+	}
+	return d.Round(time.Second).String()
+}

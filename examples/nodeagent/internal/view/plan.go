@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 )
@@ -30,7 +30,7 @@ func Plan(p api.Plan, width int) string {
 		}
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s\n\n", renderTable(rows, width, text.WrapSoft))
+	fmt.Fprintf(&out, "%s\n\n", renderTable(rows, width))
 	sentences := []string{fmt.Sprintf("The host is asked to wait for %s, and is let go after %s at the latest.",
 		durationText(fromSeconds(p.AskedSeconds)), durationText(fromSeconds(p.ReleaseSeconds)))}
 	if cutShort > 0 {
@@ -46,3 +46,5 @@ func Plan(p api.Plan, width int) string {
 	writeSentences(&out, sentences, width)
 	return out.String()
 }
+
+func fromSeconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -29,7 +28,7 @@ func Report(r api.Report, width int) string {
 		})
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s\n\n", renderTable(rows, width, text.WrapSoft))
+	fmt.Fprintf(&out, "%s\n\n", renderTable(rows, width))
 	writeSentences(&out, append([]string{shutdownSentence(r)}, r.Shutdown.Errors...), width)
 	return out.String()
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// State is what a pod is doing. Programs get it too, from GET /pods.
+// State is what a pod is doing.
 type State string
 
 const (
@@ -27,26 +27,15 @@ type Snapshot struct {
 	Began time.Time
 	// Allowed is how long the shutdown may take at most.
 	Allowed time.Duration
-	// Cancelled says that the host has cancelled the shutdown.
-	Cancelled bool
-	// Abandoned says that the agent has left before the end of the shutdown.
-	Abandoned bool
-	// Unacknowledged names the pods whose final status the API server has not
-	// accepted, as NAMESPACE/NAME. It is nil if there is no API server.
-	Unacknowledged []string
-	// NodeStateError says why the API server does not know that the node shuts down. It
-	// is "" if the API server knows, or if there is none.
-	NodeStateError string
 	// Pods are in the order in which they stop.
 	Pods []Pod
 }
 
 // Pod is the state of one pod.
 type Pod struct {
-	Name     string // NAMESPACE/NAME
-	Priority int32
-	Bucket   int32 // the lowest priority of its bucket
-	State    State
+	Name   string // NAMESPACE/NAME
+	Bucket int32  // the lowest priority of its bucket
+	State  State
 	// Containers is empty until the pod is told to stop.
 	Containers []Container
 	// Granted is the grace period of the stop in seconds.
@@ -86,15 +75,4 @@ func (s Snapshot) bucketCount() int {
 		}
 	}
 	return len(seen)
-}
-
-// podsIn returns how many pods are in a state.
-func (s Snapshot) podsIn(state State) int {
-	n := 0
-	for _, p := range s.Pods {
-		if p.State == state {
-			n++
-		}
-	}
-	return n
 }

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -17,7 +19,7 @@ const (
 // renderTable returns a table without a border, which is readable in a journal too. The first row is
 // the header, and each cell is a string. The columns between the first and the last are numbers. The last column is
 // fitted to the width, and the first too if need be; 0 means that lines may have any width.
-func renderTable(rows []table.Row, width int, fit table.WidthEnforcer) string {
+func renderTable(rows []table.Row, width int) string {
 	style := table.StyleDefault
 	style.Options.DrawBorder = false
 	style.Options.SeparateColumns = false
@@ -39,8 +41,8 @@ func renderTable(rows []table.Row, width int, fit table.WidthEnforcer) string {
 			first = min(first, max(available/2, minColumn))
 		}
 		configs = append(configs,
-			table.ColumnConfig{Number: 1, WidthMax: first, WidthMaxEnforcer: fit},
-			table.ColumnConfig{Number: columns, WidthMax: max(available-first, minColumn), WidthMaxEnforcer: fit})
+			table.ColumnConfig{Number: 1, WidthMax: first, WidthMaxEnforcer: text.WrapSoft},
+			table.ColumnConfig{Number: columns, WidthMax: max(available-first, minColumn), WidthMaxEnforcer: text.WrapSoft})
 	}
 	t.SetColumnConfigs(configs)
 	return t.Render()
@@ -66,4 +68,11 @@ func wrap(paragraph string, width int) string {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// writeSentences writes sentences, each on lines of its own.
+func writeSentences(out *bytes.Buffer, sentences []string, width int) {
+	for _, sentence := range sentences {
+		fmt.Fprintln(out, wrap(sentence, width-1))
+	}
 }

@@ -2,97 +2,60 @@ package view
 
 import (
 	"bytes"
+	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
-	"golang.org/x/term"
+	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 )
 
-// View shows snapshots. It is also an [io.Writer] for the lines of a log: they do not
-// disturb a table on the same terminal. Make one with [New].
+// View shows snapshots with one line for each change. Make one with [New].
 type View struct {
-	mu          sync.Mutex // guards the fields below, and is held while output is written
-	out         io.Writer
-	display     display
-	shown       Snapshot // the last one
-	partialLine []byte   // the beginning of a log line whose end was not written yet
+	mu    sync.Mutex // guards the fields below, and is held while output is written
+	out   io.Writer
+	shown Snapshot // the last one
 }
 
-// display is one way to show snapshots.
-type display interface {
-	show(out *bytes.Buffer, before, now Snapshot)
-	// erase removes what is drawn in place; redraw draws it again.
-	erase(out *bytes.Buffer)
-	redraw(out *bytes.Buffer)
-	// width is the maximum width of a line. 0 means that there is none.
-	width() int
-}
+// New makes a view that writes to out.
+func New(out io.Writer) *View { return &View{out: out} }
 
-// New makes a view that writes to out. If out ends on a terminal that can be redrawn,
-// terminal is that terminal, and the view draws one table in place. Nil means that the
-// view writes a line for each change.
-func New(out io.Writer, terminal *os.File) *View {
-	v := &View{out: out, display: changeLines{}}
-	if terminal != nil {
-		v.display = &liveTable{size: func() (width, height int, err error) { return term.GetSize(int(terminal.Fd())) }}
-	}
-	return v
-}
-
-// Say prints one line. On a terminal it stays, above the table.
+// Say prints one line.
 func (v *View) Say(line string) {
-	v.update(func(out *bytes.Buffer) {
-		v.display.erase(out)
-		out.WriteString(line + "\n")
-		v.display.redraw(out)
-	})
+	v.update(func(out *bytes.Buffer) { out.WriteString(line + "\n") })
 }
 
-// Show shows a snapshot in place of the one before.
+// Show shows what has changed since the snapshot before.
 func (v *View) Show(s Snapshot) {
 	v.update(func(out *bytes.Buffer) {
-		v.display.show(out, v.shown, s)
+		writeChanges(out, v.shown, s)
 		v.shown = s
 	})
 }
 
-// Finish shows the end of a shutdown: a table of all pods, and sentences that say what
-// happened. The view can then show another shutdown.
-func (v *View) Finish(s Snapshot) {
+// Finish shows the end of a shutdown: what has changed, the report, and what went wrong in single
+// containers. The view can then show another shutdown.
+func (v *View) Finish(s Snapshot, report api.Report) {
 	v.update(func(out *bytes.Buffer) {
-		v.display.show(out, v.shown, s)
-		v.display.show(out, s, Snapshot{}) // removes the table that was drawn in place
+		writeChanges(out, v.shown, s)
 		v.shown = s
 		v.shown.Began = time.Time{}
-		writeSummary(out, s, v.display.width())
+		fmt.Fprintf(out, "\n%s", Report(report, 0))
+		for _, p := range s.Pods {
+			for _, c := range p.Containers {
+				if problem := c.problem(p.Granted); problem != "" {
+					fmt.Fprintf(out, "%s: container %s %s\n", p.Name, c.Name, problem)
+				}
+			}
+		}
 	})
 }
 
-// Write prints lines of a log. A line is printed when it is complete. The error is always
-// nil.
-func (v *View) Write(text []byte) (int, error) {
-	v.update(func(out *bytes.Buffer) {
-		v.partialLine = append(v.partialLine, text...)
-		end := bytes.LastIndexByte(v.partialLine, '\n') + 1
-		v.display.erase(out)
-		out.Write(v.partialLine[:end])
-		v.display.redraw(out)
-		v.partialLine = v.partialLine[end:]
-	})
-	return len(text), nil
-}
-
-// update writes the whole output of a function at once, so that the terminal does not
-// flicker.
-func (v *View) update(draw func(*bytes.Buffer)) {
+// update writes the whole output of a function at once.
+func (v *View) update(write func(*bytes.Buffer)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var out bytes.Buffer
-	draw(&out)
-	if out.Len() == 0 {
-		return
-	}
+	write(&out)
 	_, _ = v.out.Write(out.Bytes()) // a closed terminal must not stop a drain
 }
