@@ -41,6 +41,7 @@ type pairsAgent struct {
 	connected time.Time // when its session has answered; zero: it has none
 	adopted   bool      // the lock of a former agent
 	sessions  []shutdown.Session
+	listed    time.Time // when Options.Pods was called last
 	wrote     time.Time // when a write of the record was done last
 	heard     bool      // its session has sent an event
 	locks     []io.Closer
@@ -165,6 +166,7 @@ func (a *pairsAgent) listPods(ctx context.Context) (pods []*v1.Pod, err error) {
 	a.enter("list")
 	err = a.spoil(ctx, "list", "", func() (err error) {
 		a.locked(func() {
+			a.listed = time.Now()
 			switch now := time.Now(); {
 			case now.Before(a.failing):
 				err = errors.New("the list fails")

@@ -101,6 +101,24 @@ func (a *pairsAgent) life() time.Time {
 // pairsRewrite is how long after a fault of the disk the record is written again at the latest.
 const pairsRewrite = 700 * time.Millisecond
 
+// writeFails reports whether a write of the record fails now. The mutex is held.
+func (a *pairsAgent) writeFails() bool {
+	return slices.ContainsFunc(a.spoilt(a, "write"), func(s *pairsSpoilt) bool { return s.hangs() || time.Since(s.over) < time.Second })
+}
+
+// lastList is when a release has to know the pods: now, or when they were listed last if the report is
+// written since, or OnRelease waited for, which takes longer than it should. The mutex is held.
+func (a *pairsAgent) lastList() time.Time {
+	for _, kind := range []string{"write", "release"} {
+		for _, s := range a.spoilt(a, kind) {
+			if s.hangs() && s.at.Before(time.Now()) || time.Since(s.over) < time.Second && s.over.After(a.listed.Add(time.Second)) {
+				return a.listed
+			}
+		}
+	}
+	return time.Now()
+}
+
 // triesAgain reports whether the last kill of a pod has gone wrong a second ago. A cancellation does not
 // keep it from being made again, since the pod may have been signalled. The mutex is held.
 func (a *pairsAgent) triesAgain(p *pairsPod) bool {

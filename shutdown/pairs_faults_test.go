@@ -110,7 +110,7 @@ func (a *pairsAgent) meets(kind, of string) (met *pairsSpoilt) {
 				t.spoilt = append(t.spoilt, met)
 				a.say("FAULT %v %s for %v (after %v)", t.pairsFault, of, t.lasts, t.after)
 				if kind == "list" { // beside a call that hangs there is another one after a second
-					a.badLists = append(slices.Clone(a.badLists), pairsSpan{now, now.Add(1100 * time.Millisecond)})
+					a.badLists = append(slices.Clone(a.badLists), pairsSpan{now, now.Add(1100 * time.Millisecond), false})
 				}
 			}
 		}

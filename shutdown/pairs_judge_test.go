@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 )
 
 // judgeKill judges a call of KillPod for a pod that runs. The mutex is held.
@@ -53,10 +54,18 @@ func (w *pairsWorld) judgeRelease(a *pairsAgent) {
 	if s := t.current; now.After(s.end.Add(-1050*time.Millisecond)) || now.After(s.asked) || !s.h.IsZero() && now.After(s.h.Add(-10*time.Millisecond)) {
 		return // it is past H, or nearly
 	}
+	if r, err := store.ReadRecord(a.dir); err != nil || r == nil || r.Report.Ended.IsZero() {
+		if !a.writeFails() {
+			w.violate("the host is let go before the end of the drain is on record")
+		}
+	}
+	last := a.lastList()
+	emptyOnce := w.wasEmpty(t.current.began.Add(-2*time.Second), now)
 	for _, p := range w.pods {
 		switch {
 		case !p.ended.IsZero():
-		case len(p.kills) == 0 && now.Sub(p.listed) > 1100*time.Millisecond && !w.wasBad(now.Add(-2*time.Second), now):
+		case len(p.kills) == 0 && p.listed.Before(t.current.began) && !emptyOnce,
+			len(p.kills) == 0 && last.Sub(p.listed) > 1100*time.Millisecond && !w.wasBad(last.Add(-2*time.Second), last):
 			w.violate("the host is let go while %s runs, which nobody has killed", p.pod.Name)
 		case len(p.kills) > 0 && now.Before(p.killed.Add(-10*time.Millisecond)):
 			w.violate("the host is let go while %s has %v left", p.pod.Name, p.killed.Sub(now))
@@ -123,13 +132,11 @@ func (w *pairsWorld) judge(last, stored *shutdown.Report) {
 	defer w.mu.Unlock()
 	for _, p := range w.pods {
 		w.judgeTold(p)
-		if live := w.table.state == off || w.table.state == dismissed; live && p.ended.IsZero() && len(p.kills) == 0 && !p.isReady() {
+		if live := w.table.state == off || w.table.state == dismissed; live && p.ended.IsZero() && len(p.kills) == 0 && !p.isReady() && !w.hangsNow("mark", p.pod.Name) && !w.hangsNow("restore", p.pod.Name) {
 			w.violate("%s is not ready, and lives on", p.pod.Name)
 		}
 	}
-	if w.published.ShuttingDown != (w.table.state == on) && !w.hangsNow("publish", "") {
-		w.violate("the node is published as %+v in state %q", w.published, w.table.state)
-	}
+	w.judgePublished()
 	if w.host.Held() > w.stuckLocks || w.host.Err() != nil {
 		w.violate("%d locks are left: %v", w.host.Held()-w.stuckLocks, w.host.Err())
 	}
@@ -145,6 +152,15 @@ func (w *pairsWorld) judge(last, stored *shutdown.Report) {
 	}
 	for _, s := range w.table.all {
 		w.judgeShutdown(s)
+	}
+}
+
+func (w *pairsWorld) judgePublished() {
+	fails := slices.ContainsFunc(w.spoilt(nil, "publish"), func(s *pairsSpoilt) bool { // half a minute is the longest pause
+		return !s.agent.isDead() && (s.hangs() && s.way == deaf || !s.hangs() && time.Since(s.over) < 35*time.Second)
+	})
+	if w.published.ShuttingDown != (w.table.state == on) && !fails {
+		w.violate("the node is published as %+v in state %q", w.published, w.table.state)
 	}
 }
 

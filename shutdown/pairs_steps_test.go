@@ -65,6 +65,9 @@ func (w *pairsWorld) begins(base int, deaths []pairsDeath) {
 func (w *pairsWorld) ends() {
 	w.advance(70 * time.Second)
 	w.locked(func() { w.kills, w.settled = nil, true })
+	if a := w.agent(); a != nil && time.Since(a.started) > 40*time.Second {
+		w.locked(w.judgePublished)
+	}
 	if w.table.state == on && w.rng.IntN(4) > 0 || w.rng.IntN(4) == 0 {
 		w.goDown()
 		w.advance(40 * time.Second)
@@ -231,6 +234,6 @@ func (w *pairsWorld) spoilList(until *time.Time) {
 	lasts := time.Duration([]int{400, 2900, 9100}[w.rng.IntN(3)]) * time.Millisecond
 	w.locked(func() {
 		*until = time.Now().Add(lasts)
-		w.badLists = append(slices.Clone(w.badLists), pairsSpan{time.Now(), *until})
+		w.badLists = append(slices.Clone(w.badLists), pairsSpan{time.Now(), *until, until == &w.empty})
 	})
 }

@@ -71,7 +71,10 @@ type pairsWorld struct {
 	story      []string // what has happened, for a failure
 }
 
-type pairsSpan struct{ from, until time.Time }
+type pairsSpan struct {
+	from, until time.Time
+	empty       bool // the list was empty, else it failed
+}
 
 // pairsReport is a report that an agent has passed on, or shows as its last one.
 type pairsReport struct {
@@ -195,6 +198,11 @@ func (w *pairsWorld) lists() (pods []*v1.Pod) {
 // wasBad reports whether the list was empty or failed at a time of a span. The mutex is held.
 func (w *pairsWorld) wasBad(from, until time.Time) bool {
 	return slices.ContainsFunc(w.badLists, func(s pairsSpan) bool { return !s.until.Before(from) && !s.from.After(until) })
+}
+
+// wasEmpty reports whether the list was empty at a time of a span. The mutex is held.
+func (w *pairsWorld) wasEmpty(from, until time.Time) bool {
+	return slices.ContainsFunc(w.badLists, func(s pairsSpan) bool { return s.empty && !s.until.Before(from) && !s.from.After(until) })
 }
 
 // powerOff ends the boot, with all that runs, and begins the next one. The mutex is held.
