@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -40,6 +41,9 @@ type pairsAgent struct {
 	connected time.Time // when its session has answered; zero: it has none
 	adopted   bool      // the lock of a former agent
 	sessions  []shutdown.Session
+	listed    time.Time // when Options.Pods was called last
+	wrote     time.Time // when a write of the record was done last
+	heard     bool      // its session has sent an event
 	locks     []io.Closer
 }
 
@@ -56,11 +60,27 @@ func (w *pairsWorld) start() {
 	for _, b := range pairsSchedule {
 		config.ShutdownGracePeriodByPodPriority = append(config.ShutdownGracePeriodByPodPriority, plan.PodPriorityGracePeriod{Priority: b.priority, ShutdownGracePeriodSeconds: b.seconds})
 	}
-	m, err := shutdown.NewManagerWith(shutdown.Options{
+	call := func(kind string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			a.enter(kind)
+			return a.leave(a.spoil(ctx, kind, "", func() error { return nil }))
+		}
+	}
+	opts := shutdown.Options{
 		Config: config, Source: a, Killer: a, Reporter: a, Pods: a.listPods, OnReport: a.onReport, StateDir: a.dir,
 		LateStart: func(e shutdown.Event) bool { return w.late && e.Origin == "notice" },
-		OnRelease: func(context.Context) { a.enter("let go"); _ = a.leave(nil) },
-	}, w.boot.sinceBoot, a.write)
+		OnRelease: func(ctx context.Context) { _ = call("release")(ctx) },
+	}
+	if w.hasFault("plan") {
+		opts.OnPlan = func(ctx context.Context, _ plan.Plan) { _ = call("plan")(ctx) }
+	}
+	if w.hasFault("hold") {
+		opts.Hold, opts.Plan.HoldTimeout = call("hold"), pairsHold
+	}
+	if w.hasFault("prepare") {
+		opts.Prepare = call("prepare")
+	}
+	m, err := shutdown.NewManagerWith(opts, w.boot.sinceBoot, a.write)
 	if err != nil {
 		panic(err)
 	}
@@ -142,15 +162,19 @@ func (a *pairsAgent) leave(err error) error {
 	}
 }
 
-func (a *pairsAgent) listPods(context.Context) (pods []*v1.Pod, err error) {
+func (a *pairsAgent) listPods(ctx context.Context) (pods []*v1.Pod, err error) {
 	a.enter("list")
-	a.locked(func() {
-		switch now := time.Now(); {
-		case now.Before(a.failing):
-			err = errors.New("the list fails")
-		case !now.Before(a.empty):
-			pods = a.lists()
-		}
+	err = a.spoil(ctx, "list", "", func() (err error) {
+		a.locked(func() {
+			a.listed = time.Now()
+			switch now := time.Now(); {
+			case now.Before(a.failing):
+				err = errors.New("the list fails")
+			case !now.Before(a.empty):
+				pods = a.lists()
+			}
+		})
+		return err
 	})
 	return pods, a.leave(err)
 }
@@ -164,15 +188,22 @@ func (a *pairsAgent) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kill
 	var p *pairsPod
 	a.locked(func() {
 		p = a.find(pod)
-		a.signalled(p, pairsKill{time.Now(), *req.GracePeriodSeconds, a, a.table.current})
+		k := pairsKill{time.Now(), *req.GracePeriodSeconds, a, a.table.current}
+		if a.triesAgain(p) && k.of == nil {
+			k.of = p.kills[len(p.kills)-1].of
+		}
+		a.signalled(p, k)
 	})
-	time.AfterFunc(time.Duration(*req.GracePeriodSeconds)*time.Second, func() { // SIGKILL, whether anybody waits or not
-		a.locked(func() {
-			if !p.hung && !a.isDead() {
-				a.end(p)
-			}
-		})
-	})
+	s := a.meets("kill", pod.Name)
+	if s == nil || s.after {
+		a.deliver(p, *req.GracePeriodSeconds)
+	}
+	if s != nil {
+		if err := a.goWrong(ctx, s); err != nil {
+			return shutdown.KillResult{}, err
+		}
+		a.deliver(p, *req.GracePeriodSeconds)
+	}
 	select {
 	case <-p.exit:
 		if err := a.leave(nil); err != nil {
@@ -190,15 +221,30 @@ func (a *pairsAgent) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kill
 	return shutdown.KillResult{}, a.leave(context.Cause(ctx))
 }
 
+// deliver sends SIGTERM to a pod, and SIGKILL at the end of its grace period, whether anybody waits or
+// not.
+func (a *pairsAgent) deliver(p *pairsPod, seconds int64) {
+	a.locked(func() {
+		if !p.delivered && p.term >= 0 {
+			time.AfterFunc(p.term, func() { a.locked(func() { a.end(p) }) })
+		}
+		p.delivered = true
+	})
+	time.AfterFunc(time.Duration(seconds)*time.Second, func() {
+		a.locked(func() {
+			if !p.hung && !a.isDead() {
+				a.end(p)
+			}
+		})
+	})
+}
+
 // signalled is a call of KillPod. The mutex is held.
 func (w *pairsWorld) signalled(p *pairsPod, k pairsKill) {
 	w.say("%s is killed with %d s", p.pod.Name, k.seconds)
 	until := k.until()
 	if p.ended.IsZero() {
 		w.judgeKill(p, k)
-	}
-	if len(p.kills) == 0 && p.term >= 0 {
-		time.AfterFunc(p.term, func() { w.locked(func() { w.end(p) }) })
 	}
 	if len(p.kills) == 0 || until.Before(p.killed) {
 		p.killed = until
@@ -207,11 +253,11 @@ func (w *pairsWorld) signalled(p *pairsPod, k pairsKill) {
 }
 
 func (a *pairsAgent) PublishNode(ctx context.Context, state shutdown.NodeState) error {
-	return a.answer(ctx, a, func() { a.published = state })
+	return a.answer(ctx, "publish", "", func() { a.published = state })
 }
 
 func (a *pairsAgent) FlushPod(ctx context.Context, pod *v1.Pod) error {
-	return a.answer(ctx, a, func() {
+	return a.answer(ctx, "flush", pod.Name, func() {
 		p := a.find(pod)
 		a.say("the API server is told of the end of %s", pod.Name)
 		if p.told = append(p.told, time.Now()); p.ended.IsZero() {
@@ -221,17 +267,18 @@ func (a *pairsAgent) FlushPod(ctx context.Context, pod *v1.Pod) error {
 }
 
 func (a *pairsAgent) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
-	return a.answer(ctx, a, func() { a.find(pod).setReady(false) })
+	return a.answer(ctx, "mark", pod.Name, func() { a.find(pod).setReady(false) })
 }
 
 func (a *pairsAgent) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
-	return a.answer(ctx, a, func() { a.find(pod).setReady(true) })
+	return a.answer(ctx, "restore", pod.Name, func() { a.find(pod).setReady(true) })
 }
 
-func (a *pairsAgent) onReport(_ context.Context, r shutdown.Report) {
+func (a *pairsAgent) onReport(ctx context.Context, r shutdown.Report) {
 	a.enter("report")
 	if a.leave(nil) == nil {
 		a.locked(func() { a.addReport(a, r, false) })
+		_ = a.spoil(ctx, "report", "", func() error { return nil })
 	}
 }
 
@@ -241,14 +288,24 @@ func (a *pairsAgent) write(path string, encode func(io.Writer) error) error {
 	if err := encode(&data); err != nil {
 		return err
 	}
-	a.enter("write")
-	<-time.After(a.diskTakes)
-	a.enter("written")
-	if err := a.leave(os.WriteFile(path, data.Bytes(), 0o600)); err != nil {
-		return err
+	kind := "write"
+	if filepath.Base(path) == store.TimesFile {
+		kind = "times"
 	}
-	a.locked(func() { a.disk[filepath.Base(path)] = data.Bytes() })
-	return nil
+	a.enter("write")
+	return a.spoil(a.Context(), kind, "", func() error {
+		<-time.After(a.diskTakes)
+		a.enter("written")
+		if err := a.leave(os.WriteFile(path, data.Bytes(), 0o600)); err != nil {
+			return err
+		}
+		a.locked(func() {
+			if a.disk[filepath.Base(path)] = data.Bytes(); kind == "write" {
+				a.wrote = time.Now()
+			}
+		})
+		return nil
+	})
 }
 
 // Adopt hands over what systemd's FD store has.
@@ -268,12 +325,14 @@ func (a *pairsAgent) Connect(ctx context.Context) (shutdown.Session, error) {
 	if err := a.leave(nil); err != nil {
 		return nil, err
 	}
-	s, err := a.host.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	a.locked(func() { a.sessions = append(a.sessions, s) })
-	return &pairsSession{s, a}, nil
+	var s shutdown.Session
+	err := a.spoil(ctx, "connect", "", func() (err error) {
+		if s, err = a.host.Connect(ctx); err == nil {
+			a.locked(func() { a.sessions, a.heard = append(a.sessions, s), false })
+		}
+		return err
+	})
+	return &pairsSession{s, a}, err
 }
 
 // pairsSession is a session of an agent.
@@ -285,12 +344,17 @@ type pairsSession struct {
 
 func (s *pairsSession) Pending(ctx context.Context) (*shutdown.Event, error) {
 	s.a.enter("pending")
-	pending, err := s.Session.Pending(ctx)
+	var pending *shutdown.Event
+	err := s.a.spoil(ctx, "pending", "", func() (err error) {
+		pending, err = s.Session.Pending(ctx)
+		return err
+	})
 	if err := s.a.leave(err); err != nil {
 		return nil, err
 	}
 	s.a.locked(func() {
-		if pending != nil {
+		if s.a.heard { // what the session has sent is newer
+		} else if pending != nil {
 			s.a.announced("host", pending.Deadline, true)
 		} else {
 			s.a.cancelled("host")
@@ -303,7 +367,11 @@ func (s *pairsSession) Pending(ctx context.Context) (*shutdown.Event, error) {
 
 func (s *pairsSession) Inhibit(ctx context.Context) (io.Closer, error) {
 	s.a.enter("inhibit")
-	l, err := s.Session.Inhibit(ctx)
+	var l io.Closer
+	err := s.a.spoil(ctx, "inhibit", "", func() (err error) {
+		l, err = s.Session.Inhibit(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, s.a.leave(err)
 	}
@@ -322,9 +390,16 @@ func (s *pairsSession) Close() error {
 	}
 	s.a.locked(func() {
 		s.a.sessions = slices.DeleteFunc(s.a.sessions, func(o shutdown.Session) bool { return o == s.Session })
+		if len(s.a.sessions) == 0 {
+			s.a.connected = time.Time{}
+		}
 	})
-	return s.Session.Close()
+	err := s.Session.Close()
+	return s.a.spoil(s.a.Context(), "close", "", func() error { return err })
 }
+
+// hears reports whether a session is up. The mutex is held.
+func (a *pairsAgent) hears() bool { return !a.connected.IsZero() || len(a.sessions) > 0 }
 
 // hold has an agent hold a lock. The mutex is held.
 func (a *pairsAgent) hold(l io.Closer) io.Closer {
@@ -350,5 +425,18 @@ func (l *pairsLock) Close() error {
 			l.a.judgeRelease(l.a)
 		}
 	})
-	return l.l.Close()
+	s := l.a.meets("unlock", "")
+	if s == nil {
+		return l.l.Close()
+	}
+	if hangs := !s.after && (s.way == deaf || s.way == hears); hangs { // close(2) frees the descriptor even if it fails
+		l.a.locked(func() { l.a.stuckLocks++ })
+		defer func() {
+			l.a.locked(func() { l.a.stuckLocks-- })
+			_ = l.l.Close()
+		}()
+	} else {
+		_ = l.l.Close()
+	}
+	return l.a.goWrong(l.a.Context(), s)
 }

@@ -3,7 +3,6 @@
 package shutdown_test
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 )
 
 // judgeKill judges a call of KillPod for a pod that runs. The mutex is held.
@@ -18,7 +18,7 @@ func (w *pairsWorld) judgeKill(p *pairsPod, k pairsKill) {
 	until := k.until()
 	w.tick()
 	t := w.table
-	if t.state != on && !t.since.Equal(k.at) {
+	if t.state != on && !t.since.Equal(k.at) && !k.agent.triesAgain(p) {
 		w.violate("%s is killed in state %q", p.pod.Name, t.state)
 		return
 	}
@@ -54,10 +54,18 @@ func (w *pairsWorld) judgeRelease(a *pairsAgent) {
 	if s := t.current; now.After(s.end.Add(-1050*time.Millisecond)) || now.After(s.asked) || !s.h.IsZero() && now.After(s.h.Add(-10*time.Millisecond)) {
 		return // it is past H, or nearly
 	}
+	if r, err := store.ReadRecord(a.dir); err != nil || r == nil || r.Report.Ended.IsZero() {
+		if !a.writeFails() {
+			w.violate("the host is let go before the end of the drain is on record")
+		}
+	}
+	last := a.lastList()
+	emptyOnce := w.wasEmpty(t.current.began.Add(-2*time.Second), now)
 	for _, p := range w.pods {
 		switch {
 		case !p.ended.IsZero():
-		case len(p.kills) == 0 && now.Sub(p.listed) > 1100*time.Millisecond && !w.wasBad(now.Add(-2*time.Second), now):
+		case len(p.kills) == 0 && p.listed.Before(t.current.began) && !emptyOnce,
+			len(p.kills) == 0 && last.Sub(p.listed) > 1100*time.Millisecond && !w.wasBad(last.Add(-2*time.Second), last):
 			w.violate("the host is let go while %s runs, which nobody has killed", p.pod.Name)
 		case len(p.kills) > 0 && now.Before(p.killed.Add(-10*time.Millisecond)):
 			w.violate("the host is let go while %s has %v left", p.pod.Name, p.killed.Sub(now))
@@ -101,7 +109,7 @@ func (w *pairsWorld) check() {
 		if late := now.Sub(s.end.Add(-margin / 2)); late > time.Millisecond && settled {
 			w.violate("the lock is held %v too long", late)
 		}
-	case t.state == off && settled && w.pending.IsZero() && len(a.locks) == 0:
+	case t.state == off && settled && w.pending.IsZero() && len(a.locks) == 0 && !a.hostFails():
 		w.violate("no lock is held without a shutdown")
 	case t.state == dismissed && s.kept && len(a.locks) == 0 && now.Before(s.end.Add(-600*time.Millisecond)) && now.Before(s.began.Add(20*time.Second)) && t.since.After(a.started):
 		w.violate("the lock of a dismissed shutdown is not kept")
@@ -124,17 +132,16 @@ func (w *pairsWorld) judge(last, stored *shutdown.Report) {
 	defer w.mu.Unlock()
 	for _, p := range w.pods {
 		w.judgeTold(p)
-		if live := w.table.state == off || w.table.state == dismissed; live && p.ended.IsZero() && len(p.kills) == 0 && !p.isReady() {
+		if live := w.table.state == off || w.table.state == dismissed; live && p.ended.IsZero() && len(p.kills) == 0 && !p.isReady() && !w.hangsNow("mark", p.pod.Name) && !w.hangsNow("restore", p.pod.Name) {
 			w.violate("%s is not ready, and lives on", p.pod.Name)
 		}
 	}
-	if w.published.ShuttingDown != (w.table.state == on) {
-		w.violate("the node is published as %+v in state %q", w.published, w.table.state)
-	}
-	if w.host.Held() > 0 || w.host.Err() != nil {
-		w.violate("%d locks are left: %v", w.host.Held(), w.host.Err())
+	w.judgePublished()
+	if w.host.Held() > w.stuckLocks || w.host.Err() != nil {
+		w.violate("%d locks are left: %v", w.host.Held()-w.stuckLocks, w.host.Err())
 	}
 	switch {
+	case w.hangsNow("write", ""):
 	case (last == nil) != (stored == nil):
 		w.violate("LastReport has one: %v, StoredReport: %v", last != nil, stored != nil)
 	case last != nil:
@@ -145,6 +152,15 @@ func (w *pairsWorld) judge(last, stored *shutdown.Report) {
 	}
 	for _, s := range w.table.all {
 		w.judgeShutdown(s)
+	}
+}
+
+func (w *pairsWorld) judgePublished() {
+	fails := slices.ContainsFunc(w.spoilt(nil, "publish"), func(s *pairsSpoilt) bool { // half a minute is the longest pause
+		return !s.agent.isDead() && (s.hangs() && s.way == deaf || !s.hangs() && time.Since(s.over) < 35*time.Second)
+	})
+	if w.published.ShuttingDown != (w.table.state == on) && !fails {
+		w.violate("the node is published as %+v in state %q", w.published, w.table.state)
 	}
 }
 
@@ -160,22 +176,19 @@ func (w *pairsWorld) judgeTold(p *pairsPod) {
 	over := k.of == nil || !k.of.over.IsZero()
 	joined := slices.ContainsFunc(w.table.all, func(s *pairsShutdown) bool { return s.began.After(k.at) && s.boot == p.boot && s.over.IsZero() })
 	switch {
-	case a != nil && (!a.isDead() || a.died.Sub(p.reached.at) > pairsLag+w.latency):
-		if !told {
+	case a != nil && (!a.isDead() || a.life().Sub(p.reached.at) > pairsLag+w.latency):
+		if !told && !w.hangsNow("flush", p.pod.Name) {
 			w.violate("the API server is not told of the end of %s, which was reached", p.pod.Name)
 		}
-	case a != nil || over && (joined || !k.of.cancelled):
+	case a != nil || k.of == nil || over && (joined || !k.of.cancelled):
 	case over && told:
 		w.violate("the API server is told of the end of %s, which was not reached", p.pod.Name)
 	case p.rebooted.IsZero() && told:
 		w.violate("the API server is told of the end of %s, which was not reached in this boot", p.pod.Name)
-	case !over && !p.rebooted.IsZero() && !told && k.agent.life().Sub(k.at) > pairsLag:
+	case !over && !p.rebooted.IsZero() && !told && !w.hangsNow("flush", p.pod.Name) && k.agent.life().Sub(k.at) > pairsLag:
 		w.violate("the API server is not told after the boot of the end of %s", p.pod.Name)
 	}
 }
-
-// life returns when the process has ended, or now.
-func (a *pairsAgent) life() time.Time { return cmp.Or(a.stopping, a.died, time.Now()) }
 
 // judgeReport judges that nothing in a report is invented.
 func (w *pairsWorld) judgeReport(r pairsReport) {

@@ -3,6 +3,7 @@
 package shutdown_test
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"testing/synctest"
@@ -63,7 +64,10 @@ func (w *pairsWorld) begins(base int, deaths []pairsDeath) {
 // ends waits until the node has come to rest, and judges the run.
 func (w *pairsWorld) ends() {
 	w.advance(70 * time.Second)
-	w.locked(func() { w.kills = nil })
+	w.locked(func() { w.kills, w.settled = nil, true })
+	if a := w.agent(); a != nil && time.Since(a.started) > 40*time.Second {
+		w.locked(w.judgePublished)
+	}
 	if w.table.state == on && w.rng.IntN(4) > 0 || w.rng.IntN(4) == 0 {
 		w.goDown()
 		w.advance(40 * time.Second)
@@ -96,9 +100,8 @@ func reportIf(r shutdown.Report, found bool) *shutdown.Report {
 func (a *pairsAgent) finish() {
 	a.locked(func() { a.say("the agent ends"); a.stopping = time.Now() })
 	a.stop()
-	if <-a.returned; a.err != nil {
-		a.violate("Run: %v", a.err)
-	}
+	<-a.returned
+	a.locked(a.judgeRun)
 	synctest.Wait()
 }
 
@@ -145,7 +148,8 @@ func (w *pairsWorld) announceHost(in time.Duration) {
 		if w.pending.IsZero() {
 			w.pending = time.Now().Add(in)
 		}
-		if a := w.agent(); a != nil && !a.connected.IsZero() {
+		if a := w.agent(); a != nil && a.hears() {
+			a.heard, a.contacted = true, cmp.Or(a.contacted, time.Now())
 			w.announced("host", w.pending, false)
 		}
 	})
@@ -166,7 +170,8 @@ func (w *pairsWorld) announceAgain(in time.Duration) {
 func (w *pairsWorld) cancelHost() {
 	w.locked(func() {
 		w.pending = time.Time{}
-		if a := w.agent(); a != nil && !a.connected.IsZero() {
+		if a := w.agent(); a != nil && a.hears() {
+			a.heard, a.contacted = true, cmp.Or(a.contacted, time.Now())
 			w.cancelled("host")
 		}
 	})
@@ -191,7 +196,7 @@ func (w *pairsWorld) loseSession() {
 	w.unreachable()
 	w.locked(func() {
 		if a := w.agent(); a != nil {
-			a.connected = time.Time{}
+			a.connected, a.sessions = time.Time{}, nil
 		}
 	})
 	w.host.Lose()
@@ -229,6 +234,6 @@ func (w *pairsWorld) spoilList(until *time.Time) {
 	lasts := time.Duration([]int{400, 2900, 9100}[w.rng.IntN(3)]) * time.Millisecond
 	w.locked(func() {
 		*until = time.Now().Add(lasts)
-		w.badLists = append(slices.Clone(w.badLists), pairsSpan{time.Now(), *until})
+		w.badLists = append(slices.Clone(w.badLists), pairsSpan{time.Now(), *until, until == &w.empty})
 	})
 }

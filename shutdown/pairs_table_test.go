@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/store"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // pairsTable is the table of testdata/states.md for one node, so far as a run can tell its states
@@ -68,7 +69,7 @@ func (w *pairsWorld) begin(origin string, deadline time.Time) {
 			deadline = end
 		}
 	}
-	if s.end, s.asked = deadline, time.Now().Add(pairsAsked); w.late && origin == "notice" {
+	if s.end, s.asked = deadline, time.Now().Add(w.asks()); w.late && origin == "notice" {
 		s.asked = deadline
 	}
 	w.table.all = append(w.table.all, s)
@@ -87,7 +88,7 @@ func (w *pairsWorld) join(origin string, deadline time.Time, pending bool) {
 		s.joined = append(s.joined, now)
 	}
 	if released := now.After(s.end) || now.After(s.asked); released && !known && !pending {
-		s.end, s.asked, s.h = deadline, now.Add(pairsAsked), time.Time{}
+		s.end, s.asked, s.h = deadline, now.Add(w.asks()), time.Time{}
 		for _, other := range s.standing {
 			if other.After(now) && other.Before(s.end) {
 				s.end = other
@@ -95,8 +96,8 @@ func (w *pairsWorld) join(origin string, deadline time.Time, pending bool) {
 		}
 		w.plan()
 	} else if deadline.Before(s.end) {
-		if s.end = deadline; origin == "host" && now.Add(pairsAsked).Before(s.asked) {
-			s.asked = now.Add(pairsAsked)
+		if s.end = deadline; origin == "host" && now.Add(w.asks()).Before(s.asked) {
+			s.asked = now.Add(w.asks())
 		}
 		w.plan()
 	}
@@ -114,6 +115,9 @@ func (w *pairsWorld) plan() {
 	}
 	if !s.h.IsZero() && s.h.Before(p.end) { // what an earlier drain has used up is not asked for again
 		p.end = s.h
+	}
+	if w.hasFault("prepare") {
+		p.end = p.end.Add(-pairsPrepare)
 	}
 	for _, pod := range w.pods {
 		if pod.ended.IsZero() && !time.Now().Before(pod.listed) {
@@ -231,7 +235,7 @@ func (w *pairsWorld) started(dir string) {
 	for _, other := range t.all {
 		if newer := s == nil || other.began.After(s.began); newer && !other.lost {
 			other.lost, other.over = true, cmp.Or(other.over, w.died())
-			if late := w.died().Sub(other.began); late > pairsLag && !w.wasBad(other.began, w.died()) {
+			if late := w.died().Sub(other.began); late > pairsLag {
 				w.violate("the agent was killed %v after the begin of a shutdown that is not on record", late)
 			}
 		}
@@ -270,10 +274,12 @@ func (w *pairsWorld) started(dir string) {
 	t.current = s
 }
 
-// died returns when the last agent was killed.
+// died returns when the last agent was killed, but for what it could not write.
 func (w *pairsWorld) died() (at time.Time) {
 	for _, a := range w.agents {
-		at = cmp.Or(a.died, at)
+		if a.isDead() {
+			at = a.life()
+		}
 	}
 	return at
 }
@@ -302,8 +308,24 @@ func (w *pairsWorld) tick() {
 
 func (s *pairsShutdown) String() string { return fmt.Sprint("shutdown of ", s.began) }
 
-// pairsAsked is what a drain asks of the host, but for the margin.
-const pairsAsked = 25 * time.Second
+const (
+	// pairsAsked is what a drain asks of the host, but for the margin, for Hold and for Prepare.
+	pairsAsked = 25 * time.Second
+	pairsHold  = 3 * time.Second
+	// pairsPrepare is taken from the pods' time.
+	pairsPrepare = plan.DefaultPrepareTimeout
+)
+
+func (w *pairsWorld) asks() time.Duration {
+	asks := pairsAsked
+	if w.hasFault("hold") {
+		asks += pairsHold
+	}
+	if w.hasFault("prepare") {
+		asks += pairsPrepare
+	}
+	return asks
+}
 
 // pairsLag is how old what an agent has not yet on record may be.
 const pairsLag = 150 * time.Millisecond

@@ -64,11 +64,17 @@ type pairsWorld struct {
 	reports    []pairsReport
 	calls      int          // and returns of the agents' processes since the last kill
 	kills      []pairsDeath // that are still to come
+	troubles   []*pairsTrouble
+	stuckLocks int  // whose Close hangs, with the lock held
+	settled    bool // no call goes wrong any more, and what hangs goes on hanging
 	violations []string
 	story      []string // what has happened, for a failure
 }
 
-type pairsSpan struct{ from, until time.Time }
+type pairsSpan struct {
+	from, until time.Time
+	empty       bool // the list was empty, else it failed
+}
 
 // pairsReport is a report that an agent has passed on, or shows as its last one.
 type pairsReport struct {
@@ -81,19 +87,20 @@ type pairsReport struct {
 
 // pairsPod is a pod of the runtime and what the API server knows of it.
 type pairsPod struct {
-	pod      *v1.Pod // with the conditions that the API server has
-	boot     *boot
-	bucket   int
-	term     time.Duration // from SIGTERM to its end; negative: it ignores SIGTERM
-	hung     bool          // SIGKILL does not end it either
-	listed   time.Time     // when the list has it first
-	kills    []pairsKill
-	killed   time.Time     // the end of the shortest grace period
-	ended    time.Time     // zero: it runs
-	exit     chan struct{} // closed when it has ended
-	reached  pairsKill     // the kill that has told an agent of the end first
-	told     []time.Time   // when the API server has accepted its final status
-	rebooted time.Time     // the end of its boot
+	pod       *v1.Pod // with the conditions that the API server has
+	boot      *boot
+	bucket    int
+	term      time.Duration // from SIGTERM to its end; negative: it ignores SIGTERM
+	hung      bool          // SIGKILL does not end it either
+	listed    time.Time     // when the list has it first
+	kills     []pairsKill
+	delivered bool          // it has had SIGTERM
+	killed    time.Time     // the end of the shortest grace period
+	ended     time.Time     // zero: it runs
+	exit      chan struct{} // closed when it has ended
+	reached   pairsKill     // the kill that has told an agent of the end first
+	told      []time.Time   // when the API server has accepted its final status
+	rebooted  time.Time     // the end of its boot
 }
 
 // pairsKill is one call of KillPod.
@@ -193,6 +200,11 @@ func (w *pairsWorld) wasBad(from, until time.Time) bool {
 	return slices.ContainsFunc(w.badLists, func(s pairsSpan) bool { return !s.until.Before(from) && !s.from.After(until) })
 }
 
+// wasEmpty reports whether the list was empty at a time of a span. The mutex is held.
+func (w *pairsWorld) wasEmpty(from, until time.Time) bool {
+	return slices.ContainsFunc(w.badLists, func(s pairsSpan) bool { return s.empty && !s.until.Before(from) && !s.from.After(until) })
+}
+
 // powerOff ends the boot, with all that runs, and begins the next one. The mutex is held.
 func (w *pairsWorld) powerOff() {
 	w.say("the node reboots")
@@ -227,22 +239,24 @@ func (p *pairsPod) isReady() bool {
 
 // answer makes a request that the API server carries out after half of its latency, unless the
 // agent is dead by then.
-func (w *pairsWorld) answer(ctx context.Context, a *pairsAgent, carryOut func()) error {
+func (a *pairsAgent) answer(ctx context.Context, kind, of string, carryOut func()) error {
 	a.enter("the API server")
-	for i := range 2 {
-		select {
-		case <-time.After(w.latency / 2):
-		case <-ctx.Done():
-			return a.leave(context.Cause(ctx))
+	return a.spoil(ctx, kind, of, func() error {
+		for i := range 2 {
+			select {
+			case <-time.After(a.latency / 2):
+			case <-ctx.Done():
+				return a.leave(context.Cause(ctx))
+			}
+			if err := a.leave(nil); err != nil {
+				return err
+			}
+			if i == 0 {
+				a.locked(carryOut)
+			}
 		}
-		if err := a.leave(nil); err != nil {
-			return err
-		}
-		if i == 0 {
-			w.locked(carryOut)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // newDir makes the folder of the next agent, with the files whose writes are done. Each agent has

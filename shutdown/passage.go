@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -50,6 +51,7 @@ type passage struct {
 // releases the lock at the end of the host's time, even if run hangs.
 func (p *passage) run() {
 	p.recorder.saveTimes(p.shutdown.account.head())
+	p.recorder.save(stepLag) // Prepare, or the first list, may take long
 	ended := p.drain.Run()
 	cause := p.drain.Stopped()
 	switch {
@@ -151,7 +153,15 @@ func (p *passage) onRelease(until time.Time) bool {
 // finish waits for the pods that outlive the drain, stores their ends, and passes the report on.
 func (p *passage) finish(cause error, ended bool) {
 	s := p.shutdown
-	s.eachDrain(func(d *drain.Drain) { d.AwaitStragglers(hangTime) })
+	var stragglers sync.WaitGroup // side by side, because the end of Run bounds the wait for all of them
+	s.eachDrain(func(d *drain.Drain) {
+		stragglers.Add(1)
+		go func() {
+			defer stragglers.Done()
+			d.AwaitStragglers(hangTime - answerTime) // the rest is for OnReport
+		}()
+	})
+	stragglers.Wait()
 	switch {
 	case errors.Is(cause, errCancelled): // the report says what could not be stored
 		_, _ = p.recorder.save(0).Await(p.ctx, time.Now().Add(answerTime))

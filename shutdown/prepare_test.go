@@ -106,6 +106,19 @@ func TestPrepareIsCancelled(t *testing.T) {
 	})
 }
 
+// A shutdown is on record before Prepare has returned: the next agent knows of it.
+func TestShutdownIsOnRecordInPrepare(t *testing.T) {
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
+		n.opts.Prepare = func(ctx context.Context) error { return waitOrCancelled(ctx, time.Minute) }
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(50 * time.Millisecond)
+		_, found, err := shutdown.StoredReport(n.opts.StateDir)
+		require.NoError(t, err)
+		require.True(t, found)
+	})
+}
+
 // An agent that goes on late calls Prepare again, and gives the pods all the time that is left then.
 func TestPrepareOfALateSuccessor(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {

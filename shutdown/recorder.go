@@ -24,6 +24,9 @@ const (
 	somePods = 110
 	manyLag  = time.Second
 	manyPods = 1000
+	// rewriteLag is the pause after a write that has failed: the disk may be full for a moment only, and
+	// nothing else may be to be written for long.
+	rewriteLag = 500 * time.Millisecond
 )
 
 // recorder stores the newest shutdown and all debts. One file has one shutdown: kills of an earlier
@@ -139,8 +142,8 @@ func (r *recorder) found() bool {
 	return r.onDisk
 }
 
-// written handles the end of a write. It reports the first one for a shutdown that fails; later ones
-// fail for the same reason.
+// written handles the end of a write. One that has failed is made again. The first one for a shutdown is
+// reported; later ones fail for the same reason.
 func (r *recorder) written(s *nodeShutdown, refused uint64, err error) {
 	r.mu.Lock()
 	ctx, again := r.ctx, s == nil || r.failed == s
@@ -153,6 +156,9 @@ func (r *recorder) written(s *nodeShutdown, refused uint64, err error) {
 	if err != nil && !again {
 		klog.FromContext(ctx).Error(err, "Shutdown manager met a failure")
 		s.account.addErr(err)
+	}
+	if err != nil {
+		r.save(rewriteLag)
 	}
 }
 

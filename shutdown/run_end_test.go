@@ -3,6 +3,7 @@
 package shutdown_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,6 +41,28 @@ func TestRunEndsWithinACancelledShutdown(t *testing.T) {
 		n.end()
 		require.True(t, n.lastReport().Cancelled)
 		require.NotZero(t, n.lastReport().Ended)
+	})
+}
+
+// Run waits for pods that hang, and then passes the report on; it does not name that call as one that
+// hangs.
+func TestRunEndsWithAReportOfPodsThatHang(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		reports := 0
+		n.opts.OnReport = func(context.Context, shutdown.Report) { <-time.After(time.Millisecond); reports++ }
+		n.run()
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(time.Minute)})
+		n.advance(time.Second)
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(30 * time.Second)}) // another drain
+		n.advance(3 * time.Minute)
+		n.stop()
+		stopped := time.Now()
+		require.ErrorContains(t, <-n.ended, "calls that have not returned: Options.Killer for pod default/etcd, Options.Killer for pod default/web")
+		require.LessOrEqual(t, time.Since(stopped), 10*time.Second)
+		require.Equal(t, 1, reports)
+		n.stop = nil
+		n.killer.Release()
 	})
 }
 

@@ -3,6 +3,8 @@
 package shutdown_test
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,12 +12,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/atomicfile"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -137,6 +141,31 @@ func TestLastWriteFails(t *testing.T) {
 }
 
 // fileContains reports whether a file exists and contains a text.
+// A write that has failed is made again, also if there is nothing new to write.
+func TestFailedWriteIsMadeAgain(t *testing.T) {
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
+		var fullUntil time.Time
+		m, err := shutdown.NewManagerWith(n.opts, one.sinceBoot, func(path string, encode func(io.Writer) error) error {
+			var data bytes.Buffer
+			if err := encode(&data); err != nil || time.Now().Before(fullUntil) {
+				return cmp.Or(err, error(syscall.ENOSPC))
+			}
+			return atomicfile.Write(path, data.Bytes())
+		})
+		require.NoError(t, err)
+		n.start(m)
+		n.announce()
+		n.advance(time.Second)
+		fullUntil = time.Now().Add(3 * time.Second)
+		n.host.Cancel()
+		n.advance(4 * time.Second)
+		stored, found, err := shutdown.StoredReport(n.opts.StateDir)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.True(t, stored.Cancelled)
+	})
+}
+
 func fileContains(path, text string) bool {
 	data, err := os.ReadFile(path)
 	return err == nil && strings.Contains(string(data), text)

@@ -97,21 +97,28 @@ func (b *Batch) work(at *atomic.Pointer[Kill]) {
 
 // kill kills one pod and waits for its end.
 func (b *Batch) kill(k *Kill) {
-	defer countDown(&b.running, b.done)
-	if !b.signal(k) {
-		return
+	if b.signal(k) {
+		b.seeTo(k, nil)
+	} else {
+		countDown(&b.running, b.done)
 	}
-	var err error
+}
+
+// seeTo waits for the end of a pod that was signalled. err is that of the call before; nil: there was
+// none. If the killer ends the goroutine, another one goes on.
+func (b *Batch) seeTo(k *Kill, err error) {
 	returned := false
 	defer func() {
-		if !returned { // the killer has ended the goroutine
-			err = &call.PanicError{Call: k.String()}
+		if !returned {
+			b.killing.Calls.Go(k.String, func() { b.seeTo(k, &call.PanicError{Call: k.String()}) })
+			return
 		}
 		if k.leave(); err != nil {
 			b.killing.GaveUp(k, err)
 		}
+		countDown(&b.running, b.done)
 	}()
-	err = b.killUntilEnded(k)
+	err = b.killUntilEnded(k, err)
 	returned = true
 }
 
@@ -140,30 +147,35 @@ func countDown(left *atomic.Int64, complete func(time.Time, error)) {
 
 // killUntilEnded calls the killer until the pod has ended, an error is final, or the host is
 // released. While a call of another drain is under way whose grace period ends no later, it waits
-// for that call instead. It returns the error with which it has given up; nil: the pod has ended.
-func (b *Batch) killUntilEnded(k *Kill) error {
-	for {
-		t := k.nextTurn()
-		if t.over {
-			return nil
+// for that call instead. err is that of the call before; nil: there was none. It returns the error with
+// which it has given up; nil: the pod has ended.
+func (b *Batch) killUntilEnded(k *Kill, err error) error {
+	for last := false; ; {
+		if err != nil {
+			if last || b.killing.Context.Err() != nil || b.killing.isLate() {
+				return err
+			}
+			if k.reportRetry() {
+				b.killing.Failed(k, err)
+			}
+			if !b.waitBeforeRetry() {
+				return err
+			}
 		}
-		if t.changed != nil {
+		switch t := k.nextTurn(); {
+		case t.over:
+			return nil
+		case t.changed == nil:
+			if last, err = b.callOnce(k, t); err == nil {
+				return nil
+			}
+		default:
 			select {
 			case <-t.changed:
-				continue
+				err = nil
 			case <-b.killing.Context.Done():
 				return context.Cause(b.killing.Context)
 			}
-		}
-		last, err := b.callOnce(k, t)
-		if err == nil || last || b.killing.Context.Err() != nil || b.killing.isLate() {
-			return err
-		}
-		if k.reportRetry() {
-			b.killing.Failed(k, err)
-		}
-		if !b.waitBeforeRetry() {
-			return err
 		}
 	}
 }
