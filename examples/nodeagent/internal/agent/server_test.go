@@ -25,7 +25,7 @@ func serveText(t *testing.T, handler http.Handler) string {
 	ctx, cancel := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		a.serveUntil(ctx, "port", func() (net.Listener, error) { return listener, nil }, &http.Server{Handler: onlyHosts([]string{"node"}, handler)})
+		a.serveUntil(ctx, "port", func() (net.Listener, error) { return listener, nil }, &http.Server{Handler: onlyHosts(handler)})
 	})
 	t.Cleanup(func() { cancel(); serving.Wait() })
 	return listener.Addr().String()
@@ -77,7 +77,7 @@ func descriptors(t *testing.T) int {
 func TestHosts(t *testing.T) {
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for host, want := range map[string]int{
-		"127.0.0.1:10290": http.StatusOK, "[::1]:10290": http.StatusOK, "localhost": http.StatusOK, "node:10290": http.StatusOK,
+		"127.0.0.1:10290": http.StatusOK, "[::1]:10290": http.StatusOK, "localhost": http.StatusOK, "": http.StatusOK,
 		"evil.example": http.StatusMisdirectedRequest, "evil.example:10290": http.StatusMisdirectedRequest,
 	} {
 		status, err := get(t, address, host)

@@ -58,7 +58,7 @@ func (c commands) run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	screen := c.newScreen(f.logFormat, f.verbosity)
+	screen := c.newScreen(f.verbosity)
 	defer screen.close()
 	klog.SetLogger(screen.logger) // for libraries that log with klog
 	ctx = klog.NewContext(ctx, screen.logger)
