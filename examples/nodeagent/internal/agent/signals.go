@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,8 +15,7 @@ func (l *loop) handleSignal(sig os.Signal) (done bool, err error) {
 	switch {
 	case l.draining() && l.interrupted:
 		l.opts.View.Say(name + ": no longer waiting for the pods.")
-		names, _ := l.kills.underWay(time.Now())
-		return true, fmt.Errorf("a second %s ended the waiting for %s", name, strings.Join(names, ", "))
+		return true, fmt.Errorf("a second %s ended the waiting for %s", name, strings.Join(l.kills.underWay(), ", "))
 	case l.draining():
 		l.interrupted = true
 		l.opts.View.Say(name + ": the pods are being stopped, and that goes on. A second signal ends the waiting.")

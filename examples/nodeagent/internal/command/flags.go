@@ -107,7 +107,7 @@ func (f *flags) validate() error {
 	if !strings.HasPrefix(f.source, unixPrefix+"/") {
 		oneOf("--source", f.source, sourceLogind, unixPrefix+"/path/to/socket", sourceNone)
 	}
-	oneOf("--notice", f.notice, "", "ec2", "gce", "azure")
+	oneOf("--notice", f.notice, append(slices.Sorted(maps.Keys(clouds())), "")...)
 	if f.limit < 0 {
 		errs = append(errs, field.Invalid(flag("--limit"), f.limit.String(), "must not be negative"))
 	}
