@@ -67,6 +67,7 @@ func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.
 	}
 	server.ReadHeaderTimeout, server.ReadTimeout, server.IdleTimeout, server.MaxHeaderBytes = requestTimeout, requestTimeout, requestTimeout, maxHeaderBytes
 	server.ConnState = (&connections{}).changed
+	server.SetKeepAlivesEnabled(false) // one connection, one answer: it cannot ask for thousands
 	for ctx.Err() == nil {
 		listener, err := listen()
 		if a.missing.set(ctx, name, err); err == nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,6 +61,19 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 		return err == nil && status == http.StatusOK
 	}, 10*time.Second, 10*time.Millisecond)
 	require.Less(t, descriptors(t)-before, 300+hardConnections+10, "300 are this test's own")
+}
+
+// Of a thousand requests on one connection one is answered.
+func TestOneAnswerPerConnection(t *testing.T) {
+	var answers atomic.Int64
+	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { answers.Add(1) }))
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	_, err = io.WriteString(conn, strings.Repeat("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000))
+	require.NoError(t, err)
+	_, _ = io.ReadAll(conn) // until it is closed, or reset
+	require.EqualValues(t, 1, answers.Load())
+	require.NoError(t, conn.Close())
 }
 
 // descriptors counts the descriptors of this process.
