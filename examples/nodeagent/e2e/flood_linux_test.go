@@ -51,7 +51,7 @@ func testAFloodedAgentDrainsInTime(t *testing.T, on platform) {
 		most.memory>>10, most.descriptors, most.answers, most.slowest, most.port, exits.lastExit().Sub(asked))
 	require.Less(t, most.memory, mostMemory)
 	require.Less(t, most.descriptors, mostDescriptor)
-	require.Positive(t, most.port, "answers on the port")
+	require.Greater(t, 2*most.port, most.answers, "answers on the port")
 	checkBuckets(t, asked, exits)
 	checkExitCodes(t, exits)
 	checkPowerOff(t, exits, m.Journal(t))
@@ -65,16 +65,16 @@ type size struct {
 }
 
 // watch looks at the agent, and asks it how it is, until ctx ends. On its own socket it always answers. The queue of
-// its port, in the kernel, belongs to those who fill it: there it answers some.
+// its port, in the kernel, belongs to those who fill it: there it answers most of the time.
 func watch(ctx context.Context, t *testing.T, m *machine.Machine) (most size) {
 	const script = `pid=$(systemctl show --property=MainPID --value nodeagent) && sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' /proc/$pid/status && ls /proc/$pid/fd | wc -l`
-	const healthz = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET /healthz HTTP/1.0\r\n\r\n' >&3 && timeout 2 head -n 1 <&3`
+	const healthz = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET /healthz HTTP/1.0\r\n\r\n' >&3 && head -n 1 <&3`
 	for ctx.Err() == nil {
 		out, err := m.TryRun(ctx, "bash", "-c", script)
 		asked := time.Now()
 		_, socketErr := m.TryRun(ctx, "/usr/local/bin/nodeagent", "plan")
 		took := time.Since(asked)
-		answer, _ := m.TryRun(ctx, "timeout", "2", "bash", "-c", healthz)
+		answer, _ := m.TryRun(ctx, "timeout", "5", "bash", "-c", healthz)
 		if ctx.Err() != nil {
 			return most
 		}

@@ -47,7 +47,7 @@ func selectContainers(containers map[string]string, names ...string) map[string]
 }
 
 // The agent is killed 20 times while it drains. No bucket is signalled before the one before has ended, and
-// the machine goes down in its time. A hook is run again by the agent that follows.
+// the machine goes down in its time. A hook that ends with its agent is begun again by the next.
 func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 	eachPlatform(t, testAgentThatIsKilledAgainAndAgainDrainsInOrder)
 }

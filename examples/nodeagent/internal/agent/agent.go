@@ -74,8 +74,6 @@ type Options struct {
 	// Listen opens the listener of /metrics and /healthz, Control that of all requests of package
 	// api. They are called again until they succeed. Nil: nothing is served.
 	Listen, Control func() (net.Listener, error)
-	// Hosts are further names of the host part of Listen's requests.
-	Hosts []string
 	// DrainAfter is how long after the start all pods are drained, once. The agent then leaves. 0: never.
 	DrainAfter time.Duration
 	// Signals delivers SIGTERM and SIGINT. Nil means that there are none.

@@ -74,21 +74,17 @@ func (k *kills) forgetEnded() {
 	}
 }
 
-// underWay returns the names of the pods that are being stopped, and when the first was told.
-func (k *kills) underWay(now time.Time) (names []string, began time.Time) {
+// underWay returns the names of the pods that are being stopped.
+func (k *kills) underWay() (names []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	began = now
 	for _, kill := range k.kills {
 		if kill.ended.IsZero() {
 			names = append(names, kill.pod.Namespace+"/"+kill.pod.Name)
 		}
-		if kill.began.Before(began) {
-			began = kill.began
-		}
 	}
 	slices.Sort(names)
-	return names, began
+	return names
 }
 
 // all returns the pods and their stops, nil for one that was not told to stop, in the order in

@@ -123,7 +123,7 @@ func (l *loop) refresh() {
 		l.drained = false
 		l.forgetEnded()
 	}
-	switch names, _ := l.kills.underWay(time.Now()); {
+	switch names := l.kills.underWay(); {
 	case !l.draining() && shuttingDown && !l.drained && l.ready == nil:
 		l.beginDrain()
 	case shuttingDown || len(names) > 0:

@@ -4,44 +4,27 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/units"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// handleReport answers with the report of the shutdown that is under way, or of the last one.
+// handleReport answers with the report of the shutdown that is under way, as far as it is on record, or of the last one.
 func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
-	names, began := a.kills.underWay(time.Now())
-	if len(names) == 0 {
-		if report, ok := a.manager.LastReport(); ok {
-			writeJSON(w, http.StatusOK, api.ReportOf(report))
+	if len(a.kills.underWay()) > 0 {
+		if report, found, err := shutdown.StoredReport(a.opts.StateDir); err == nil && found && report.Ended.IsZero() {
+			answer := api.ReportOf(report)
+			answer.UnderWay = true
+			writeJSON(w, http.StatusOK, answer)
 			return
 		}
-		writeError(w, http.StatusNotFound, "there was no shutdown yet")
+	}
+	if report, ok := a.manager.LastReport(); ok {
+		writeJSON(w, http.StatusOK, api.ReportOf(report))
 		return
 	}
-	report := api.Report{Meta: api.Meta{APIVersion: api.Version, Kind: "Report"}, UnderWay: true, Shutdown: shutdown.Report{Started: began}}
-	pods, stops := a.kills.all()
-	for _, pod := range pods {
-		stop, stopped := stops[pod.UID]
-		if !stopped {
-			continue
-		}
-		item := shutdown.PodReport{
-			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Priority: priorityOf(pod), Bucket: a.kills.bucketOf(pod),
-			GrantedSeconds: stop.granted, Started: stop.began, Ended: stop.ended,
-		}
-		if termination, known := a.terminator.Pod(pod).Termination(); known && !stop.ended.IsZero() {
-			item.Outcome = string(termination.Result().Outcome())
-		}
-		if stop.err != nil {
-			item.Error = stop.err.Error()
-		}
-		report.Shutdown.Pods = append(report.Shutdown.Pods, item)
-	}
-	writeJSON(w, http.StatusOK, report)
+	writeError(w, http.StatusNotFound, "there was no shutdown yet")
 }
 
 // callLoop has the loop call a function. It returns false if the loop has ended.

@@ -44,7 +44,7 @@ func (a *Agent) serve(ctx context.Context) {
 		}
 		page.ServeHTTP(w, r)
 	})
-	a.serveUntil(ctx, "port of /healthz", a.opts.Listen, &http.Server{Handler: onlyHosts(a.opts.Hosts, mux), WriteTimeout: requestTimeout})
+	a.serveUntil(ctx, "port of /healthz", a.opts.Listen, &http.Server{Handler: onlyHosts(mux), WriteTimeout: requestTimeout})
 }
 
 // serveControl serves all requests of package api on the agent's own socket.
@@ -67,6 +67,7 @@ func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.
 	}
 	server.ReadHeaderTimeout, server.ReadTimeout, server.IdleTimeout, server.MaxHeaderBytes = requestTimeout, requestTimeout, requestTimeout, maxHeaderBytes
 	server.ConnState = (&connections{}).changed
+	server.SetKeepAlivesEnabled(false) // one connection, one answer: it cannot ask for thousands
 	for ctx.Err() == nil {
 		listener, err := listen()
 		if a.missing.set(ctx, name, err); err == nil {
@@ -125,16 +126,16 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// onlyHosts refuses requests whose Host is a name that was not chosen here: a page in a browser
+// onlyHosts refuses requests whose Host is a name: a page in a browser
 // could have bound its own name to this address. No browser leaves the Host out.
-func onlyHosts(names []string, next http.Handler) http.Handler {
+func onlyHosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			host = name
 		}
 		_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-		if err != nil && host != "" && host != "localhost" && !slices.Contains(names, host) {
+		if err != nil && host != "" && host != "localhost" {
 			http.Error(w, "unknown host", http.StatusMisdirectedRequest)
 			return
 		}

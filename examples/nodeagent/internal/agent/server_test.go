@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func serveText(t *testing.T, handler http.Handler) string {
 	ctx, cancel := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		a.serveUntil(ctx, "port", func() (net.Listener, error) { return listener, nil }, &http.Server{Handler: onlyHosts([]string{"node"}, handler)})
+		a.serveUntil(ctx, "port", func() (net.Listener, error) { return listener, nil }, &http.Server{Handler: onlyHosts(handler)})
 	})
 	t.Cleanup(func() { cancel(); serving.Wait() })
 	return listener.Addr().String()
@@ -62,6 +63,19 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	require.Less(t, descriptors(t)-before, 300+hardConnections+10, "300 are this test's own")
 }
 
+// Of a thousand requests on one connection one is answered.
+func TestOneAnswerPerConnection(t *testing.T) {
+	var answers atomic.Int64
+	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { answers.Add(1) }))
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	_, err = io.WriteString(conn, strings.Repeat("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000))
+	require.NoError(t, err)
+	_, _ = io.ReadAll(conn) // until it is closed, or reset
+	require.EqualValues(t, 1, answers.Load())
+	require.NoError(t, conn.Close())
+}
+
 // descriptors counts the descriptors of this process.
 func descriptors(t *testing.T) int {
 	t.Helper()
@@ -77,7 +91,7 @@ func descriptors(t *testing.T) int {
 func TestHosts(t *testing.T) {
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for host, want := range map[string]int{
-		"127.0.0.1:10290": http.StatusOK, "[::1]:10290": http.StatusOK, "localhost": http.StatusOK, "node:10290": http.StatusOK,
+		"127.0.0.1:10290": http.StatusOK, "[::1]:10290": http.StatusOK, "localhost": http.StatusOK, "": http.StatusOK,
 		"evil.example": http.StatusMisdirectedRequest, "evil.example:10290": http.StatusMisdirectedRequest,
 	} {
 		status, err := get(t, address, host)

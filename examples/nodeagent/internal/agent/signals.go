@@ -5,17 +5,17 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // handleSignal handles SIGTERM and SIGINT. It returns done if the agent then leaves.
 func (l *loop) handleSignal(sig os.Signal) (done bool, err error) {
-	name := SignalName(sig)
+	name := unix.SignalName(sig.(syscall.Signal))
 	switch {
 	case l.draining() && l.interrupted:
 		l.opts.View.Say(name + ": no longer waiting for the pods.")
-		names, _ := l.kills.underWay(time.Now())
-		return true, fmt.Errorf("a second %s ended the waiting for %s", name, strings.Join(names, ", "))
+		return true, fmt.Errorf("a second %s ended the waiting for %s", name, strings.Join(l.kills.underWay(), ", "))
 	case l.draining():
 		l.interrupted = true
 		l.opts.View.Say(name + ": the pods are being stopped, and that goes on. A second signal ends the waiting.")
@@ -23,15 +23,4 @@ func (l *loop) handleSignal(sig os.Signal) (done bool, err error) {
 	}
 	l.opts.View.Say(name + ": leaving. The agent stops no pod now.")
 	return true, nil
-}
-
-// SignalName returns the common name of a signal.
-func SignalName(sig os.Signal) string {
-	switch sig {
-	case syscall.SIGTERM:
-		return "SIGTERM"
-	case os.Interrupt:
-		return "SIGINT"
-	}
-	return sig.String()
 }

@@ -76,9 +76,9 @@ func (a *Agent) newKiller() killer {
 
 // newManager makes the shutdown manager, which drains the node.
 func (a *Agent) newManager() error {
-	shutdownMetrics, err := a.newShutdownMetrics()
+	shutdownMetrics, err := metrics.NewShutdown(a.registry, metrics.Options{})
 	if err != nil {
-		return err
+		return fmt.Errorf("failed to make the metrics of the shutdown: %w", err)
 	}
 	opts := shutdown.Options{
 		Config: a.opts.Config, Source: a.opts.Source, Pods: a.listPods, Metrics: shutdownMetrics, Gates: a.opts.Gates,
@@ -130,19 +130,6 @@ func (a *Agent) onReport(ctx context.Context, report shutdown.Report) {
 	case a.reports <- report:
 	case <-a.loopEnded:
 	}
-}
-
-// newShutdownMetrics makes the metrics of the shutdown. It returns nil unless both feature
-// gates are on: a kubelet has these metrics only then.
-func (a *Agent) newShutdownMetrics() (*metrics.Shutdown, error) {
-	if !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdown) || !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority) {
-		return nil, nil
-	}
-	shutdownMetrics, err := metrics.NewShutdown(a.registry, metrics.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("failed to make the metrics of the shutdown: %w", err)
-	}
-	return shutdownMetrics, nil
 }
 
 // schedule returns the buckets of the configuration, or nil if node shutdowns are not

@@ -50,8 +50,7 @@ type commands struct {
 // New makes the command nodeagent. SIGTERM and SIGINT come from signals. Output is written
 // to out, the log to log.
 func New(signals <-chan os.Signal, out, log io.Writer) (*cobra.Command, error) {
-	// Setting a feature gate logs with klog, which must not write to stderr before
-	// --log-format is known.
+	// Setting a feature gate logs with klog, which must not write to stderr before -v is known.
 	klog.SetLogger(klog.Logger{})
 	gate := featuregate.NewFeatureGate()
 	if err := errors.Join(lifecycle.AddFeatureGates(gate), shutdown.AddFeatureGates(gate)); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/kubegrace/kubegrace/examples/internal/config"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/output"
@@ -66,7 +67,7 @@ type screen struct {
 }
 
 // newScreen returns a screen that blocks nobody.
-func (c commands) newScreen(logFormat string, verbosity int) screen {
+func (c commands) newScreen(verbosity int) screen {
 	out, log := output.New(c.out), output.New(c.log)
-	return screen{view: view.New(out), logger: newLogger(log, logFormat, verbosity), close: func() { out.Close(); log.Close() }}
+	return screen{view: view.New(out), logger: textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log), textlogger.Verbosity(verbosity))), close: func() { out.Close(); log.Close() }}
 }

@@ -20,7 +20,6 @@ import (
 
 const (
 	sourceLogind, sourceNone, unixPrefix = "logind", "none", "unix://"
-	logText, logJSON                     = "text", "json"
 	// otherKinds is the key of --pod-policy for all kinds of shutdown without an own entry.
 	otherKinds = "default"
 	// maxVerbosity is the maximum of -v.
@@ -42,7 +41,6 @@ type flags struct {
 	podPolicy                       map[string]string
 	limit                           time.Duration
 	stateDir, listen, socket        string
-	logFormat                       string
 	verbosity                       int
 }
 
@@ -72,7 +70,6 @@ func (f *flags) addAll(fs *pflag.FlagSet) {
 	fs.StringVar(&f.hostRoot, "host-root", "", "`folder` that has the /etc and /run of the host, for an agent in a container; empty means /")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:10290", "`address` that serves /metrics and /healthz; empty means none")
 	fs.StringVar(&f.socket, "socket", socket.Default, "`path` of the socket on which the other commands speak to the agent, for root and its own user; empty means none")
-	fs.StringVar(&f.logFormat, "log-format", logText, "form of the log: `text` or json")
 	fs.IntVarP(&f.verbosity, "v", "v", 0, "`level` of detail of the log, 0 to 5")
 }
 
@@ -110,8 +107,7 @@ func (f *flags) validate() error {
 	if !strings.HasPrefix(f.source, unixPrefix+"/") {
 		oneOf("--source", f.source, sourceLogind, unixPrefix+"/path/to/socket", sourceNone)
 	}
-	oneOf("--notice", f.notice, "", "ec2", "gce", "azure")
-	oneOf("--log-format", f.logFormat, logText, logJSON)
+	oneOf("--notice", f.notice, append(slices.Sorted(maps.Keys(clouds())), "")...)
 	if f.limit < 0 {
 		errs = append(errs, field.Invalid(flag("--limit"), f.limit.String(), "must not be negative"))
 	}

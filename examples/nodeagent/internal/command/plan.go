@@ -15,7 +15,7 @@ import (
 )
 
 func (c commands) newPlan() *cobra.Command {
-	t, f := &tool{commands: c}, &flags{source: sourceNone, logFormat: logText}
+	t, f := &tool{commands: c}, &flags{source: sourceNone}
 	var manifests string
 	command := &cobra.Command{
 		Use:   "plan",

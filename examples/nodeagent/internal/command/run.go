@@ -39,6 +39,11 @@ in the log, on /healthz and by systemctl status. SIGTERM and SIGINT (Ctrl-C) end
 the agent; the pods run on. While pods are being stopped, a first signal changes
 nothing and a second one ends the waiting.`
 
+// clouds are the values of --notice.
+func clouds() map[string]func() notice.Provider {
+	return map[string]func() notice.Provider{"ec2": notice.EC2, "gce": notice.GCE, "azure": notice.Azure}
+}
+
 func (c commands) newRun() *cobra.Command {
 	f := &flags{}
 	command := &cobra.Command{
@@ -58,7 +63,7 @@ func (c commands) run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	screen := c.newScreen(f.logFormat, f.verbosity)
+	screen := c.newScreen(f.verbosity)
 	defer screen.close()
 	klog.SetLogger(screen.logger) // for libraries that log with klog
 	ctx = klog.NewContext(ctx, screen.logger)
@@ -113,16 +118,9 @@ func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string,
 	if err != nil {
 		return opts, nil, fmt.Errorf("--source: %w", err)
 	}
-	switch f.notice {
-	case "ec2":
-		provider := notice.EC2()
-		opts.Notice = &provider
-	case "gce":
-		provider := notice.GCE()
-		opts.Notice = &provider
-	case "azure":
-		provider := notice.Azure()
-		opts.Notice = &provider
+	if provider := clouds()[f.notice]; provider != nil {
+		cloud := provider()
+		opts.Notice = &cloud
 	}
 	if f.kubeconfig != "" {
 		if opts.NodeName, err = f.node(); err != nil {

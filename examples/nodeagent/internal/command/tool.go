@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/socket"
 )
@@ -61,7 +61,7 @@ func (t *tool) interruptible(run func(context.Context) error) func(*cobra.Comman
 		case err := <-result:
 			return err
 		case sig := <-t.signals:
-			return fmt.Errorf("%s: interrupted", agent.SignalName(sig))
+			return fmt.Errorf("%s: interrupted", unix.SignalName(sig.(syscall.Signal)))
 		}
 	}
 }

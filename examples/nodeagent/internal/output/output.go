@@ -6,6 +6,7 @@ package output
 import (
 	"bytes"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -17,51 +18,43 @@ const (
 
 // Writer is a buffered [io.Writer] that does not block, for concurrent use. Make one with [New].
 type Writer struct {
+	mu      sync.RWMutex // held by Close, and read-held by Write, which does not wait
+	closed  bool
 	texts   chan []byte
-	closed  chan struct{} // closed by Close
 	flushed chan struct{} // closed when all was written after Close
 }
 
 // New makes a writer that writes to out.
 func New(out io.Writer) *Writer {
-	w := &Writer{texts: make(chan []byte, maxWaiting), closed: make(chan struct{}), flushed: make(chan struct{})}
-	go w.write(out)
-	return w
-}
-
-// write writes until the Writer is closed and nothing waits.
-func (w *Writer) write(out io.Writer) {
-	defer close(w.flushed)
-	for {
-		select {
-		case text := <-w.texts:
+	w := &Writer{texts: make(chan []byte, maxWaiting), flushed: make(chan struct{})}
+	go func() {
+		defer close(w.flushed)
+		for text := range w.texts {
 			_, _ = out.Write(text) // there is no other place to report the error to
-			continue
-		default:
 		}
-		select {
-		case text := <-w.texts:
-			_, _ = out.Write(text)
-		case <-w.closed:
-			if len(w.texts) == 0 {
-				return
-			}
-		}
-	}
+	}()
+	return w
 }
 
 // Write takes a text. It does not block, and its error is always nil.
 func (w *Writer) Write(text []byte) (int, error) {
-	select {
-	case w.texts <- bytes.Clone(text):
-	default:
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if !w.closed {
+		select {
+		case w.texts <- bytes.Clone(text):
+		default:
+		}
 	}
 	return len(text), nil
 }
 
 // Close waits until all is written, for at most two seconds. What is written after that is lost.
 func (w *Writer) Close() {
-	close(w.closed)
+	w.mu.Lock()
+	w.closed = true
+	close(w.texts)
+	w.mu.Unlock()
 	select {
 	case <-w.flushed:
 	case <-time.After(closeTimeout):
