@@ -168,6 +168,9 @@ func (s *State) lookAtConfig(root string, o Options) {
 	file, folder, gates := o.ConfigFile, o.ConfigDir, ""
 	if file == "" && folder == "" {
 		if len(s.Kubelets) == 0 {
+			if s.lock(Lock.isKubelets) != nil && !s.hasMissed("the processes") {
+				s.miss("the kubelet", errors.New("its lock is held, and no process is known as one"), "give --config")
+			}
 			return
 		}
 		kubelet := s.Kubelets[0]

@@ -189,7 +189,7 @@ func (s *State) isLeftOver(file LimitFile) bool {
 	case "kubegrace":
 		return s.Logind != nil && s.lock(Lock.isKubegraces) == nil
 	case "kubelet":
-		return len(s.Kubelets) == 0 && !s.hasMissed("the processes")
+		return len(s.Kubelets) == 0 && s.lock(Lock.isKubelets) == nil && !s.hasMissed("the processes")
 	}
 	return false
 }
