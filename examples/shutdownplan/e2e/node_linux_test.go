@@ -82,7 +82,7 @@ func (h host) limit(want time.Duration, files map[string]string) {
 		h.Run(h.t, "sh", "-c", "mkdir -p $(dirname $0) && printf %s \"$1\" > $0", name, text)
 	}
 	h.Run(h.t, "systemctl", "kill", "--signal=HUP", "systemd-logind")
-	h.await(fmt.Sprintf("t %d", want.Microseconds()), "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "InhibitDelayMaxUSec")
+	h.await(fmt.Sprintf("t %d", uint64(want.Microseconds())), "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "InhibitDelayMaxUSec")
 }
 
 // await waits until a command prints something.
@@ -127,6 +127,9 @@ func (h host) compare(name string) {
 	require.Equal(h.t, text, h.lookAsNobody(), name)
 }
 
+// infinity is 2^64-1 microseconds for logind.
+const infinity = -time.Microsecond
+
 const (
 	runs       = "/cmdline" // what start awaits of a kubelet
 	ownDropIn  = "/etc/systemd/logind.conf.d/99-kubelet.conf"
@@ -159,6 +162,8 @@ func testNode(h host) {
 	h.compare("none")
 	h.limit(20*time.Second, map[string]string{siteDropIn: "[Login]\nInhibitDelayMaxSec=20\n"})
 	h.compare("limit-too-low")
+	h.limit(infinity, map[string]string{siteDropIn: "[Login]\nInhibitDelayMaxSec=infinity\n"})
+	h.compare("limit-of-infinity")
 	h.limit(25*time.Second, map[string]string{siteDropIn: "", leftover: "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=25\n"})
 	h.compare("leftover-drop-in")
 	h.stop()
