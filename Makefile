@@ -42,7 +42,7 @@ pictures: ## draw the pictures of the examples anew, from real runs (about a min
 	@cd examples && ../.cache/pictures/nodeagent demo --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --shutdown-after 1s --state-dir ../.cache/pictures/state
 	@.cache/pictures/nodeagent report --state-dir .cache/pictures/state -o html > .cache/pictures/drain.html
 	@cd examples && ../.cache/pictures/shutdownplan --agent kubegrace --config nodeagent/demo/kubelet.yaml --limit 16s -o html nodeagent/demo/pods > ../.cache/pictures/plan.html || test $$? = 2
-	@$(SCREENSHOT) --window-size=900,1060 --screenshot=examples/nodeagent/pictures/drain.png file://$(CURDIR)/.cache/pictures/drain.html
+	@$(SCREENSHOT) --window-size=900,1090 --screenshot=examples/nodeagent/pictures/drain.png file://$(CURDIR)/.cache/pictures/drain.html
 	@$(SCREENSHOT) --window-size=900,1490 --screenshot=examples/shutdownplan/pictures/plan.png file://$(CURDIR)/.cache/pictures/plan.html
 
 # The tests say what they leave out in lines with "left to make check".

@@ -82,7 +82,7 @@ func (h host) limit(want time.Duration, files map[string]string) {
 		h.Run(h.t, "sh", "-c", "mkdir -p $(dirname $0) && printf %s \"$1\" > $0", name, text)
 	}
 	h.Run(h.t, "systemctl", "kill", "--signal=HUP", "systemd-logind")
-	h.await(fmt.Sprintf("t %d", want.Microseconds()), "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "InhibitDelayMaxUSec")
+	h.await(fmt.Sprintf("t %d", uint64(want.Microseconds())), "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "InhibitDelayMaxUSec")
 }
 
 // await waits until a command prints something.
@@ -91,11 +91,13 @@ func (h host) await(want string, command ...string) {
 	require.Eventually(h.t, func() bool { return strings.Contains(h.Run(h.t, command...), want) }, 20*time.Second, 100*time.Millisecond, want)
 }
 
-// start starts units, and waits for a text in the list of locks and of kubelets.
-func (h host) start(want string, units ...string) {
+// start starts a unit, and waits for texts in the list of locks and of kubelets.
+func (h host) start(unit string, wants ...string) {
 	h.t.Helper()
-	h.Run(h.t, append([]string{"systemctl", "start"}, units...)...)
-	h.await(want, "sh", "-c", "systemd-inhibit --list --no-legend; grep -l ^/usr/bin/kubelet /proc/[0-9]*/cmdline || true")
+	h.Run(h.t, "systemctl", "start", unit)
+	for _, want := range wants {
+		h.await(want, "sh", "-c", "systemd-inhibit --list --no-legend; grep -l ^/usr/bin/kubelet /proc/[0-9]*/cmdline || true")
+	}
 }
 
 // stop stops all units that the tests start.
@@ -125,8 +127,11 @@ func (h host) compare(name string) {
 	require.Equal(h.t, text, h.lookAsNobody(), name)
 }
 
+// infinity is 2^64-1 microseconds for logind.
+const infinity = -time.Microsecond
+
 const (
-	runs       = "/cmdline" // what start awaits of a kubelet without a lock
+	runs       = "/cmdline" // what start awaits of a kubelet
 	ownDropIn  = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 	siteDropIn = "/etc/systemd/logind.conf.d/zz-site.conf"
 	leftover   = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
@@ -141,33 +146,38 @@ func TestNode(t *testing.T) {
 // testNode brings a machine into one state after the other, and powers it off in the last one.
 func testNode(h host) {
 	h.limit(30*time.Second, map[string]string{ownDropIn: "[Login]\nInhibitDelayMaxSec=30\n"})
-	h.start("Kubelet needs time", "kubelet-held")
+	h.start("kubelet-held", "Kubelet needs time", runs)
 	h.compare("lock-held")
 	h.Run(h.t, "chmod", "600", "/etc/kubelet/config.yaml", ownDropIn)
 	golden.Require(h.t, "not-readable.golden", h.lookAsNobody())
 	h.Run(h.t, "chmod", "644", "/etc/kubelet/config.yaml", ownDropIn)
-	h.start("Pods need time", "nodeagent")
+	h.Run(h.t, "touch", "--date=1 hour", "/etc/kubelet/config.yaml")
+	h.compare("config-changed")
+	h.Run(h.t, "touch", "--date=1 hour ago", "/etc/kubelet/config.yaml")
+	h.start("nodeagent", "Pods need time")
 	h.compare("two-agents")
 	h.stop()
 	h.compare("no-kubelet")
-	h.start(runs, "kubelet")
+	h.start("kubelet", runs)
 	h.compare("none")
 	h.limit(20*time.Second, map[string]string{siteDropIn: "[Login]\nInhibitDelayMaxSec=20\n"})
 	h.compare("limit-too-low")
+	h.limit(infinity, map[string]string{siteDropIn: "[Login]\nInhibitDelayMaxSec=infinity\n"})
+	h.compare("limit-of-infinity")
 	h.limit(25*time.Second, map[string]string{siteDropIn: "", leftover: "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=25\n"})
 	h.compare("leftover-drop-in")
 	h.stop()
 	h.limit(30*time.Second, map[string]string{leftover: ""})
-	h.start(runs, "kubelet-none")
+	h.start("kubelet-none", runs)
 	h.compare("no-grace-period")
 	h.stop()
-	h.start("Kubelet needs time", "kubelet-folder")
+	h.start("kubelet-folder", "Kubelet needs time", runs)
 	h.compare("config-from-a-folder")
 	h.stop()
 
 	h.Run(h.t, "systemctl", "mask", "systemd-logind")
 	h.Run(h.t, "systemctl", "stop", "systemd-logind")
-	h.start(runs, "kubelet")
+	h.start("kubelet", runs)
 	h.compare("masked")
 	h.Run(h.t, "systemctl", "unmask", "systemd-logind")
 	h.Run(h.t, "systemctl", "start", "systemd-logind")
@@ -176,7 +186,7 @@ func testNode(h host) {
 	h.start("other", "other")
 	h.Run(h.t, "systemctl", "poweroff")
 	h.await("b true", "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "PreparingForShutdown")
-	h.start(runs, "kubelet")
+	h.start("kubelet", runs)
 	h.compare("started-while-pending")
 	h.Run(h.t, "systemctl", "stop", "other")
 	h.AwaitPowerOff(h.t)

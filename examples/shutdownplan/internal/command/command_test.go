@@ -270,6 +270,13 @@ func TestPools(t *testing.T) {
 	require.Regexp(t, `pool here +1 +1 +30s`, run(t, list, "--pool-label", "site").out)
 }
 
+func TestAPageOfSeveralNodesSaysWhereToBegin(t *testing.T) {
+	page := run(t, "", cutShortArgs("-o", "html")...).out
+	require.Contains(t, page, "<p>Loses most by workload: ")
+	require.Contains(t, page, "<p>Loses most by namespace: ")
+	require.NotContains(t, run(t, "kind: Pod\n", "-o", "html").out, "Loses most", "of one node")
+}
+
 func TestFolderOfManifests(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "etcd.yaml"), []byte("kind: Pod\nmetadata: {name: etcd}\nspec: {priorityClassName: system-node-critical}\n"), 0o600))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -132,6 +133,28 @@ func TestConfigzDecidesOverTheFile(t *testing.T) {
 	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"), "--config", filepath.Join(m.root, "configz.json"))
 	requireStatus(t, 2, r)
 	require.Contains(t, r.out, "the kubelet holds the host back, for up to 12 s.")
+}
+
+// A kubelet goes by what it read at its start.
+func TestAConfigurationThatHasChanged(t *testing.T) {
+	m := held(t, "", "--config-dir=/etc/kubelet.conf.d")
+	m.write("/etc/kubelet.conf.d/10.conf", configHeader)
+	m.write("/pods.yaml", nodePods)
+	startedAt := func(at time.Time) {
+		m.write("/proc/stat", fmt.Sprintf("cpu 1 1 1 1\nbtime %d\n", at.Unix()))
+		m.write(fmt.Sprintf("/proc/%d/stat", os.Getpid()), fmt.Sprintf("%d (kube let) S 1%s\n", os.Getpid(), strings.Repeat(" 0", 48)))
+	}
+	startedAt(time.Now().Add(time.Minute))
+	requireStatus(t, 0, m.look("--pods", filepath.Join(m.root, "pods.yaml")))
+
+	startedAt(time.Now().Add(-time.Minute))
+	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"))
+	requireStatus(t, 4, r)
+	require.Contains(t, r.out, "; /var/lib/kubelet/config.yaml has changed since its start, and it goes by what it read then.")
+
+	hourAgo := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(filepath.Join(m.root, "/var/lib/kubelet/config.yaml"), hourAgo, hourAgo))
+	require.Contains(t, m.look().out, "; /etc/kubelet.conf.d has changed since its start")
 }
 
 // Of the pods of a cluster those of this node count.

@@ -41,6 +41,11 @@ func TestWhatCannotBeSeen(t *testing.T) {
 			m.write("/usr/lib/systemd/logind.conf.d", "a file in the place of a folder")
 			return m, pods(m)
 		}, []string{"/usr/lib/systemd/logind.conf.d: not a directory"}},
+		"the kubelet itself": {func(t *testing.T) (*fakeMachine, []string) {
+			m := held(t, "")
+			require.NoError(t, os.Remove(filepath.Join(m.root, fmt.Sprintf("proc/%d/cmdline", os.Getpid()))))
+			return m, pods(m)
+		}, []string{"the kubelet: its lock is held, and no process is known as one (give --config"}},
 		"the configuration": {func(t *testing.T) (*fakeMachine, []string) {
 			m := held(t, "")
 			require.NoError(t, os.Remove(filepath.Join(m.root, "var/lib/kubelet/config.yaml")))
@@ -68,6 +73,7 @@ func TestWhatCannotBeSeen(t *testing.T) {
 			requireStatus(t, 4, r)
 			text := strings.Join(strings.Fields(r.out), " ")
 			require.Contains(t, text, "Not seen:")
+			require.NotContains(t, text, "left over", "a kubelet or its lock is there")
 			for _, want := range test.want {
 				require.Contains(t, text, want)
 			}

@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // Kubelet is a process that is a kubelet, or has one in it.
@@ -93,6 +96,40 @@ func parseCommandLine(words []string) (k Kubelet, ok bool) {
 		*flags[name] = value
 	}
 	return k, true
+}
+
+// clockSlack is by how much the start of a process may be wrong: the kernel has the boot's time in seconds.
+const clockSlack = 2 * time.Second
+
+// changedSince returns the first file that has changed since a process was started, which goes by what
+// it read then; "": none, or the start is not known. A folder stands for the files in it.
+func changedSince(root string, pid int, paths ...string) (changed string) {
+	fs, err := procfs.NewFS(filepath.Join(root, "proc"))
+	if err != nil {
+		return ""
+	}
+	process, err := fs.Proc(pid)
+	if err != nil {
+		return ""
+	}
+	stat, err := process.Stat()
+	if err != nil {
+		return ""
+	}
+	seconds, err := stat.StartTime()
+	if err != nil {
+		return ""
+	}
+	start := time.UnixMilli(int64(seconds * 1000)).Add(clockSlack)
+	for _, path := range paths {
+		_ = filepath.WalkDir(path, func(file string, _ os.DirEntry, _ error) error { // what cannot be read is met elsewhere
+			if info, err := os.Stat(file); err == nil && changed == "" && info.ModTime().After(start) {
+				changed = file
+			}
+			return nil
+		})
+	}
+	return changed
 }
 
 // gatesOf parses the value of --feature-gates.

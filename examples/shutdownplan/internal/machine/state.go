@@ -72,8 +72,9 @@ type State struct {
 	// NotSeen names what could not be seen.
 	NotSeen []Unseen `json:"notSeen,omitempty"`
 
-	notRunning  bool // logind does not run
-	unreadFiles bool // there are files of logind that could not be read
+	changed     string // the file of the configuration that has changed since the kubelet was started; "": none
+	notRunning  bool   // logind does not run
+	unreadFiles bool   // there are files of logind that could not be read
 }
 
 // Look looks at a machine.
@@ -168,6 +169,9 @@ func (s *State) lookAtConfig(root string, o Options) {
 	file, folder, gates := o.ConfigFile, o.ConfigDir, ""
 	if file == "" && folder == "" {
 		if len(s.Kubelets) == 0 {
+			if s.lock(Lock.isKubelets) != nil && !s.hasMissed("the processes") {
+				s.miss("the kubelet", errors.New("its lock is held, and no process is known as one"), "give --config")
+			}
 			return
 		}
 		kubelet := s.Kubelets[0]
@@ -193,6 +197,7 @@ func (s *State) lookAtConfig(root string, o Options) {
 			return filepath.Join(root, path)
 		}
 		file, folder = join(kubelet.ConfigFile), join(kubelet.ConfigDir)
+		s.changed = strings.TrimPrefix(changedSince(root, kubelet.PID, slices.DeleteFunc([]string{file, folder}, func(path string) bool { return path == "" })...), strings.TrimSuffix(root, "/"))
 	}
 	config, err := kubeletconfig.Load(file, folder)
 	if err != nil {

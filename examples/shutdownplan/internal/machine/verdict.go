@@ -90,6 +90,10 @@ func (s *State) judgeKubelet(v *Verdict) {
 	case s.ConfigSource == "":
 		v.Status = Unknown
 		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to the %s of logind; whether that covers its configuration could not be seen.", duration(s.Logind.limit))
+	case s.changed != "":
+		v.Status = Unknown
+		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to the %s of logind; %s has changed since its start, and it goes by what it read then.", duration(s.Logind.limit), s.changed)
+		v.do("Restart the kubelet; or give what this prints with --config.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
 	case len(s.schedule()) == 0:
 		v.Status = Unknown
 		v.Text = "the kubelet holds the host back, by another configuration than it has now: " + s.ConfigSource + " has no shutdownGracePeriod."
@@ -189,7 +193,7 @@ func (s *State) isLeftOver(file LimitFile) bool {
 	case "kubegrace":
 		return s.Logind != nil && s.lock(Lock.isKubegraces) == nil
 	case "kubelet":
-		return len(s.Kubelets) == 0 && !s.hasMissed("the processes")
+		return len(s.Kubelets) == 0 && s.lock(Lock.isKubelets) == nil && !s.hasMissed("the processes")
 	}
 	return false
 }

@@ -73,6 +73,9 @@ func (w *htmlWriter) End(s nodeplan.Summary) error {
 		}
 		w.page.Text = append(w.page.Text, sum)
 	}
+	if s.NodeCount > 1 {
+		w.page.Text = append(w.page.Text, lossTexts(s.Losses)...)
+	}
 	for _, proposal := range s.Proposals {
 		text := proposal.Title + ". " + gainText(proposal, s) + " "
 		for _, change := range proposal.Changes {
@@ -81,6 +84,21 @@ func (w *htmlWriter) End(s nodeplan.Summary) error {
 		}
 	}
 	return w.page.Write(w.out)
+}
+
+// lossTexts returns a line for each kind of group, with those that lose most.
+func lossTexts(losses []nodeplan.Loss) (lines []string) {
+	shown := map[string]int{}
+	for _, loss := range losses {
+		text := fmt.Sprintf("%s, %d of %s cut short, %d s", loss.Name, loss.CutShort, countText(loss.PodCount, "pod"), loss.LostSeconds)
+		switch shown[loss.By]++; {
+		case shown[loss.By] == 1:
+			lines = append(lines, "Loses most by "+loss.By+": "+text)
+		case shown[loss.By] <= shownLosses:
+			lines[len(lines)-1] += "; " + text
+		}
+	}
+	return lines
 }
 
 // duration converts a number of seconds. Too many seconds are the longest duration.
