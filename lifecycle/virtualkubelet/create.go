@@ -45,7 +45,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	if former == nil {
 		return nil
 	}
-	return former.ender.end(ctx, former.supersede())
+	return former.ender.end(r.ctx, former.supersede())
 }
 
 // UpdatePod replaces the metadata and spec of a pod; its containers do not change. If the
