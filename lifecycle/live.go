@@ -61,8 +61,8 @@ func (v *live) removeTermination(t *Termination) {
 // endIfDone ends the terminations whose attempts have all ended, and returns functions to call
 // without the mutex, which log that.
 func (v *live) endIfDone() (logs []func()) {
-	for i := len(v.active) - 1; i >= 0; i-- { // a termination that ends is removed
-		if log := v.active[i].endIfDone(); log != nil {
+	for _, t := range slices.Backward(v.active) { // one that ends is removed, which moves only those after it
+		if log := t.endIfDone(); log != nil {
 			logs = append(logs, log)
 		}
 	}

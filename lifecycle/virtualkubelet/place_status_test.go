@@ -133,3 +133,16 @@ func TestAKillAfterCloseAndBeforeAList(t *testing.T) {
 		require.ErrorIs(b, err, lifecycle.AgentStopping)
 	})
 }
+
+// A Create that gets no answer ends with the deletion of its pod.
+func TestADeletionDuringACreateThatHangs(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		p.script(func() { p.hang = 1 })
+		pod := podOf(plain("app"))
+		b.create(pod)
+		wait(6 * second)
+		b.deletePod(pod, 10)
+		wait(30 * second)
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+	})
+}

@@ -123,6 +123,7 @@ func TestANewPodWhoseContextHasEnded(t *testing.T) {
 			wait(time.Minute)
 			require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 			require.Equal(b, next.UID, b.last().pod.UID)
+			require.Equal(b, next.UID, b.currentPod().UID)
 		})
 	}
 }
