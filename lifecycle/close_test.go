@@ -193,3 +193,17 @@ func TestAnEndInTheMomentOfClose(t *testing.T) {
 		o.Exits = exitFunc(func(string) <-chan struct{} { return exited })
 	})
 }
+
+// A termination that Close ends is not shortened any more.
+func TestAShorteningDuringClose(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", exec(), lifecycletest.Script{})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-time.After(time.Second)
+		closed := make(chan error)
+		go func() { closed <- b.Close(b.Context()) }()
+		<-time.After(500 * time.Millisecond)
+		require.False(b, termination.Shorten(1))
+		require.NoError(b, <-closed)
+	}, withHooks(func(context.Context) error { <-time.After(5 * time.Second); return nil }))
+}

@@ -32,12 +32,12 @@ func killMessage(pod *v1.Pod, name string, reason graceperiod.KillReason) string
 	default:
 		return ""
 	}
-	spec, role := findContainer(pod, name)
+	_, role := findContainer(pod, name)
 	if role >= roleFirstSidecar {
 		return fmt.Sprintf("Init container %s failed %s probe", name, probe)
 	}
 	message := fmt.Sprintf("Container %s failed %s probe", name, probe)
-	if spec != nil && pod.Spec.RestartPolicy == v1.RestartPolicyNever {
+	if pod.Spec.RestartPolicy == v1.RestartPolicyNever {
 		return message
 	}
 	return message + ", will be restarted"

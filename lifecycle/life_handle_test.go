@@ -170,3 +170,12 @@ func TestAnEmptyListIsNotComplete(t *testing.T) {
 		})
 	}
 }
+
+// A handle that was made before the UID of a pod was known is that of its life.
+func TestAHandleThatIsOlderThanTheUID(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.pod.UID = ""
+		one := b.Pod(b.pod)
+		require.True(b, one == b.Pod(withUID(b.pod, "uid")))
+	})
+}

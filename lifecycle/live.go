@@ -61,7 +61,7 @@ func (v *live) removeTermination(t *Termination) {
 // endIfDone ends the terminations whose attempts have all ended, and returns functions to call
 // without the mutex, which log that.
 func (v *live) endIfDone() (logs []func()) {
-	for _, t := range slices.Backward(slices.Clone(v.active)) { // a termination that ends is removed
+	for _, t := range slices.Backward(v.active) { // one that ends is removed, which moves only those after it
 		if log := t.endIfDone(); log != nil {
 			logs = append(logs, log)
 		}

@@ -27,3 +27,9 @@ func TestARecordKeepsEachLabel(t *testing.T) {
 	packed := recordOf(&ContainerResult{Outcome: "Gone"}, false, time.Time{})
 	require.Empty(t, packed.unpack().Outcome)
 }
+
+// When a container was started is not known in a record if it was not known before.
+func TestARecordWithoutAStart(t *testing.T) {
+	r := recordOf(&ContainerResult{}, false, time.Time{})
+	require.Zero(t, r.startTime())
+}

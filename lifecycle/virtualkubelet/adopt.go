@@ -18,6 +18,7 @@ type Adopted struct {
 	// Containers are the containers that run now, with whether their preStop hooks are
 	// known to have run. Nil means [lifecycle.ContainersOf] the pod. The pod's other
 	// containers count as terminated: as their status says, or with an unknown exit code.
+	// Unless the pod was deleted, the restart policy has them started again.
 	Containers []lifecycle.Container
 	// Alive is true if this process has asked the API server and nobody has deleted the
 	// pod. A later deletion is then new and has its full grace period. If it is false, a

@@ -137,3 +137,19 @@ func TestSinceWhenAnAdoptedContainerRuns(t *testing.T) {
 		require.Equal(b, before.Status.ContainerStatuses, b.currentPod().Status.ContainerStatuses)
 	})
 }
+
+// A container that waits for an init container of an adopted pod is not started beside it.
+func TestAnAdoptedPodWhoseInitContainerRuns(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		pod := always(plain("app"))
+		pod.Spec.InitContainers = []v1.Container{plain("init")}
+		b.rt.Start("uid/init", lifecycletest.Script{})
+		pod.Status.InitContainerStatuses = []v1.ContainerStatus{{
+			Name: "init", ContainerID: "virtual-kubelet://uid/init", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
+		}}
+		require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod, Alive: true}))
+		wait(time.Minute)
+		_, started := b.rt.started.Load("uid/app")
+		require.False(b, started)
+	})
+}

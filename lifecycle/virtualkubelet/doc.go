@@ -109,8 +109,8 @@
 //   - preStop and postStart hooks: exec, httpGet, sleep. Each hook runs once.
 //   - The order: init containers one by one; sidecars start before the other containers
 //     and stop after them, the last declared one first.
-//   - Escalation: if the runtime fails or does not answer, it is asked to kill. The error
-//     names the containers that still run, and they are stopped again later.
+//   - Escalation: a runtime that fails is asked again, and one that does not answer is asked to
+//     kill. The error names the containers that still run, and they are stopped again later.
 //   - Races: no container starts in a pod that is being deleted (k/k#125050), and a pod
 //     starts only when an earlier pod of the same name has ended.
 //   - Statuses, including the final one: every container terminated with its exit code,
@@ -183,8 +183,9 @@
 // never started have the reason ContainerStatusUnknown and the exit code 137, as in the
 // kubelet for containers that it cannot find.
 //
-// If the runtime stops a container but does not report its exit within
-// [Options.ExitSlack], the exit code is unknown too. If it cannot stop a container, the
+// If the runtime stops a container whose exit cannot be watched, the exit code is unknown after
+// [Options.ExitSlack]. If its exit can be watched and is not reported by then, the stop is not
+// believed, and is asked for again. If the runtime cannot stop a container, the
 // container and its pod stay running. Each further DeletePod tries again, without hooks
 // and with no more grace, and returns an error, so that virtual-kubelet calls again.
 //
@@ -194,8 +195,8 @@
 // its DeletePod has no deletionGracePeriodSeconds.
 //
 // Errors are of virtual-kubelet's kinds: errdefs.IsNotFound is true for an unknown pod,
-// errdefs.IsInvalidInput for a refused one, which also wraps [lifecycle.ErrTerminating]
-// or [lifecycle.AgentStopping].
+// errdefs.IsInvalidInput for a refused one, which from CreatePod also wraps
+// [lifecycle.ErrTerminating] or [lifecycle.AgentStopping].
 //
 // # Testing
 //

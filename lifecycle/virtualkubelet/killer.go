@@ -14,7 +14,7 @@ import (
 // KillPod implements [shutdown.PodKiller]. It begins or shortens the same termination as
 // [Provider.DeletePod], with the grace period of the request, and waits for its end. The
 // final status, of which virtual-kubelet is notified too, is modified by the SetStatus of
-// the last request. The provider keeps the pod until it is deleted.
+// the last request that has one. The provider keeps the pod until it is deleted.
 //
 // ctx bounds only the waiting: when it ends, the error is a
 // [*lifecycle.StillRunningError] and the termination goes on. An unknown pod is an
@@ -23,7 +23,7 @@ import (
 func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	p.agent.poller.start(ctx)
 	if err := p.agent.poller.await(ctx); err != nil {
-		return shutdown.KillResult{}, err
+		return shutdown.KillResult{}, noRetry(err)
 	}
 	r := p.agent.pods.find(pod)
 	if r == nil && p.agent.opts.Pods != nil {

@@ -46,7 +46,8 @@ type Options struct {
 	// hooks without a host fail because there is no podIP.
 	Status func(pod *v1.Pod)
 	// ExitSlack is how long after a successful stop the runtime may take to report the
-	// exit. After that the container gets an unknown exit code. 0 means 2 s, and with a
+	// exit. A container whose exit cannot be watched then gets an unknown exit code; one that
+	// still runs, as Exited says, is stopped again. 0 means 2 s, and with a
 	// [RunningLister] an interval more; a negative value is an error.
 	ExitSlack time.Duration
 	// MaxStarts is how many StartContainer or Create may be under way at once. 0 means 10; a

@@ -12,8 +12,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // says is a status of a pod, with the states of its containers.
@@ -117,4 +119,30 @@ func TestAPodThatIsDeletedBeforeItsTurn(t *testing.T) {
 		wait(30 * second)
 		require.Equal(b, 1, p.calls(&p.creates))
 	}, func(o *virtualkubelet.Options) { o.MaxStarts = 1 })
+}
+
+// A provider that was closed before its place has told anything says so.
+func TestAKillAfterCloseAndBeforeAList(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		p.script(func() { p.away = true })
+		wait(second)
+		require.NoError(b, b.Close(b.Context()))
+		_, err := b.KillPod(b.Context(), podOf(plain("app")), shutdown.KillRequest{})
+		require.ErrorIs(b, err, shutdown.ErrNoRetry)
+		_, err = b.GetPods(b.Context())
+		require.ErrorIs(b, err, lifecycle.AgentStopping)
+	})
+}
+
+// A Create that gets no answer ends with the deletion of its pod.
+func TestADeletionDuringACreateThatHangs(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		p.script(func() { p.hang = 1 })
+		pod := podOf(plain("app"))
+		b.create(pod)
+		wait(6 * second)
+		b.deletePod(pod, 10)
+		wait(30 * second)
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 const (
@@ -61,7 +62,7 @@ func (p *poller) await(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", errNotListed, context.Cause(ctx))
 	case <-p.workers.closing:
-		return errNotListed
+		return fmt.Errorf("%w: %w", errNotListed, lifecycle.AgentStopping)
 	}
 }
 

@@ -79,7 +79,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	p.agent.workers.spawn(r.name, start.run)
 	var errs []error
 	for _, former := range formers {
-		errs = append(errs, former.ender.end(ctx, former.supersede()))
+		errs = append(errs, former.ender.end(r.ctx, former.supersede()))
 	}
 	return errors.Join(errs...)
 }
@@ -155,7 +155,7 @@ func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*v
 // GetPods returns copies of all pods as GetPod does, sorted by namespace and name. With a
 // [PodRuntime] it waits until that has told which pods it has, because virtual-kubelet starts
 // with this call, and deletes those that the API server has no more. The error has the cause of
-// ctx.
+// ctx, or wraps [lifecycle.AgentStopping] after [Provider.Close].
 func (p *Provider) GetPods(ctx context.Context) ([]*v1.Pod, error) {
 	p.agent.poller.start(ctx)
 	if err := p.agent.poller.await(ctx); err != nil {

@@ -3,6 +3,7 @@
 package virtualkubelet_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,4 +135,23 @@ func TestAForgottenPodStartsAfresh(t *testing.T) {
 			require.Len(b, b.rt.Execs(), i+1)
 		}
 	})
+}
+
+// A new pod ends the one before it also if its context has ended.
+func TestANewPodWhoseContextHasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 { // a context that counted would do so at random
+		inBubble(t, func(b *bed) {
+			pod := podOf(plain("app"))
+			b.create(pod)
+			next := pod.DeepCopy()
+			next.UID = "next"
+			require.NoError(b, b.CreatePod(ctx, next))
+			wait(time.Minute)
+			require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+			require.Equal(b, next.UID, b.last().pod.UID)
+			require.Equal(b, next.UID, b.currentPod().UID)
+		})
+	}
 }

@@ -28,11 +28,12 @@ type Runtime interface {
 
 	// StartContainer starts one container and returns its ID when it runs. The ID must
 	// not be empty, and no other container may have it. Init containers, sidecars and
-	// regular containers are started in the same way, one at a time for each pod and in
-	// the order of its spec. The arguments must not be modified or kept.
+	// regular containers are started in the same way, for the first time one at a time for
+	// each pod and in the order of its spec. The arguments must not be modified or kept.
 	//
-	// When the pod is deleted during the start, ctx ends; a container that starts
-	// nevertheless is stopped. An error fails the pod. After the end of ctx, an error
+	// When the pod is deleted during the start, or the provider is closed, ctx ends; a container
+	// that starts nevertheless is stopped with its pod. An error fails the pod, unless the restart
+	// policy has the start repeated. After the end of ctx, an error
 	// that wraps [lifecycle.ErrContainerNotFound] means that no container runs, and an ID
 	// together with another error makes the provider stop that container. With neither,
 	// the provider does not know whether the container runs, and never reports the pod as
