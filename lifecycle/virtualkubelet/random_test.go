@@ -72,7 +72,7 @@ func (r *randomRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.C
 
 func (r *randomRuntime) ended(id string) bool {
 	select {
-	case <-r.scriptedRuntime.Runtime.Exited(id):
+	case <-r.Runtime.Exited(id):
 		return true
 	default:
 		return false
