@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,43 +31,57 @@ import (
 var errCut = errors.New("the connection was cut")
 
 // link is the network between one agent and the job service: 100 ms there and 100 ms back, until
-// the agent is killed.
+// the agent is killed. If the service is a bad one, some requests take 5 s more there, and some back.
+// A request that is on its way arrives, whatever becomes of the agent.
 type link struct {
-	service *jobService
-	cut     atomic.Bool
+	service  *jobService
+	cut      atomic.Bool
+	requests atomic.Int32
 }
 
-func (l *link) RoundTrip(r *http.Request) (response *http.Response, err error) {
-	defer func() {
-		if recover() != nil { // the service has not answered
-			response, err = nil, errCut
-		}
-	}()
-	if err := l.travel(r.Context()); err != nil {
-		return nil, err
+func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
+	there, back := 100*time.Millisecond, 100*time.Millisecond
+	switch n := l.requests.Add(1) % 11; {
+	case l.cut.Load():
+		return nil, errCut
+	case l.service.loses && n == 3:
+		there += 5 * time.Second
+	case l.service.loses && n == 7:
+		back += 5 * time.Second
 	}
+	answers := make(chan *http.Response, 1)
+	go func() {
+		<-time.After(there)
+		answers <- l.serve(r)
+	}()
+	var response *http.Response
+	select {
+	case response = <-answers:
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	select {
+	case <-time.After(back):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	if response == nil || l.cut.Load() {
+		return nil, errCut
+	}
+	return response, nil
+}
+
+// serve returns the answer of the service, nil if it gives none.
+func (l *link) serve(r *http.Request) (response *http.Response) {
+	defer func() { _ = recover() }() // http.ErrAbortHandler
 	answer := httptest.NewRecorder()
 	l.service.ServeHTTP(answer, r)
-	if err := l.travel(r.Context()); err != nil {
-		return nil, err
-	}
-	return answer.Result(), nil
-}
-
-func (l *link) travel(ctx context.Context) error {
-	select {
-	case <-time.After(100 * time.Millisecond):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if l.cut.Load() {
-		return errCut
-	}
-	return nil
+	return answer.Result()
 }
 
 // world is a job service and the pods of an API server, on which an agent works as
-// virtual-kubelet does. The agent can be killed and started again.
+// virtual-kubelet does: what the API server has no more it deletes when it starts, and when it
+// has seen it before. The agent can be killed and started again.
 type world struct {
 	*testing.T
 
@@ -87,8 +102,9 @@ type agent struct {
 	link    *link
 	ctx     context.Context
 	cancel  context.CancelFunc
-	ready   atomic.Bool       // virtual-kubelet's workers run
-	deleted map[types.UID]int // of which pods it has called DeletePod, and why
+	ready   atomic.Bool        // virtual-kubelet's workers run
+	deleted map[types.UID]int  // of which pods it has called DeletePod, and why
+	seen    map[types.UID]bool // which pods of the API server it has seen
 	working sync.WaitGroup
 }
 
@@ -106,7 +122,10 @@ func newWorld(t *testing.T) *world {
 
 // start starts an agent.
 func (w *world) start() {
-	a := &agent{link: &link{service: w.service}, deleted: map[types.UID]int{}}
+	a := &agent{link: &link{service: w.service}, deleted: map[types.UID]int{}, seen: map[types.UID]bool{}}
+	for _, pod := range w.all() {
+		a.seen[pod.UID] = true
+	}
 	a.ctx, a.cancel = context.WithCancel(w.Context())
 	provider, err := virtualkubelet.New(virtualkubelet.Options{Pods: &jobs{url: "http://jobs", client: http.Client{Transport: a.link}}})
 	require.NoError(w, err)
@@ -219,6 +238,7 @@ func (w *world) sync() {
 		return
 	}
 	for _, pod := range w.all() {
+		a.seen[pod.UID] = true
 		_, err := a.GetPod(a.ctx, "ns", pod.Name)
 		switch {
 		case pod.DeletionTimestamp != nil && a.deleted[pod.UID] == 0:
@@ -231,7 +251,7 @@ func (w *world) sync() {
 	known, err := a.GetPods(a.ctx)
 	require.NoError(w, err)
 	for _, pod := range known {
-		if w.named(pod.Name) == nil && a.deleted[pod.UID] < 2 {
+		if w.named(pod.Name) == nil && a.seen[pod.UID] && a.deleted[pod.UID] < 2 {
 			a.deleted[pod.UID] = 2
 			_ = a.DeletePod(a.ctx, pod)
 		}
@@ -244,8 +264,8 @@ func (w *world) hasEnded(uid types.UID) bool {
 	return w.ended[uid]
 }
 
-// play plays six minutes, in which the agent is killed at a time, and started again 3 s later.
-func (w *world) play(killedAt time.Duration) {
+// play plays six minutes, in which the agent is killed at some times, and started again 3 s later.
+func (w *world) play(kills ...time.Duration) {
 	w.create("early", 3)   // deleted before the service breaks
 	w.create("broken", 6)  // deleted while it is broken
 	w.create("forced", 3)  // removed from the API server meanwhile
@@ -266,23 +286,25 @@ func (w *world) play(killedAt time.Duration) {
 			w.remove("late", 5)
 		},
 	}
+	again := time.Duration(0)
 	for at := time.Duration(0); at < 6*time.Minute; at += time.Second {
 		if step := steps[at]; step != nil {
 			step()
 		}
 		w.sync()
-		if past := killedAt - at; past >= 0 && past < time.Second {
-			<-time.After(past)
+		next := time.After(time.Second)
+		if i := slices.IndexFunc(kills, func(kill time.Duration) bool { return kill >= at && kill < at+time.Second }); i >= 0 {
+			<-time.After(kills[i] - at)
 			w.kill()
-			<-time.After(time.Second - past)
-		} else {
-			<-time.After(time.Second)
+			again = kills[i] + 2*time.Second
 		}
-		if at > killedAt+2*time.Second && w.agent == nil {
+		<-next
+		if at > again && w.agent == nil {
 			w.start()
 		}
 	}
 	w.kill()
+	<-time.After(6 * time.Second) // until every request has arrived
 }
 
 // An agent that is killed and started again at any moment tells of no end of a job that runs, and
@@ -293,28 +315,53 @@ func TestNoJobIsLeakedOrCalledEndedWhileItRuns(t *testing.T) {
 		step *= 5
 	}
 	for killedAt := time.Duration(0); killedAt < 220*time.Second; killedAt += step {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
-			w.play(killedAt)
-			require.Empty(t, w.lies, "killed at %v", killedAt)
-			for uid, job := range w.service.jobs {
-				require.True(t, strings.HasPrefix(string(uid), "running") && job.runs(), "%s, killed at %v", uid, killedAt)
-			}
-			require.Len(t, w.service.jobs, 6, "killed at %v", killedAt)
-			for uid, times := range w.service.created {
-				require.Equal(t, 1, times, "%s, killed at %v", uid, killedAt)
-			}
-			for _, uid := range []types.UID{"short-0", "short-5"} {
-				require.True(t, w.ended[uid], "killed at %v", killedAt)
-			}
-		})
+		requireNothingIsLeaked(t, killedAt)
 	}
+}
+
+// The same holds for an agent that is killed again and again.
+func TestAnAgentThatIsKilledOften(t *testing.T) {
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = 8
+	}
+	for seed := range seeds {
+		random := rand.New(rand.NewPCG(seed, 26))
+		var kills []time.Duration
+		for at := time.Duration(random.Int64N(int64(10 * time.Second))); at < 220*time.Second; at += 3*time.Second + time.Duration(random.Int64N(int64(30*time.Second))) {
+			kills = append(kills, at)
+		}
+		requireNothingIsLeaked(t, kills...)
+	}
+}
+
+// requireNothingIsLeaked plays with an agent that is killed at some times, and requires that no job
+// is left behind, created twice, deleted while it runs, or told to have ended then.
+func requireNothingIsLeaked(t *testing.T, kills ...time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.play(kills...)
+		require.Empty(t, w.lies, "killed at %v", kills)
+		require.Empty(t, w.service.cut, "killed at %v", kills)
+		for uid, job := range w.service.jobs {
+			require.True(t, strings.HasPrefix(string(uid), "running") && job.runs(), "%s, killed at %v", uid, kills)
+		}
+		require.Len(t, w.service.jobs, 6, "killed at %v", kills)
+		for uid, times := range w.service.created {
+			require.Equal(t, 1, times, "%s, killed at %v", uid, kills)
+		}
+		for _, uid := range []types.UID{"short-0", "short-5"} {
+			require.True(t, w.ended[uid], "killed at %v", kills)
+		}
+	})
 }
 
 // A thousand pods cost one status request an interval.
 func TestOneStatusRequestForAThousandJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
+		w.service.loses = false
 		w.create("running", 1000)
 		w.start()
 		for range 60 {
@@ -324,6 +371,7 @@ func TestOneStatusRequestForAThousandJobs(t *testing.T) {
 		require.Len(t, w.service.jobs, 1000)
 		require.Equal(t, 12, w.service.lists)
 		w.kill()
+		<-time.After(time.Second)
 	})
 }
 

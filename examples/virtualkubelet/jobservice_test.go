@@ -17,7 +17,7 @@ import (
 type jobService struct {
 	runsOn time.Duration               // how long jobs run after a stop
 	lasts  func(*v1.Pod) time.Duration // nil: no job ends by itself
-	loses  bool                        // of three DELETEs one is forgotten and one is not answered
+	loses  bool                        // of three DELETEs one is forgotten and one is not answered, as is one PUT of four
 
 	mu      sync.Mutex
 	broken  bool // it answers 500
@@ -25,6 +25,7 @@ type jobService struct {
 	created map[types.UID]int
 	deletes int
 	lists   int
+	cut     []types.UID // that ran when they were deleted
 }
 
 type job struct {
@@ -84,6 +85,9 @@ func (s *jobService) create(w http.ResponseWriter, r *http.Request) {
 	}
 	s.jobs[pod.UID] = j
 	s.created[pod.UID]++
+	if s.loses && len(s.created)%4 == 2 {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 func (s *jobService) stop(w http.ResponseWriter, r *http.Request) {
@@ -119,8 +123,10 @@ func (s *jobService) remove(w http.ResponseWriter, r *http.Request) {
 	if s.deletes++; s.loses && s.deletes%3 == 1 {
 		return
 	}
-	if s.jobs[uid] == nil {
+	if j := s.jobs[uid]; j == nil {
 		w.WriteHeader(http.StatusNotFound)
+	} else if j.runs() {
+		s.cut = append(s.cut, uid)
 	}
 	delete(s.jobs, uid)
 	if s.loses && s.deletes%3 == 2 {

@@ -13,6 +13,7 @@ set -euo pipefail
 oldest=32           # the first minor with which internal/fork/v1.32 builds and passes; KubeEdge uses it
 floor=33            # the minor that go.mod requires; from here on everything is tested
 newest=37           # to be raised when Kubernetes has a new minor
+newKubelets=35      # from here on the virtual-kubelet of examples is tested, before it the one that go.mod requires
 lastOfTestGo=35     # the last minor that builds with TEST_GO
 
 ours=github.com/kubegrace/kubegrace
@@ -70,6 +71,9 @@ test_minor() {
 		say "$version: testing module $name ..."
 		cd "$copy/$name"
 		for module in $(kubernetes_modules); do go mod edit -require="$module@$version"; done
+		if [[ $name == lifecycle/virtualkubelet ]] && ((minor >= newKubelets)); then
+			go mod edit -require="$(go list -C "$root/examples" -m -f '{{.Path}}@{{.Version}}' github.com/virtual-kubelet/virtual-kubelet)"
+		fi
 		test_module "$version"
 	done
 }

@@ -53,14 +53,16 @@ func (n *notifier) sendNews() (done bool) {
 }
 
 // news returns the pod to notify virtual-kubelet of, or nil, and whether its status is
-// final. While a pod is terminating there is no news: virtual-kubelet removes a deleted
-// pod at once when no entry of ContainerStatuses is running, although sidecars and their
-// hooks may still run.
+// final. While a pod is terminating there is no news: virtual-kubelet removes a deleted pod at
+// once when no entry of ContainerStatuses is running, although sidecars and their hooks may still
+// run. One that has completed has no news but its end, so that a restarted agent does not tell of
+// a pod that runs when its place has it as ended.
 func (n *notifier) news() (pod *v1.Pod, final bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	final = n.ending.final != nil
-	if n.desired.superseded || n.ending.finalSent || n.ending.terminating && !final {
+	ends := n.ending.terminating || !n.ending.starting && !n.body.goesOn()
+	if n.desired.superseded || n.ending.finalSent || ends && !final {
 		return nil, final
 	}
 	return n.copyLocked(), final

@@ -13,7 +13,7 @@ type place struct {
 	made     bool          // a Create has succeeded
 	over     bool          // nothing of the pod runs: it has not been created, or has ended
 	gone     bool          // the place has nothing of the pod
-	since    time.Time     // lists that were asked for before say nothing about the pod
+	since    time.Time     // lists that were asked for before, or then, say nothing about the pod
 	status   *v1.PodStatus // as of the last list that had the pod; never modified; nil: none had it
 	changed  chan struct{} // closed by the next change
 }
@@ -55,7 +55,7 @@ func (p *place) lose() {
 // observe takes over what a list says that was asked for at a time: the status of the pod, or
 // nil if the list lacks it. It returns whether there is a new status.
 func (p *place) observe(status *v1.PodStatus, asked time.Time) (isNew bool) {
-	if p.creating || asked.Before(p.since) {
+	if p.creating || !asked.After(p.since) {
 		return false
 	}
 	if status == nil {

@@ -6,15 +6,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The kubelet's reasons, message and exit codes of containers that do not run.
+// The kubelet's reasons, message and exit codes of containers that do not run, and of a pod whose
+// admission has failed.
 const (
-	reasonCompleted  = "Completed"
-	reasonError      = "Error"
-	reasonStartError = "StartError"
-	reasonUnknown    = "ContainerStatusUnknown"
-	reasonCreating   = "ContainerCreating"
-	reasonBackOff    = "CrashLoopBackOff"
-	// of a pod whose admission has failed
+	reasonCompleted           = "Completed"
+	reasonError               = "Error"
+	reasonStartError          = "StartError"
+	reasonUnknown             = "ContainerStatusUnknown"
+	reasonCreating            = "ContainerCreating"
+	reasonBackOff             = "CrashLoopBackOff"
 	reasonUnexpectedAdmission = "UnexpectedAdmissionError"
 	messageUnknown            = "The container could not be located when the pod was terminated"
 

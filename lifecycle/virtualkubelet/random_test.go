@@ -1,0 +1,269 @@
+//go:build go1.25
+
+package virtualkubelet_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// randomRuntime is a runtime that notes what runs, and what must not.
+type randomRuntime struct {
+	*scriptedRuntime
+
+	mu     sync.Mutex
+	random *rand.Rand
+	calm   bool               // starts take no time and succeed
+	runs   map[string]*v1.Pod // by container ID
+	told   map[types.UID]bool // to have ended
+	wrong  []string
+}
+
+func (r *randomRuntime) n(below int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.random.IntN(below)
+}
+
+func (r *randomRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
+	takes := time.Duration(0)
+	if !r.calm {
+		takes = time.Duration(r.n(3000)) * time.Millisecond
+	}
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+		return "", fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, context.Cause(ctx))
+	}
+	if !r.calm && r.n(10) == 0 {
+		return "", errAway
+	}
+	id, err := r.scriptedRuntime.StartContainer(ctx, pod, c)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for other, former := range r.runs {
+		isSame := former.UID == pod.UID && strings.HasPrefix(strings.Split(other, "/")[1], c.Name)
+		if former.Name == pod.Name && (former.UID != pod.UID || isSame) && !r.ended(other) {
+			r.wrong = append(r.wrong, fmt.Sprintf("%s started beside %s", id, other))
+		}
+	}
+	if r.told[pod.UID] {
+		r.wrong = append(r.wrong, id+" started after its end was told")
+	}
+	r.runs[id] = pod
+	return id, err
+}
+
+func (r *randomRuntime) ended(id string) bool {
+	select {
+	case <-r.Runtime.Exited(id):
+		return true
+	default:
+		return false
+	}
+}
+
+// running returns the containers that run.
+func (r *randomRuntime) running() (ids []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.runs {
+		if !r.ended(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// tell checks a status that virtual-kubelet is told.
+func (r *randomRuntime) tell(pod *v1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	isTerminal := pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded
+	if r.told[pod.UID] && !isTerminal {
+		r.wrong = append(r.wrong, fmt.Sprintf("%s is told to be %s after its end", pod.UID, pod.Status.Phase))
+	}
+	for id, of := range r.runs {
+		if isTerminal && of.UID == pod.UID && !r.ended(id) {
+			r.wrong = append(r.wrong, id+" runs after its end was told")
+		}
+	}
+	r.told[pod.UID] = r.told[pod.UID] || isTerminal
+}
+
+// randomNode is an API server with pods of a few names, and an agent on which virtual-kubelet works.
+type randomNode struct {
+	*bed
+
+	rt      *randomRuntime
+	options func(*virtualkubelet.Options)
+	pods    map[string]*v1.Pod // of the API server, by name
+	kills   sync.WaitGroup
+	uids    int
+}
+
+func (n *randomNode) start() {
+	n.Provider = n.provider(func(o *virtualkubelet.Options) { o.Runtime, o.MaxStarts = n.rt, 2 }, n.options)
+	n.NotifyPods(n.Context(), n.rt.tell)
+}
+
+func (n *randomNode) create(name string) {
+	n.uids++
+	pod := podOf(plain("app"), plain("log"))
+	pod.Name, pod.UID = name, types.UID(fmt.Sprintf("%s-%d", name, n.uids))
+	pod.Spec.RestartPolicy = []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyNever, v1.RestartPolicyOnFailure}[n.rt.n(3)]
+	if n.rt.n(2) == 0 {
+		pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
+	}
+	n.pods[name] = pod
+	err := n.CreatePod(n.Context(), pod)
+	require.True(n, err == nil || errdefs.IsInvalidInput(err), "%v", err)
+}
+
+func (n *randomNode) delete(pod *v1.Pod) {
+	n.pods[pod.Name] = deleted(pod, int64(1+n.rt.n(40)), time.Now())
+	_ = n.DeletePod(n.Context(), n.pods[pod.Name])
+}
+
+// force removes a pod from the API server.
+func (n *randomNode) force(pod *v1.Pod) {
+	delete(n.pods, pod.Name)
+	if known, err := n.GetPod(n.Context(), pod.Namespace, pod.Name); err == nil {
+		_ = n.DeletePod(n.Context(), known)
+	}
+}
+
+// restart starts the agent again. It adopts what runs, and virtual-kubelet does what it does when it starts.
+func (n *randomNode) restart() {
+	known, err := n.GetPods(n.Context())
+	require.NoError(n, err)
+	for _, id := range n.rt.running() {
+		of := n.rt.runs[id]
+		if now, err := n.GetPod(n.Context(), "ns", of.Name); err != nil || now.UID != of.UID {
+			return // no list has it, so that nobody would adopt it
+		}
+	}
+	require.NoError(n, n.Close(n.Context()))
+	n.kills.Wait()
+	n.start()
+	for _, pod := range known {
+		if !n.rt.calm && !n.rt.told[pod.UID] {
+			running := []lifecycle.Container{}
+			for _, id := range n.rt.running() {
+				name, _, _ := strings.Cut(strings.Split(id, "/")[1], "#")
+				if n.rt.runs[id].UID == pod.UID {
+					running = append(running, lifecycle.Container{Name: name, ID: id})
+				}
+			}
+			require.NoError(n, n.Adopt(n.Context(), virtualkubelet.Adopted{Pod: pod, Containers: running}))
+		}
+	}
+	known, err = n.GetPods(n.Context())
+	require.NoError(n, err)
+	for _, pod := range known {
+		if n.pods[pod.Name] == nil {
+			_ = n.DeletePod(n.Context(), pod)
+		}
+	}
+	for _, pod := range n.pods {
+		switch {
+		case pod.DeletionTimestamp != nil:
+			_ = n.DeletePod(n.Context(), pod)
+		case !n.rt.told[pod.UID]:
+			_ = n.CreatePod(n.Context(), pod)
+		}
+	}
+}
+
+// step does one thing of many.
+func (n *randomNode) step() {
+	name := fmt.Sprint("pod-", n.rt.n(3))
+	pod := n.pods[name]
+	switch what := n.rt.n(12); {
+	case pod == nil, what == 0:
+		n.create(name)
+	case what <= 2:
+		n.delete(pod)
+	case what == 3:
+		n.force(pod)
+	case what == 4:
+		grace := int64(n.rt.n(30))
+		provider := n.Provider
+		n.kills.Go(func() {
+			_, _ = provider.KillPod(n.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(grace)})
+		})
+	case what == 5:
+		n.restart()
+	default:
+		if running := n.rt.running(); len(running) > 0 {
+			n.rt.Exit(running[n.rt.n(len(running))])
+		}
+	}
+}
+
+// Whatever is done to pods and to the agent, in whatever order: no two pods of a name run at the
+// same time, no container runs twice, none runs or starts after its end was told, and nothing is
+// left of what was deleted.
+func TestRandomLives(t *testing.T) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 10
+	}
+	for kind := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			for seed := range seeds {
+				inBubble(t, func(b *bed) {
+					b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 7 * second}
+					b.rt.scripts["log"] = lifecycletest.Script{IgnoreTerm: true}
+					b.rt.codes["app"] = int32(seed % 2)
+					b.rt.codeless = seed%3 == 0
+					rt := &randomRuntime{scriptedRuntime: b.rt, random: rand.New(rand.NewPCG(seed, 1)), runs: map[string]*v1.Pod{}, told: map[types.UID]bool{}}
+					n := &randomNode{bed: b, rt: rt, pods: map[string]*v1.Pod{}, options: func(*virtualkubelet.Options) {}}
+					var place *playedPlace
+					if kind != "containers" {
+						place = newPlayedPlace(second)
+						n.options = onPlace(place)
+						rt.calm = true
+						defer place.stopping.Wait()
+					}
+					require.NoError(b, b.Close(b.Context()))
+					n.start()
+					for range 80 {
+						n.step()
+						wait(time.Duration(rt.n(6000)) * time.Millisecond)
+						require.Empty(b, rt.wrong, "seed %d", seed)
+					}
+					for _, pod := range n.pods {
+						n.delete(pod)
+					}
+					wait(5 * time.Minute)
+					n.kills.Wait()
+					require.Empty(b, rt.wrong, "seed %d", seed)
+					require.Empty(b, rt.running(), "seed %d", seed)
+					known, err := n.GetPods(n.Context())
+					require.NoError(b, err)
+					require.Empty(b, known, "seed %d", seed)
+					if place != nil {
+						require.Empty(b, place.kept(), "seed %d", seed)
+					}
+				})
+			}
+		})
+	}
+}
