@@ -41,6 +41,7 @@ type pairsAgent struct {
 	connected time.Time // when its session has answered; zero: it has none
 	adopted   bool      // the lock of a former agent
 	sessions  []shutdown.Session
+	lost      time.Time // when it lost its session
 	listed    time.Time // when Options.Pods was called last
 	wrote     time.Time // when a write of the record was done last
 	heard     bool      // its session has sent an event
@@ -127,6 +128,9 @@ func (a *pairsAgent) kill() {
 	a.say("the agent is killed")
 	a.died = time.Now()
 	close(a.gone)
+	for _, p := range a.pods {
+		p.changing = 0
+	}
 	for _, s := range a.sessions {
 		_ = s.Close()
 	}
@@ -267,11 +271,31 @@ func (a *pairsAgent) FlushPod(ctx context.Context, pod *v1.Pod) error {
 }
 
 func (a *pairsAgent) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
-	return a.answer(ctx, "mark", pod.Name, func() { a.find(pod).setReady(false) })
+	return a.changeReadiness(ctx, "mark", pod, false)
 }
 
 func (a *pairsAgent) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
-	return a.answer(ctx, "restore", pod.Name, func() { a.find(pod).setReady(true) })
+	return a.changeReadiness(ctx, "restore", pod, true)
+}
+
+// changeReadiness is a call for the readiness of a pod. The later one of a mark and its restoration must
+// reach the API server last, so they are never made at the same time.
+func (a *pairsAgent) changeReadiness(ctx context.Context, kind string, pod *v1.Pod, ready bool) error {
+	p := a.find(pod)
+	a.locked(func() {
+		if a.isDead() {
+			return
+		}
+		if p.changing++; p.changing > 1 {
+			a.violate("the readiness of %s is changed twice at the same time", pod.Name)
+		}
+	})
+	defer a.locked(func() {
+		if !a.isDead() {
+			p.changing--
+		}
+	})
+	return a.answer(ctx, kind, pod.Name, func() { p.setReady(ready) })
 }
 
 func (a *pairsAgent) onReport(ctx context.Context, r shutdown.Report) {
@@ -391,7 +415,7 @@ func (s *pairsSession) Close() error {
 	s.a.locked(func() {
 		s.a.sessions = slices.DeleteFunc(s.a.sessions, func(o shutdown.Session) bool { return o == s.Session })
 		if len(s.a.sessions) == 0 {
-			s.a.connected = time.Time{}
+			s.a.connected, s.a.lost = time.Time{}, time.Now()
 		}
 	})
 	err := s.Session.Close()
