@@ -163,15 +163,6 @@ func (w *pairsWorld) judge(last, stored *shutdown.Report) {
 	}
 }
 
-func (w *pairsWorld) judgePublished() {
-	fails := slices.ContainsFunc(w.spoilt(nil, "publish"), func(s *pairsSpoilt) bool { // half a minute is the longest pause
-		return !s.agent.isDead() && (s.hangs() && s.way == deaf || !s.hangs() && time.Since(s.over) < 35*time.Second)
-	})
-	if w.published.ShuttingDown != (w.table.state == on) && !fails {
-		w.violate("the node is published as %+v in state %q", w.published, w.table.state)
-	}
-}
-
 func (w *pairsWorld) judgeTold(p *pairsPod) {
 	told := len(p.told) > 0
 	if len(p.kills) == 0 {
