@@ -61,10 +61,11 @@ func (s *pairsSession) Pending(ctx context.Context) (*shutdown.Event, error) {
 		return nil, err
 	}
 	s.a.locked(func() {
-		if s.a.heard { // what the session has sent is newer
-		} else if pending != nil {
+		switch {
+		case s.a.heard: // what the session has sent is newer
+		case pending != nil:
 			s.a.announced("host", pending.Deadline, true)
-		} else {
+		default:
 			s.a.cancelled("host")
 		}
 		s.a.connected = time.Now()
