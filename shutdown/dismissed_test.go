@@ -4,6 +4,7 @@ package shutdown_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -87,4 +88,21 @@ func TestTerminateAllAndAPodOfACancelledShutdownThatHangs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The manager does not keep a drain that has ended, whether its shutdown goes on, was cancelled
+// before the end of the drain, or is cancelled after it.
+func TestEndedDrainsAreNotKept(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 3 * time.Second}
+		n.run()
+		for i := range 10 {
+			n.announce()
+			n.advance(time.Duration(i) * time.Second)
+			n.host.Cancel()
+			synctest.Wait()
+		}
+		n.advance(time.Minute)
+		require.Zero(t, n.m.UnendedKills())
+	})
 }

@@ -3,21 +3,15 @@
 package shutdown_test
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/internal/store"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -41,9 +35,10 @@ type pairsAgent struct {
 	connected time.Time // when its session has answered; zero: it has none
 	adopted   bool      // the lock of a former agent
 	sessions  []shutdown.Session
+	lost      time.Time // when it lost its session
+	heard     bool      // its session has sent an event
 	listed    time.Time // when Options.Pods was called last
 	wrote     time.Time // when a write of the record was done last
-	heard     bool      // its session has sent an event
 	locks     []io.Closer
 }
 
@@ -127,6 +122,9 @@ func (a *pairsAgent) kill() {
 	a.say("the agent is killed")
 	a.died = time.Now()
 	close(a.gone)
+	for _, p := range a.pods {
+		p.changing = 0
+	}
 	for _, s := range a.sessions {
 		_ = s.Close()
 	}
@@ -267,11 +265,31 @@ func (a *pairsAgent) FlushPod(ctx context.Context, pod *v1.Pod) error {
 }
 
 func (a *pairsAgent) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
-	return a.answer(ctx, "mark", pod.Name, func() { a.find(pod).setReady(false) })
+	return a.changeReadiness(ctx, "mark", pod, false)
 }
 
 func (a *pairsAgent) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
-	return a.answer(ctx, "restore", pod.Name, func() { a.find(pod).setReady(true) })
+	return a.changeReadiness(ctx, "restore", pod, true)
+}
+
+// changeReadiness is a call for the readiness of a pod. The later one of a mark and its restoration must
+// reach the API server last, so they are never made at the same time.
+func (a *pairsAgent) changeReadiness(ctx context.Context, kind string, pod *v1.Pod, ready bool) error {
+	p := a.find(pod)
+	a.locked(func() {
+		if a.isDead() {
+			return
+		}
+		if p.changing++; p.changing > 1 {
+			a.violate("the readiness of %s is changed twice at the same time", pod.Name)
+		}
+	})
+	defer a.locked(func() {
+		if !a.isDead() {
+			p.changing--
+		}
+	})
+	return a.answer(ctx, kind, pod.Name, func() { p.setReady(ready) })
 }
 
 func (a *pairsAgent) onReport(ctx context.Context, r shutdown.Report) {
@@ -280,163 +298,4 @@ func (a *pairsAgent) onReport(ctx context.Context, r shutdown.Report) {
 		a.locked(func() { a.addReport(a, r, false) })
 		_ = a.spoil(ctx, "report", "", func() error { return nil })
 	}
-}
-
-// write writes a state file. What an agent is killed in is lost.
-func (a *pairsAgent) write(path string, encode func(io.Writer) error) error {
-	var data bytes.Buffer
-	if err := encode(&data); err != nil {
-		return err
-	}
-	kind := "write"
-	if filepath.Base(path) == store.TimesFile {
-		kind = "times"
-	}
-	a.enter("write")
-	return a.spoil(a.Context(), kind, "", func() error {
-		<-time.After(a.diskTakes)
-		a.enter("written")
-		if err := a.leave(os.WriteFile(path, data.Bytes(), 0o600)); err != nil {
-			return err
-		}
-		a.locked(func() {
-			if a.disk[filepath.Base(path)] = data.Bytes(); kind == "write" {
-				a.wrote = time.Now()
-			}
-		})
-		return nil
-	})
-}
-
-// Adopt hands over what systemd's FD store has.
-func (a *pairsAgent) Adopt() (left io.Closer) {
-	a.locked(func() {
-		if kept := a.kept; kept != nil && !a.isDead() {
-			a.kept, a.adopted = nil, true
-			left = a.hold(kept)
-		}
-	})
-	return left
-}
-
-// Connect connects to the host.
-func (a *pairsAgent) Connect(ctx context.Context) (shutdown.Session, error) {
-	a.enter("connect")
-	if err := a.leave(nil); err != nil {
-		return nil, err
-	}
-	var s shutdown.Session
-	err := a.spoil(ctx, "connect", "", func() (err error) {
-		if s, err = a.host.Connect(ctx); err == nil {
-			a.locked(func() { a.sessions, a.heard = append(a.sessions, s), false })
-		}
-		return err
-	})
-	return &pairsSession{s, a}, err
-}
-
-// pairsSession is a session of an agent.
-type pairsSession struct {
-	shutdown.Session
-
-	a *pairsAgent
-}
-
-func (s *pairsSession) Pending(ctx context.Context) (*shutdown.Event, error) {
-	s.a.enter("pending")
-	var pending *shutdown.Event
-	err := s.a.spoil(ctx, "pending", "", func() (err error) {
-		pending, err = s.Session.Pending(ctx)
-		return err
-	})
-	if err := s.a.leave(err); err != nil {
-		return nil, err
-	}
-	s.a.locked(func() {
-		if s.a.heard { // what the session has sent is newer
-		} else if pending != nil {
-			s.a.announced("host", pending.Deadline, true)
-		} else {
-			s.a.cancelled("host")
-		}
-		s.a.connected = time.Now()
-		s.a.contacted = cmp.Or(s.a.contacted, s.a.connected)
-	})
-	return pending, nil
-}
-
-func (s *pairsSession) Inhibit(ctx context.Context) (io.Closer, error) {
-	s.a.enter("inhibit")
-	var l io.Closer
-	err := s.a.spoil(ctx, "inhibit", "", func() (err error) {
-		l, err = s.Session.Inhibit(ctx)
-		return err
-	})
-	if err != nil {
-		return nil, s.a.leave(err)
-	}
-	var held io.Closer
-	s.a.locked(func() {
-		if held = s.a.hold(l); s.a.isDead() {
-			_ = l.Close()
-		}
-	})
-	return held, s.a.leave(nil)
-}
-
-func (s *pairsSession) Close() error {
-	if err := s.a.leave(nil); err != nil {
-		return err
-	}
-	s.a.locked(func() {
-		s.a.sessions = slices.DeleteFunc(s.a.sessions, func(o shutdown.Session) bool { return o == s.Session })
-		if len(s.a.sessions) == 0 {
-			s.a.connected = time.Time{}
-		}
-	})
-	err := s.Session.Close()
-	return s.a.spoil(s.a.Context(), "close", "", func() error { return err })
-}
-
-// hears reports whether a session is up. The mutex is held.
-func (a *pairsAgent) hears() bool { return !a.connected.IsZero() || len(a.sessions) > 0 }
-
-// hold has an agent hold a lock. The mutex is held.
-func (a *pairsAgent) hold(l io.Closer) io.Closer {
-	a.locks = append(a.locks, l)
-	return &pairsLock{a, l, time.Now()}
-}
-
-// pairsLock is a lock that an agent holds.
-type pairsLock struct {
-	a     *pairsAgent
-	l     io.Closer
-	taken time.Time
-}
-
-func (l *pairsLock) Close() error {
-	l.a.enter("release")
-	if err := l.a.leave(nil); err != nil {
-		return err
-	}
-	l.a.locked(func() {
-		l.a.locks = slices.DeleteFunc(l.a.locks, func(o io.Closer) bool { return o == l.l })
-		if time.Since(l.taken) > 0 { // else it came too late to be held
-			l.a.judgeRelease(l.a)
-		}
-	})
-	s := l.a.meets("unlock", "")
-	if s == nil {
-		return l.l.Close()
-	}
-	if hangs := !s.after && (s.way == deaf || s.way == hears); hangs { // close(2) frees the descriptor even if it fails
-		l.a.locked(func() { l.a.stuckLocks++ })
-		defer func() {
-			l.a.locked(func() { l.a.stuckLocks-- })
-			_ = l.l.Close()
-		}()
-	} else {
-		_ = l.l.Close()
-	}
-	return l.a.goWrong(l.a.Context(), s)
 }

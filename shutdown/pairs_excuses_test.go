@@ -143,3 +143,13 @@ func (a *pairsAgent) hostFails() bool {
 	}
 	return false
 }
+
+// judgePublished judges the node state that the API server has. The mutex is held.
+func (w *pairsWorld) judgePublished() {
+	fails := slices.ContainsFunc(w.spoilt(nil, "publish"), func(s *pairsSpoilt) bool { // half a minute is the longest pause
+		return !s.agent.isDead() && (s.hangs() && s.way == deaf || !s.hangs() && time.Since(s.over) < 35*time.Second)
+	})
+	if w.published.ShuttingDown != (w.table.state == on) && !fails {
+		w.violate("the node is published as %+v in state %q", w.published, w.table.state)
+	}
+}

@@ -101,6 +101,14 @@ func (w *pairsWorld) check() {
 			w.violate("%s is admitted, which was killed and runs", p.pod.Name)
 		}
 	}
+	if since := slices.MaxFunc([]time.Time{a.started, a.lost, w.refused}, time.Time.Compare); !a.hears() && now.Sub(since) > 2500*time.Millisecond && !a.hostFails() {
+		w.violate("there is no session with the host since %v", since.Sub(t.origin))
+	}
+	for _, k := range w.spoilt(a, "kill", hears) {
+		if k.hangs() && k.lasts == 0 && t.state == on && k.at.After(t.current.began) && now.After(t.current.asked.Add(2*time.Second)) && now.After(t.current.end.Add(2*time.Second)) {
+			w.violate("the call of the killer for %s goes on after the host's time", k.of)
+		}
+	}
 	s := t.current
 	settled := min(now.Sub(a.started), now.Sub(t.since), now.Sub(a.connected)) > 1500*time.Millisecond && !a.connected.IsZero()
 	switch {
@@ -152,15 +160,6 @@ func (w *pairsWorld) judge(last, stored *shutdown.Report) {
 	}
 	for _, s := range w.table.all {
 		w.judgeShutdown(s)
-	}
-}
-
-func (w *pairsWorld) judgePublished() {
-	fails := slices.ContainsFunc(w.spoilt(nil, "publish"), func(s *pairsSpoilt) bool { // half a minute is the longest pause
-		return !s.agent.isDead() && (s.hangs() && s.way == deaf || !s.hangs() && time.Since(s.over) < 35*time.Second)
-	})
-	if w.published.ShuttingDown != (w.table.state == on) && !fails {
-		w.violate("the node is published as %+v in state %q", w.published, w.table.state)
 	}
 }
 

@@ -196,7 +196,7 @@ func (w *pairsWorld) loseSession() {
 	w.unreachable()
 	w.locked(func() {
 		if a := w.agent(); a != nil {
-			a.connected, a.sessions = time.Time{}, nil
+			a.connected, a.lost, a.sessions = time.Time{}, time.Now(), nil
 		}
 	})
 	w.host.Lose()
@@ -207,6 +207,7 @@ func (w *pairsWorld) unreachable() {
 	refuse := func(err error) { w.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = err }) }
 	if lasts := time.Duration([]int{0, 0, 3, 7}[w.rng.IntN(4)]) * time.Second; lasts > 0 {
 		refuse(errors.New("the host is not reached"))
+		w.locked(func() { w.refused = time.Now().Add(lasts) })
 		time.AfterFunc(lasts, func() { refuse(nil) })
 	}
 }

@@ -58,6 +58,7 @@ type pairsWorld struct {
 	notice     time.Time          // the deadline of the notice that stands; zero: none does
 	pending    time.Time          // the deadline of the host's shutdown that is pending; zero: none is
 	empty      time.Time          // until then the list is empty
+	refused    time.Time          // until then the host refuses sessions
 	failing    time.Time          // until then the list fails
 	badLists   []pairsSpan        // when the list was empty or failed
 	published  shutdown.NodeState // the last one that the API server has accepted
@@ -94,6 +95,7 @@ type pairsPod struct {
 	hung      bool          // SIGKILL does not end it either
 	listed    time.Time     // when the list has it first
 	kills     []pairsKill
+	changing  int           // calls for its readiness by the running agent
 	delivered bool          // it has had SIGTERM
 	killed    time.Time     // the end of the shortest grace period
 	ended     time.Time     // zero: it runs
