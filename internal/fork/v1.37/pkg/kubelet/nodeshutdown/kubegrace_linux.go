@@ -52,8 +52,11 @@ func newManagerOfHost(conf *Config, host shutdown.Source) Manager {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.GracefulNodeShutdown) {
 		return managerStub{}
 	}
+	config := planConfig(conf)
+	schedule := config.Schedule(utilfeature.DefaultFeatureGate.Enabled(features.GracefulNodeShutdownBasedOnPodPriority))
 	manager, err := shutdown.NewManager(shutdown.Options{
-		Config:   planConfig(conf),
+		Config:   config,
+		Plan:     plan.Options{Limit: schedule.Total()}, // as the kubelet, whose configuration says how long the shutdown is delayed
 		Pods:     shutdown.PodsFunc(conf.GetPodsFunc),
 		Killer:   podKiller(conf),
 		Source:   host,
