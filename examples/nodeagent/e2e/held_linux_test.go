@@ -55,7 +55,8 @@ func testMachineIsHeldWhateverIsMissing(t *testing.T, on platform) {
 	// systemd says when it has started the program, and when that has said that the machine is held.
 	began := property(t, m, "ExecMainStartTimestampMonotonic")
 	held := property(t, m, "ActiveEnterTimestampMonotonic")
-	require.Less(t, held-began, 2*time.Second, "a second, and as much again for two machines on two processors")
+	t.Logf("held after %v", held-began)
+	require.Less(t, held-began, time.Second)
 	require.Eventually(t, func() bool {
 		status := m.Run(t, "systemctl", "show", "--property=StatusText", "--value", agentUnit)
 		return strings.Contains(status, "missing: API server") && strings.Contains(status, "missing: container runtime") &&

@@ -96,6 +96,6 @@ func testDrainOfAMachineThatStaysUp(t *testing.T, on platform) {
 	require.Eventually(t, func() bool { return delaysShutdowns(t, m) }, 20*time.Second, 200*time.Millisecond)
 	m.Run(t, "systemctl", "disable", "--now", agentUnit)
 	require.Contains(t, m.Run(t, "/usr/local/bin/nodeagent", "uninstall", "--remove-state"), "No pods run.")
-	m.Run(t, "test", "!", "-e", "/var/lib/nodeagent", "-a", "!", "-e", "/etc/systemd/logind.conf.d/zz-kubegrace.conf")
+	m.Run(t, "test", "!", "-e", "/var/lib/nodeagent", "-a", "!", "-e", "/etc/systemd/logind.conf.d")
 	require.True(t, active(t, m))
 }

@@ -168,6 +168,7 @@ func (u *uninstaller) removeDropIn(ctx context.Context) error {
 	for _, file := range before {
 		if !slices.Contains(after, file) {
 			u.print("Removed %s.", file)
+			_ = os.Remove(filepath.Dir(file)) // the agent has made it; fails if others have files there
 		}
 	}
 	if err != nil {

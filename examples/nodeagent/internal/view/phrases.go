@@ -21,6 +21,7 @@ func (p Pod) doing(draining bool) string {
 			return fmt.Sprintf("not stopped after %s: %s", durationText(p.Took), p.stopText())
 		}
 		return fmt.Sprintf("gone after %s: %s", durationText(p.Took), p.stopText())
+	case Ending: // each of its containers has a line of its own
 	case Running:
 		if draining {
 			return "runs until it is its bucket's turn"

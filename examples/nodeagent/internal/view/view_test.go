@@ -131,7 +131,7 @@ func TestStopTextNamesTheSidecarIfItStoppedInTime(t *testing.T) {
 	require.Equal(t, "killed, its time was up", gonePod("a", sidecar, endedContainer(lifecycle.GraceExceeded)).stopText())
 }
 
-func TestClosedTerminalIsNoFailure(t *testing.T) {
+func TestClosedTerminalIsNoFailure(*testing.T) {
 	v := New(closedWriter{})
 	v.Say("lost")
 	v.Show(snapshotAt(0))
