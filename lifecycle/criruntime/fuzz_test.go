@@ -17,8 +17,11 @@ import (
 // say, each container that may run is in a pod, once, and each pod can be stored.
 func FuzzPods(f *testing.F) {
 	web := onePod("web", 30)
-	for _, annotations := range []string{"{}", `{"io.kubernetes.pod.terminationGracePeriod":"-5","io.kubernetes.container.restartCount":"99999999999"}`,
-		`{"io.kubernetes.container.preStopHandler":"{\"httpGet\":{\"port\":{}}}","io.kubernetes.container.ports":"[null]"}`} {
+	for _, annotations := range []string{
+		"{}",
+		`{"io.kubernetes.pod.terminationGracePeriod":"-5","io.kubernetes.container.restartCount":"99999999999"}`,
+		`{"io.kubernetes.container.preStopHandler":"{\"httpGet\":{\"port\":{}}}","io.kubernetes.container.ports":"[null]"}`,
+	} {
 		f.Add("web-uid", "web", "app", annotations, int32(1), int32(2), uint32(3))
 	}
 	s := newFake()
