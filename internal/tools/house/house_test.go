@@ -28,6 +28,14 @@ jobs:
       - run: .ci/run test
 `
 
+// attest is a job of workflow that may attest what others have made.
+const attest = `  attest:
+    permissions: {id-token: write, attestations: write}
+    timeout-minutes: 5
+    steps:
+      - uses: actions/checkout@de0fac2e4500dabe0009e67214ff5f5447ce83dd # v6.0.2
+`
+
 // soundFiles returns the files of a repository without problems.
 func soundFiles() map[string]string {
 	return map[string]string{
@@ -110,7 +118,9 @@ func TestProblems(t *testing.T) {
 
 		"an action that is not pinned": {".github/workflows/test.yml", strings.Replace(workflow, "de0fac2e4500dabe0009e67214ff5f5447ce83dd # ", "", 1), ".github/workflows/test.yml: actions/checkout@v6.0.2 must be pinned by the hash of a commit, with the version in a comment\n"},
 		"more rights":                  {".github/workflows/test.yml", strings.Replace(workflow, "contents: read", "contents: write", 1), ".github/workflows/test.yml: must say permissions: contents: read, and no more\n"},
-		"rights of a job":              {".github/workflows/test.yml", strings.Replace(workflow, "    timeout", "    permissions: write-all\n    timeout", 1), ".github/workflows/test.yml: job test: must have no permissions of its own\n"},
+		"rights of a job":              {".github/workflows/test.yml", strings.Replace(workflow, "    timeout", "    permissions: write-all\n    timeout", 1), ".github/workflows/test.yml: job test: must have no permissions of its own, or run nothing and attest\n"},
+		"the rights of an attestation": {".github/workflows/test.yml", workflow + attest, ""},
+		"commands beside attestations": {".github/workflows/test.yml", workflow + attest + "      - run: make test\n", ".github/workflows/test.yml: job attest: must have no permissions of its own, or run nothing and attest\n"},
 		"no end of a job":              {".github/workflows/test.yml", strings.Replace(workflow, "    timeout-minutes: 5\n", "", 1), ".github/workflows/test.yml: job test: must say timeout-minutes\n"},
 		"no workflow":                  {".github/workflows/test.yml", "", "commands: there is nothing to check\nworkflows: there is nothing to check\n"},
 
