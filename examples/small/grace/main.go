@@ -1,0 +1,41 @@
+// Command grace says how long each container of a pod has to terminate, and which rules say so. It reads
+// pods as YAML or JSON:
+//
+//	kubectl get pods -o yaml | grace
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+func main() {
+	log.SetFlags(0)
+	documents := yaml.NewYAMLOrJSONDecoder(os.Stdin, 4096)
+	for {
+		var document struct {
+			v1.Pod `json:",inline"`
+			Items  []v1.Pod `json:"items"` // of a list
+		}
+		err := documents.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			log.Fatalf("standard input: %v", err)
+		}
+		for _, pod := range append(document.Items, document.Pod) {
+			for _, container := range pod.Spec.Containers {
+				fmt.Printf("%s/%s: %v\n", pod.Name, container.Name, graceperiod.ExplainContainer(&pod, &container, graceperiod.ReasonUnknown))
+			}
+		}
+	}
+}

@@ -1,0 +1,39 @@
+// Command limit says what a kubelet's configuration asks of the host: for how long logind has to wait,
+// and which pods get how much of it.
+//
+//	limit /var/lib/kubelet/config.yaml
+package main
+
+import (
+	"fmt"
+	"log"
+	"os"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+func main() {
+	log.SetFlags(0)
+	if len(os.Args) != 2 {
+		log.Fatal("usage: limit FILE")
+	}
+	content, err := os.ReadFile(os.Args[1])
+	if err != nil {
+		log.Fatal(err)
+	}
+	var config plan.Config
+	if err := yaml.Unmarshal(content, &config); err != nil {
+		log.Fatalf("%s: %v", os.Args[1], err)
+	}
+	if err := config.Validate(true); err != nil {
+		log.Fatalf("%s: %v", os.Args[1], err)
+	}
+	schedule := config.Schedule(true)
+	for _, bucket := range schedule {
+		fmt.Printf("pods of priority %d and above: %d s\n", bucket.Priority, bucket.Seconds)
+	}
+	fmt.Println("a kubelet asks for", schedule.Total())
+	fmt.Println("a drain of kubegrace asks for", plan.NewBudget(schedule, plan.Options{}).Total())
+}
