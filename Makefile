@@ -141,8 +141,10 @@ lint: ## formatting, linters, tidy modules, the oldest Go, builds off Linux, imp
 	@$(TOOL) actionlint
 	@cd internal/tools && go run ./house --root $(CURDIR)
 
-release-check: ## say how the exported API differs from the last release, and whether VERSION suits that: VERSION=v0.1.0
-	@$(TOOL) gorelease $(if $(VERSION),-version=$(VERSION))
+release-check: ## say what is missing for the tags of VERSION=v0.1.0, get it with go get in a copy, and compare the API with the last release
+	@internal/tools/release-check.sh $(VERSION)
+	@OLDEST_GO=$(OLDEST_GO) internal/tools/goget.sh $(VERSION)
+	@$(TOOL) gorelease -version=$(VERSION) $(if $(shell git tag --list 'v*'),,-base=none)
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@set -e; for module in $(MODULES); do (cd $$module; packages=$$(go list ./...); for package in $$packages; do \
