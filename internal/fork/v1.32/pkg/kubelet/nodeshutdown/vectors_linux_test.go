@@ -156,7 +156,8 @@ func TestMigrateConfigVectors(t *testing.T) {
 	require.Len(t, cases, 4)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			drain := planOfManager(newKubelet().config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
+			k := newKubelet(shutdowntest.Pod("web", 0, c.Total), shutdowntest.Pod("dns", plan.SystemCriticalPriority, c.Total)) // they need all of it
+			drain := planOfManager(k.config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
 			var got [][]int64
 			if drain != nil {
 				for _, bucket := range drain.Schedule {
