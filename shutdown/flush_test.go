@@ -286,3 +286,50 @@ func TestFlushOfAStraggler(t *testing.T) {
 		require.Len(t, reporter.Flushed(), 1)
 	})
 }
+
+// A later agent tells of the pods of a former one what that would have told: all of their containers
+// are there, and a pod of a DaemonSet is left as it is, listed or not.
+func TestFlushOfAFormerAgentsPods(t *testing.T) {
+	for name, id := range map[string]string{"on the same boot": "one", "after a reboot": "two"} {
+		t.Run(name, func(t *testing.T) {
+			web, daemon := shutdowntest.Pod("web", 0, 5), daemonSetPod("daemon")
+			web.Spec.InitContainers = []v1.Container{{Name: "init"}, {Name: "sidecar", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}}
+			web.Spec.Containers = []v1.Container{{Name: "main"}}
+			web.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
+			inBubbleWithState(t, list(web, daemon), func(t *testing.T, n *node, one *boot) {
+				n.killer.Default = shutdowntest.Behaviour{Hangs: true, Err: errors.New("the agent ends")} // they may run on
+				n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
+				n.opts.Reporter = &shutdowntest.Reporter{}
+				n.runOnBoot(one)
+				n.announce()
+				n.advance(time.Second)
+				n.end()
+
+				reporter := &shutdowntest.Reporter{}
+				other := n.startOther(nil, &boot{id: id, began: one.began}, func(other *node) {
+					other.opts.Policy, other.opts.Reporter = n.opts.Policy, reporter
+				})
+				defer other.end()
+				if id == one.id {
+					other.host.Announce(shutdown.Event{})
+				}
+				other.advance(time.Minute)
+				require.Len(t, reporter.Flushed(), 1, "without the daemon")
+				final := reporter.Flushed()[0].Final
+				require.Equal(t, "web", final.Name)
+				require.NotNil(t, final.DeletionTimestamp)
+				var names []string
+				for _, c := range final.Spec.InitContainers {
+					names = append(names, c.Name)
+				}
+				for _, c := range final.Spec.Containers {
+					names = append(names, c.Name)
+				}
+				for _, c := range final.Spec.EphemeralContainers {
+					names = append(names, c.Name)
+				}
+				require.Equal(t, []string{"init", "sidecar", "main", "debug"}, names)
+			})
+		})
+	}
+}
