@@ -49,11 +49,8 @@ func (a *account) name(kind Kind, origin string) {
 	a.outline.Kind, a.outline.Origin = cmp.Or(kind, a.outline.Kind), cmp.Or(origin, a.outline.Origin)
 }
 
-// addErr adds an error to the report that is logged elsewhere; it ignores nil.
+// addErr adds an error to the report that is logged elsewhere.
 func (a *account) addErr(err error) {
-	if err == nil {
-		return
-	}
 	text := textOf(err)
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -24,6 +24,7 @@ func noPods() []*v1.Pod { return nil }
 func TestNewManagerRefuses(t *testing.T) {
 	_, err := shutdown.NewManager(shutdown.Options{
 		Config: config(10*time.Second, 20*time.Second),
+		Pods:   shutdown.PodsFunc(nil),
 		Events: &recorder{},
 		Gates:  gates{},
 	})

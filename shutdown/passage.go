@@ -264,11 +264,8 @@ func (p *passage) GaveUp(k *kills.Kill, err error) {
 	p.recorder.savePods()
 }
 
-// Fail logs a failure and adds it to the report, also to the one on record; it ignores nil.
+// Fail logs a failure and adds it to the report, also to the one on record.
 func (p *passage) Fail(err error) {
-	if err == nil {
-		return
-	}
 	klog.FromContext(p.ctx).Error(err, "Shutdown manager met a failure")
 	p.shutdown.account.addErr(err)
 	p.recorder.savePods()

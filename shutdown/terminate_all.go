@@ -182,9 +182,6 @@ func (p *localPassage) Ended(k *kills.Kill)             { p.podEnded(k, p.accoun
 func (p *localPassage) GaveUp(k *kills.Kill, err error) { p.podGivenUp(k, err) }
 
 func (p *localPassage) Fail(err error) {
-	if err == nil {
-		return
-	}
 	klog.FromContext(p.ctx).Error(err, "Shutdown manager met a failure")
 	p.account.addErr(err)
 	p.mu.Lock()
