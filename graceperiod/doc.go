@@ -72,4 +72,9 @@
 //
 // There is nothing to fake. Times are arguments: pass a fixed one, or the time.Now of
 // a testing/synctest bubble.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package graceperiod

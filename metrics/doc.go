@@ -74,4 +74,9 @@
 // Give each test its own registry (prometheus.NewPedanticRegistry checks more) and
 // compare it with the package testutil of client_golang. The handles work in
 // testing/synctest bubbles.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package metrics

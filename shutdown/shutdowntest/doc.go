@@ -69,4 +69,8 @@
 // # Testing
 //
 // The tests of package shutdown use this package.
+//
+// # Stability
+//
+// For tests: what is exported may change in a patch release, and a program needs none of it.
 package shutdowntest

@@ -27,4 +27,8 @@
 //
 // The scripted logind implements the protocol itself, so that it can also answer late, refuse, or
 // send bodies that logind would never send. How logind really behaves is tested with [Host].
+//
+// # Stability
+//
+// For tests: what is exported may change in a patch release, and a program needs none of it.
 package logindtest
