@@ -41,7 +41,7 @@
 //     the whole kill, and [LeftOfDeletion] what an agent that restarted has left.
 //
 // For each function For... there is a function Explain... with the same parameters.
-// It returns an [Explanation], which lists every rule that was asked, in order, and
+// It returns an [Explanation], which names every field that was read, and
 // prints as a sentence. It does not say where its arguments come from: an override
 // is only a number to it.
 //
