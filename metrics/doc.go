@@ -37,7 +37,7 @@
 //
 // # The series
 //
-// All names begin with [DefaultNamespace] and "_", or with the namespace of [Options].
+// All names begin with "kubelet_", or with the namespace of [Options].
 // Durations are in seconds. README.md beside this file lists all series with their labels, and says
 // which are the kubelet's own, or have their names from a Kubernetes enhancement proposal (KEP). The
 // others are kubegrace's.

@@ -44,6 +44,7 @@
 //					log.Print(err)
 //				}
 //			},
+//			LateStart: func(e shutdown.Event) bool { return e.Origin == notice.OriginAzure }, // its notice is minutes ahead
 //			// With Source: logind's, the host is held too. The two are one shutdown.
 //		})
 //		if err != nil {
