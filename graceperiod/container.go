@@ -31,7 +31,7 @@ func ForContainer(pod *v1.Pod, container *v1.Container, reason KillReason) int64
 // ExplainContainer returns the result of [ForContainer] with its reasons.
 func ExplainContainer(pod *v1.Pod, container *v1.Container, reason KillReason) Explanation {
 	var t trace
-	return Explanation{Seconds: forContainer(&t, pod, container, reason), Steps: t.steps}
+	return Explanation{Seconds: forContainer(&t, pod, container, reason), steps: t.steps}
 }
 
 func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillReason) int64 {
@@ -53,7 +53,7 @@ func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillRea
 }
 
 // probeRule returns the rule of the probe that reason names, "" if it names none.
-func probeRule(reason KillReason) Rule {
+func probeRule(reason KillReason) ruleName {
 	switch reason {
 	case ReasonStartupProbe:
 		return ruleStartupProbe
@@ -66,7 +66,7 @@ func probeRule(reason KillReason) Rule {
 
 // probeGrace returns the grace period of the container's probe that rule is about, nil
 // if there is no such probe or it has none.
-func probeGrace(container *v1.Container, rule Rule) *int64 {
+func probeGrace(container *v1.Container, rule ruleName) *int64 {
 	if container == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func probeGrace(container *v1.Container, rule Rule) *int64 {
 }
 
 // probePath returns the path, within a container, of the field that probeGrace reads.
-func probePath(rule Rule) string {
+func probePath(rule ruleName) string {
 	if rule == ruleStartupProbe {
 		return ".startupProbe.terminationGracePeriodSeconds"
 	}

@@ -44,7 +44,7 @@ func DeleteSeconds(spec, requested *int64, scheduled, terminated bool) (seconds 
 // graceful if the options are not nil.
 func ExplainDelete(pod *v1.Pod, options *metav1.DeleteOptions) Explanation {
 	var t trace
-	return Explanation{Seconds: forDelete(&t, pod, options), Steps: t.steps}
+	return Explanation{Seconds: forDelete(&t, pod, options), steps: t.steps}
 }
 
 func forDelete(t *trace, pod *v1.Pod, options *metav1.DeleteOptions) int64 {

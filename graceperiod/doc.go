@@ -41,7 +41,7 @@
 //     the whole kill, and [LeftOfDeletion] what an agent that restarted has left.
 //
 // For each function For... there is a function Explain... with the same parameters.
-// It returns an [Explanation], which lists every rule that was asked, in order, and
+// It returns an [Explanation], which names every field that was read, and
 // prints as a sentence. It does not say where its arguments come from: an override
 // is only a number to it.
 //
@@ -72,4 +72,9 @@
 //
 // There is nothing to fake. Times are arguments: pass a fixed one, or the time.Now of
 // a testing/synctest bubble.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package graceperiod

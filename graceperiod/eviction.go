@@ -22,7 +22,7 @@ func ForSoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64) int64 {
 // ExplainSoftEviction returns the result of [ForSoftEviction] with its reasons.
 func ExplainSoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64) Explanation {
 	var t trace
-	return Explanation{Seconds: forSoftEviction(&t, pod, maxPodGracePeriodSeconds), Steps: t.steps}
+	return Explanation{Seconds: forSoftEviction(&t, pod, maxPodGracePeriodSeconds), steps: t.steps}
 }
 
 func forSoftEviction(t *trace, pod *v1.Pod, maximum int64) int64 {

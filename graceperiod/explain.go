@@ -9,8 +9,7 @@ import (
 type Explanation struct {
 	// Seconds is what the For function returns for the same parameters.
 	Seconds int64
-	// Steps are the rules that were asked, in order.
-	Steps []Step
+	steps   []step // the rules that were asked, in order
 }
 
 // String returns the explanation as one sentence for a bug report or a log line:
@@ -24,12 +23,12 @@ func (e Explanation) String() string {
 	sentence := "The grace period is " + decimal(e.Seconds) + " s"
 	var clauses []string
 	var previous *int64 // the value of the last step that applied
-	for _, step := range e.Steps {
+	for _, step := range e.steps {
 		if clause := step.clause(previous); clause != "" {
 			clauses = append(clauses, clause)
 		}
-		if step.Applied {
-			previous = &step.Value
+		if step.applied {
+			previous = &step.value
 		}
 	}
 	if len(clauses) > 0 {
@@ -40,17 +39,17 @@ func (e Explanation) String() string {
 
 // clause returns the part of the sentence that is about this step, "" if there is none.
 // previous is the value of the last step before it that applied, nil if none did.
-func (s Step) clause(previous *int64) string {
-	switch s.Rule {
+func (s step) clause(previous *int64) string {
+	switch s.rule {
 	case ruleDeletion, ruleStartupProbe, ruleLivenessProbe, ruleSpec, ruleOverride, ruleOptions:
 		return s.fieldClause(previous)
 	default:
 	}
 	switch {
-	case s.Applied:
+	case s.applied:
 		return s.constantClause()
-	case s.Rule == ruleEvictionMaximum:
-		return "the eviction maximum of " + decimal(s.Value) + " defers to the pod"
+	case s.rule == ruleEvictionMaximum:
+		return "the eviction maximum of " + decimal(s.value) + " defers to the pod"
 	default:
 		return ""
 	}
@@ -58,20 +57,20 @@ func (s Step) clause(previous *int64) string {
 
 // fieldClause returns the clause of a step that reads a field: the value of the field
 // and, unless it is simply used, how it compares with the previous one.
-func (s Step) fieldClause(previous *int64) string {
-	name := s.Field
-	if s.Rule == ruleOverride {
+func (s step) fieldClause(previous *int64) string {
+	name := s.field
+	if s.rule == ruleOverride {
 		name = "the override"
 	}
-	value := decimal(s.Value)
+	value := decimal(s.value)
 	switch {
-	case !s.Set:
+	case !s.set:
 		return name + " is not set"
-	case s.Applied && previous != nil && s.Value < *previous:
+	case s.applied && previous != nil && s.value < *previous:
 		return name + " is shorter with " + value
-	case s.Applied:
+	case s.applied:
 		return name + " is " + value
-	case s.Rule == ruleStartupProbe || s.Rule == ruleLivenessProbe:
+	case s.rule == ruleStartupProbe || s.rule == ruleLivenessProbe:
 		return name + " of " + value + " needs a grace in the pod's spec beside it"
 	default:
 		return name + " is no shorter with " + value
@@ -80,9 +79,9 @@ func (s Step) fieldClause(previous *int64) string {
 
 // constantClause returns the clause of a step that applied and reads no field: the
 // reason why.
-func (s Step) constantClause() string {
-	value := decimal(s.Value)
-	switch s.Rule {
+func (s step) constantClause() string {
+	value := decimal(s.value)
+	switch s.rule {
 	case ruleCurrent:
 		return "the pod was given " + value + " s before"
 	case ruleShrinksOnly:
@@ -105,10 +104,8 @@ func (s Step) constantClause() string {
 		return "the eviction maximum is " + value
 	case ruleDefault:
 		return "the default is " + value
-	case ruleBucket:
+	default: // ruleBucket
 		return "the bucket has " + value + " s left"
-	default:
-		return string(s.Rule) + " gives " + value
 	}
 }
 

@@ -29,7 +29,7 @@ func ForPod(pod *v1.Pod, current int64, override *int64) (seconds int64, shorten
 // shortened if Seconds is less than current.
 func ExplainPod(pod *v1.Pod, current int64, override *int64) Explanation {
 	var t trace
-	return Explanation{Seconds: forPod(&t, pod, current, override), Steps: t.steps}
+	return Explanation{Seconds: forPod(&t, pod, current, override), steps: t.steps}
 }
 
 func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {

@@ -35,16 +35,9 @@ func optionalEdges() []*int64 {
 func requireExplained(t *testing.T, seconds int64, e graceperiod.Explanation) {
 	t.Helper()
 	require.Equal(t, seconds, e.Seconds)
-	require.NotEmpty(t, e.Steps)
-	var last *graceperiod.Step
-	for _, step := range e.Steps {
-		if step.Applied {
-			require.True(t, step.Set, "%+v", step)
-			last = &step
-		}
-	}
-	require.NotNil(t, last, "some rule applied")
-	require.Equal(t, seconds, last.Value, "the last rule that applied decides")
+	last, _, found := e.Decided()
+	require.True(t, found, "some rule applied, and has a value")
+	require.Equal(t, seconds, last, "the last rule that applied decides")
 	require.NotEqual(t, graceperiod.Explanation{Seconds: seconds}.String(), e.String(), "there is a reason")
 }
 

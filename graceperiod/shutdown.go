@@ -17,7 +17,7 @@ func ForNodeShutdown(pod *v1.Pod, bucketSeconds int64) int64 {
 // ExplainNodeShutdown returns the result of [ForNodeShutdown] with its reasons.
 func ExplainNodeShutdown(pod *v1.Pod, bucketSeconds int64) Explanation {
 	var t trace
-	return Explanation{Seconds: forNodeShutdown(&t, pod, bucketSeconds), Steps: t.steps}
+	return Explanation{Seconds: forNodeShutdown(&t, pod, bucketSeconds), steps: t.steps}
 }
 
 // forNodeShutdown has the rules of both functions above; a nil trace collects no reasons.

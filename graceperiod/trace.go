@@ -2,74 +2,74 @@ package graceperiod
 
 import v1 "k8s.io/api/core/v1"
 
-// Rule names a rule that takes part in a grace period, such as "Deletion", "Spec" or
-// "PodMinimum". The values are stable and few, so that they can serve as metric labels.
-type Rule string
+// ruleName names a rule that takes part in a grace period, such as "Deletion", "Spec" or
+// "PodMinimum".
+type ruleName string
 
 // The rules. Each function asks some of them, in the order of the steps of its
 // explanation.
 const (
 	// ruleDeletion uses metadata.deletionGracePeriodSeconds, which the API
 	// server sets when the pod is deleted.
-	ruleDeletion Rule = "Deletion"
+	ruleDeletion ruleName = "Deletion"
 	// ruleStartupProbe uses the grace period of a failed startup probe; it applies
 	// only if the pod's spec has one too.
-	ruleStartupProbe Rule = "StartupProbe"
+	ruleStartupProbe ruleName = "StartupProbe"
 	// ruleLivenessProbe uses the grace period of a failed liveness probe; it applies
 	// only if the pod's spec has one too.
-	ruleLivenessProbe Rule = "LivenessProbe"
+	ruleLivenessProbe ruleName = "LivenessProbe"
 	// ruleSpec uses spec.terminationGracePeriodSeconds.
-	ruleSpec Rule = "Spec"
+	ruleSpec ruleName = "Spec"
 	// ruleContainerMinimum uses [MinimumContainerSeconds] if no field is set.
-	ruleContainerMinimum Rule = "ContainerMinimum"
+	ruleContainerMinimum ruleName = "ContainerMinimum"
 	// ruleCurrent starts with the grace period that the pod was given before; 0 is
 	// undecided.
-	ruleCurrent Rule = "Current"
+	ruleCurrent ruleName = "Current"
 	// ruleOverride uses the override of the caller.
-	ruleOverride Rule = "Override"
+	ruleOverride ruleName = "Override"
 	// ruleShrinksOnly goes back to the grace period that the pod was given before if
 	// the other rules would lengthen it.
-	ruleShrinksOnly Rule = "ShrinksOnly"
+	ruleShrinksOnly ruleName = "ShrinksOnly"
 	// rulePodMinimum raises the result to [MinimumPodSeconds].
-	rulePodMinimum Rule = "PodMinimum"
+	rulePodMinimum ruleName = "PodMinimum"
 	// ruleNoOptions uses 0 for a delete without options.
-	ruleNoOptions Rule = "NoOptions"
+	ruleNoOptions ruleName = "NoOptions"
 	// ruleOptions uses options.gracePeriodSeconds of a delete.
-	ruleOptions Rule = "Options"
+	ruleOptions ruleName = "Options"
 	// ruleNoGrace uses 0 if neither the options nor the pod have a grace period.
-	ruleNoGrace Rule = "NoGrace"
+	ruleNoGrace ruleName = "NoGrace"
 	// ruleUnscheduled uses 0 for a pod without spec.nodeName.
-	ruleUnscheduled Rule = "Unscheduled"
+	ruleUnscheduled ruleName = "Unscheduled"
 	// ruleFinished uses 0 for a pod whose status.phase is Failed or Succeeded.
-	ruleFinished Rule = "Finished"
+	ruleFinished ruleName = "Finished"
 	// ruleNegative raises a negative grace period of a delete to 1.
-	ruleNegative Rule = "Negative"
+	ruleNegative ruleName = "Negative"
 	// ruleEvictionMaximum starts with the kubelet's evictionMaxPodGracePeriod,
 	// unless that is negative.
-	ruleEvictionMaximum Rule = "EvictionMaximum"
+	ruleEvictionMaximum ruleName = "EvictionMaximum"
 	// ruleDefault uses [DefaultSeconds] if the maximum is negative and the pod has no
 	// grace period.
-	ruleDefault Rule = "Default"
+	ruleDefault ruleName = "Default"
 	// ruleBucket starts with the time that a bucket of a node shutdown has left.
-	ruleBucket Rule = "Bucket"
+	ruleBucket ruleName = "Bucket"
 )
 
-// Step is one rule that was asked.
-type Step struct {
-	Rule Rule
-	// Field is what the rule read: the path of a field of the pod, such as
+// step is one rule that was asked.
+type step struct {
+	rule ruleName
+	// field is what the rule read: the path of a field of the pod, such as
 	// spec.containers[2].livenessProbe.terminationGracePeriodSeconds, or of the
 	// delete options, such as options.gracePeriodSeconds, or the name of a parameter
 	// of the function; "" if it read nothing.
-	Field string
-	// Value is the rule's value in seconds: that of Field, or a constant; 0 if Set is
+	field string
+	// value is the rule's value in seconds: that of field, or a constant; 0 if set is
 	// false.
-	Value int64
-	// Set reports whether the rule has a value. It is false only if the field named by Field is nil.
-	Set bool
-	// Applied reports whether Value became the result so far. The last step with
-	// Applied gives [Explanation.Seconds].
-	Applied bool
+	value int64
+	// set reports whether the rule has a value. It is false only if the field named by field is nil.
+	set bool
+	// applied reports whether value became the result so far. The last step with
+	// applied gives [Explanation.Seconds].
+	applied bool
 }
 
 // The fields that the rules read.
@@ -81,13 +81,13 @@ const (
 // trace collects the steps of an explanation. A nil trace collects nothing, so that a
 // For function and its Explain function can share one body.
 type trace struct {
-	steps []Step
+	steps []step
 }
 
 // field adds a step for a rule that read value from field, and returns applied, so that
 // the caller can add the step and branch in one expression. This method, constant and
 // probeField are small enough to be inlined: a nil trace costs one comparison.
-func (t *trace) field(rule Rule, field string, value *int64, applied bool) bool {
+func (t *trace) field(rule ruleName, field string, value *int64, applied bool) bool {
 	if t != nil {
 		t.add(rule, field, value, applied)
 	}
@@ -95,7 +95,7 @@ func (t *trace) field(rule Rule, field string, value *int64, applied bool) bool 
 }
 
 // constant adds a step for a rule that always has a value.
-func (t *trace) constant(rule Rule, field string, seconds int64, applied bool) bool {
+func (t *trace) constant(rule ruleName, field string, seconds int64, applied bool) bool {
 	if t != nil {
 		t.add(rule, field, &seconds, applied)
 	}
@@ -104,7 +104,7 @@ func (t *trace) constant(rule Rule, field string, seconds int64, applied bool) b
 
 // probeField returns the path of a probe's grace period, "" for a nil trace: only an
 // explanation pays for the search of the container.
-func (t *trace) probeField(pod *v1.Pod, container *v1.Container, rule Rule) string {
+func (t *trace) probeField(pod *v1.Pod, container *v1.Container, rule ruleName) string {
 	if t == nil {
 		return ""
 	}
@@ -115,10 +115,10 @@ func (t *trace) probeField(pod *v1.Pod, container *v1.Container, rule Rule) stri
 // For functions take half as long again.
 //
 //go:noinline
-func (t *trace) add(rule Rule, field string, value *int64, applied bool) {
-	step := Step{Rule: rule, Field: field, Set: value != nil, Applied: applied}
+func (t *trace) add(rule ruleName, field string, value *int64, applied bool) {
+	added := step{rule: rule, field: field, set: value != nil, applied: applied}
 	if value != nil {
-		step.Value = *value
+		added.value = *value
 	}
-	t.steps = append(t.steps, step)
+	t.steps = append(t.steps, added)
 }

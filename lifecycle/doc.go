@@ -190,4 +190,9 @@
 // Package lifecycletest has a runtime whose containers follow a script, and which records
 // the calls. Both packages work in testing/synctest bubbles, where a grace period of an hour
 // takes no time and all times are exact.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package lifecycle

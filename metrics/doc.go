@@ -37,7 +37,7 @@
 //
 // # The series
 //
-// All names begin with [DefaultNamespace] and "_", or with the namespace of [Options].
+// All names begin with "kubelet_", or with the namespace of [Options].
 // Durations are in seconds. README.md beside this file lists all series with their labels, and says
 // which are the kubelet's own, or have their names from a Kubernetes enhancement proposal (KEP). The
 // others are kubegrace's.
@@ -74,4 +74,9 @@
 // Give each test its own registry (prometheus.NewPedanticRegistry checks more) and
 // compare it with the package testutil of client_golang. The handles work in
 // testing/synctest bubbles.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package metrics

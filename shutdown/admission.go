@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// NotAdmittedReason is the reason of a pod that is refused during a node shutdown: the
+	// notAdmittedReason is the reason of a pod that is refused during a node shutdown: the
 	// kubelet's NodeShutdownNotAdmittedReason.
-	NotAdmittedReason = "NodeShutdown"
-	// NotAdmittedMessage is the message of such a pod, the same text as the kubelet's.
-	NotAdmittedMessage = "Pod was rejected as the node is shutting down."
+	notAdmittedReason = "NodeShutdown"
+	// notAdmittedMessage is the message of such a pod, the same text as the kubelet's.
+	notAdmittedMessage = "Pod was rejected as the node is shutting down."
 )
 
 // ErrNodeShuttingDown is what [Manager.ShutdownStatus] returns during a shutdown. The kubelet

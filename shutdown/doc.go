@@ -199,4 +199,9 @@
 // Package shutdowntest has a host, a killer and a reporter that do what a test tells them to.
 // The manager works in bubbles of testing/synctest: timers are exact there, and a shutdown of
 // an hour takes a millisecond.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package shutdown

@@ -20,8 +20,8 @@ import (
 var (
 	// ErrNotRunning is the error of [Manager.Trigger] before Run and after it.
 	ErrNotRunning = errors.New("shutdown manager is not running")
-	// ErrAlreadyRun is the error of a second [Manager.Run].
-	ErrAlreadyRun = errors.New("shutdown manager has been run already")
+	// errAlreadyRun is the error of a second [Manager.Run].
+	errAlreadyRun = errors.New("shutdown manager has been run already")
 )
 
 // Manager drains the pods of one node when its host shuts down. Make one with [NewManager]. All
@@ -80,10 +80,10 @@ func (m *Manager) Ready() <-chan struct{} { return m.ready.closed }
 // waits. When Run returns, the lock is released and every goroutine has ended, except calls of
 // the embedder's code that ignore their context: Run waits for them until ten seconds after the
 // end of ctx and of the host's time, and then its error names them. A manager runs once; a second
-// call returns [ErrAlreadyRun].
+// call is an error.
 func (m *Manager) Run(ctx context.Context) error {
 	if !m.inbox.begin() {
-		return ErrAlreadyRun
+		return errAlreadyRun
 	}
 	return m.runLoop(ctx)
 }
@@ -138,7 +138,7 @@ func (m *Manager) Admit(pod *v1.Pod) Admission {
 	}
 	m.admission.refuse(1)
 	m.ledger.opts.Metrics.PodsRefused(1)
-	return Admission{Reason: NotAdmittedReason, Message: NotAdmittedMessage}
+	return Admission{Reason: notAdmittedReason, Message: notAdmittedMessage}
 }
 
 // ShutdownStatus returns [ErrNodeShuttingDown] while a shutdown is known: from its event until

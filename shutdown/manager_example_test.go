@@ -2,6 +2,7 @@ package shutdown_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -75,7 +76,7 @@ func ExampleManager_Trigger() {
 	ended := make(chan error)
 	go func() { ended <- manager.Run(ctx) }()
 
-	for manager.Trigger(shutdown.Event{Kind: shutdown.KindPoweroff, Origin: "ups"}) != nil {
+	for errors.Is(manager.Trigger(shutdown.Event{Kind: shutdown.KindPoweroff, Origin: "ups"}), shutdown.ErrNotRunning) {
 		<-time.After(time.Millisecond) // until Run has begun
 	}
 	fmt.Println(manager.ShutdownStatus())

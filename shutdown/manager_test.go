@@ -106,11 +106,11 @@ func TestRunOnce(t *testing.T) {
 		require.ErrorIs(t, m.Trigger(shutdown.Event{}), shutdown.ErrNotRunning)
 		n.start(m)
 		synctest.Wait()
-		require.ErrorIs(t, m.Run(t.Context()), shutdown.ErrAlreadyRun)
+		require.ErrorContains(t, m.Run(t.Context()), "has been run already")
 		require.NoError(t, m.Trigger(shutdown.Event{}))
 		n.end()
 		require.ErrorIs(t, m.Trigger(shutdown.Event{}), shutdown.ErrNotRunning)
-		require.ErrorIs(t, m.Run(t.Context()), shutdown.ErrAlreadyRun)
+		require.ErrorContains(t, m.Run(t.Context()), "has been run already")
 	})
 }
 

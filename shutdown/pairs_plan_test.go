@@ -4,8 +4,6 @@ package shutdown_test
 
 import (
 	"time"
-
-	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 const (
@@ -13,7 +11,7 @@ const (
 	pairsAsked = 25 * time.Second
 	pairsHold  = 3 * time.Second
 	// pairsPrepare is taken from the pods' time.
-	pairsPrepare = plan.DefaultPrepareTimeout
+	pairsPrepare = 2 * time.Second
 )
 
 func (w *pairsWorld) asks() time.Duration {

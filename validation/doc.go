@@ -85,4 +85,9 @@
 //
 // The functions need no clock and no fakes. The tests of this package run the cases of
 // Kubernetes' own tests from testdata.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package validation

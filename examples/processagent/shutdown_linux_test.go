@@ -11,16 +11,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
 
 // A real systemd-logind shuts down: the processes end in order, and logind has systemd power off
 // when the agent has let it go, long before the end of the delay.
 func TestPodsEndInOrderWhenTheMachineShutsDown(t *testing.T) {
-	if !logindtest.InNamespace(t) {
+	if !logindhost.InNamespace(t) {
 		return
 	}
-	host := logindtest.StartHost(t)
+	host := logindhost.StartHost(t)
 	folder := t.TempDir()
 	binary, output := filepath.Join(folder, "processagent"), filepath.Join(folder, "output")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput()

@@ -119,7 +119,7 @@ func readmeFigures(t *testing.T) (figures map[string]string, minor string) {
 	heading := regexp.MustCompile(`\| package \| what it does \| packages, with Kubernetes (v0\.\d+) \| modules \|`).FindSubmatch(readme)
 	require.NotNil(t, heading, "README.md has no table of packages")
 	figures = map[string]string{}
-	for _, row := range regexp.MustCompile(`(?m)^\| \[.*\]\((\S+)\) \| .* \| (\d+) \| (\d+) \|$`).FindAllSubmatch(readme, -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| \[.*\]\((\S+)\) \| .* \| (\d+) \| (\d+) \| [^|]+ \|$`).FindAllSubmatch(readme, -1) {
 		figures[string(row[1])] = fmt.Sprintf("%s %s", row[2], row[3])
 	}
 	together := regexp.MustCompile(`An agent of (.*) gets (\d+) packages of (\d+) modules`).FindSubmatch(readme)

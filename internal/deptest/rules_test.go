@@ -49,7 +49,7 @@ func allowedImports() map[string][]string {
 		"shutdown/podkiller":         {api, machine, module + "/lifecycle", module + "/shutdown", module + "/internal/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
 		"shutdown/source":            {},
 		"shutdown/logind":            {klog, dbus, systemd, module + "/shutdown/source", module + "/internal/atomicfile"},
-		"shutdown/logind/logindtest": {"golang.org/x/sys/unix", dbus, module + "/internal/need"},
+		"shutdown/logind/logindtest": {dbus},
 		"shutdown/notice":            {module + "/shutdown/source"},
 		"shutdown/unixsocket":        {klog, module + "/shutdown/source"},
 		"shutdown/apistatus":         {api, machine, klog, client, module + "/shutdown", module + "/internal/podcondition", module + "/internal/staticpod"},
@@ -63,6 +63,7 @@ func allowedImports() map[string][]string {
 		"internal/deptest":    {},
 		"internal/docprogram": {},
 		"internal/need":       {},
+		"internal/logindhost": {"golang.org/x/sys/unix", dbus, module + "/internal/need", module + "/shutdown/logind/logindtest"},
 
 		"validation/featuregates":   {gates, module + "/validation", module + "/internal/features"},
 		"internal/apiserverprocess": {"golang.org/x/sys/unix", "golang.org/x/sys/windows", module + "/internal/need"},

@@ -20,6 +20,25 @@ func TestPackages(t *testing.T) {
 	require.ElementsMatch(t, want, firstCells(t, page(t, "README.md"), "| package | what it does |", `^\[.*\]\((.*)\)$`))
 }
 
+// The table has for each package the level of stability that begins the last section of its documentation.
+func TestStability(t *testing.T) {
+	var want []string
+	for _, s := range library(t) {
+		if len(s.files) == 0 || strings.Contains(s.path, "/internal") {
+			continue
+		}
+		_, section, found := strings.Cut(page(t, s.path+"/doc.go"), "// # Stability\n//\n// ")
+		require.True(t, found, "the documentation of %s names no level of stability", s.path)
+		level, _, _ := strings.Cut(section, ":")
+		want = append(want, s.path+" "+strings.ToLower(level))
+	}
+	var rows []string
+	for _, row := range regexp.MustCompile(`(?m)^\| \[.*\]\((\S+)\) \| .* \| ([^|]+) \|$`).FindAllStringSubmatch(page(t, "README.md"), -1) {
+		rows = append(rows, row[1]+" "+row[2])
+	}
+	require.ElementsMatch(t, want, rows)
+}
+
 // firstCells returns the first group of a pattern in the first cell of each row of a table. heading is
 // the beginning of the heading of the table.
 func firstCells(t *testing.T, page, heading, pattern string) []string {

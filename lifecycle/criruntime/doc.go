@@ -85,4 +85,9 @@
 //
 // The tests run against a scripted CRI server on a unix socket, and against real containerds 1.6, 2.2
 // and 2.4 where their programs are installed (package containerdtest).
+//
+// # Stability
+//
+// Experimental: what is exported may change in a patch release, and the changelog says how.
+// What kubelets write at a runtime is no API of Kubernetes.
 package criruntime

@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
-	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // killedCode is the exit code of a process that SIGKILL has ended.
@@ -94,7 +93,8 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 	case fail:
 		return c.stopErr()
 	case timeoutSeconds <= 0:
-		return c.kill()
+		c.end(ByKill)
+		return nil
 	}
 	c.term()
 	timeout := time.NewTimer(graceperiod.Duration(timeoutSeconds))
@@ -105,7 +105,8 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timeout.C:
-		return c.kill()
+		c.end(ByKill)
+		return nil
 	}
 }
 
@@ -126,15 +127,6 @@ func (c *container) stopErr() error {
 		return c.script.StopErr
 	}
 	return ErrScripted
-}
-
-// kill ends the container, and says so if its script does.
-func (c *container) kill() error {
-	c.end(ByKill)
-	if c.script.SaysKilled {
-		return lifecycle.ErrKilled
-	}
-	return nil
 }
 
 // term sends the stop signal. Only the first one has an effect.

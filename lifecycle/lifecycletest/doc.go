@@ -72,4 +72,8 @@
 //
 // This package is itself for tests. It has limits: a container gets one stop signal and then
 // SIGKILL, and there are no pods, images or volumes.
+//
+// # Stability
+//
+// For tests: what is exported may change in a patch release, and a program needs none of it.
 package lifecycletest

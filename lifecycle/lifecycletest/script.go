@@ -45,8 +45,6 @@ type Script struct {
 	FailStops int
 	// StopErr is the error of a StopContainer that fails; nil: [ErrScripted].
 	StopErr error
-	// SaysKilled makes a StopContainer that has killed return [lifecycle.ErrKilled], not nil.
-	SaysKilled bool
 
 	// Exec runs the command of an exec hook and returns its output; nil: every command
 	// succeeds at once without output. ctx ends with the caller's, at the timeout of the

@@ -46,4 +46,9 @@
 // # Testing
 //
 // A test needs only a pod.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package stopsignal

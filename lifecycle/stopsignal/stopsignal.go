@@ -7,16 +7,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Default is the stop signal of a container whose pod and image have none.
-const Default = v1.SIGTERM
-
 // Of returns the stop signal of a container, which is the first of these that is set:
 //
 //   - the signal in the container's status, if the container runs: the runtime has
 //     reported that it will send it;
 //   - lifecycle.stopSignal in the container's spec;
 //   - imageSignal, converted by [OfImage];
-//   - [Default].
+//   - SIGTERM.
 //
 // container is the name of a container of any kind. imageSignal is the StopSignal in the
 // configuration of the image; "" if it is not known. pod may be nil.
@@ -34,12 +31,12 @@ func Of(pod *v1.Pod, container, imageSignal string) v1.Signal {
 
 // OfImage converts the StopSignal in the configuration of an image. The case does not
 // matter, and "SIG" may be missing: "SIGQUIT" and "quit" give SIGQUIT. A number is returned
-// unchanged, and "" gives [Default].
+// unchanged, and "" gives SIGTERM.
 func OfImage(imageSignal string) v1.Signal {
 	name := strings.ToUpper(strings.TrimSpace(imageSignal))
 	switch {
 	case name == "":
-		return Default
+		return v1.SIGTERM
 	case strings.HasPrefix(name, "SIG") || strings.Trim(name, "0123456789") == "":
 		return v1.Signal(name)
 	default:

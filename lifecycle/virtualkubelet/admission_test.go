@@ -34,13 +34,13 @@ func TestARefusedPodIsFailed(t *testing.T) {
 		require.Empty(b, names())
 		require.Empty(b, b.listed())
 		require.Equal(b, "NodeShutdown", b.events.All()[0].Reason)
-		require.Equal(b, shutdown.NotAdmittedMessage, b.events.All()[0].Message)
+		require.Equal(b, "Pod was rejected as the node is shutting down.", b.events.All()[0].Message)
 		require.NoError(b, b.DeletePod(b.Context(), podOf(plain("app"))))
 		synctest.Wait()
 		require.Error(b, b.DeletePod(b.Context(), podOf(plain("app"))), "it is forgotten")
 	}, func(o *virtualkubelet.Options) {
 		o.Admit = func(*v1.Pod) shutdown.Admission {
-			return shutdown.Admission{Reason: shutdown.NotAdmittedReason, Message: shutdown.NotAdmittedMessage}
+			return shutdown.Admission{Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}
 		}
 	})
 }

@@ -206,4 +206,9 @@
 // of this package run virtual-kubelet's PodController between a provider and a real API
 // server, including the scenarios of virtual-kubelet's own tests. virtual-kubelet's
 // end-to-end tests run against the example program.
+//
+// # Stability
+//
+// Experimental: what is exported may change in a patch release, and the changelog says how. It
+// follows the interfaces of virtual-kubelet.
 package virtualkubelet

@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// ReasonNotReady is the reason of the Ready condition of a node that shuts down, as
+	// reasonNotReady is the reason of the Ready condition of a node that shuts down, as
 	// the kubelet sets it. The message is the text of [shutdown.ErrNodeShuttingDown].
-	ReasonNotReady = "KubeletNotReady"
-	// ReasonReady is the reason of the Ready condition of a node that is ready, as the
+	reasonNotReady = "KubeletNotReady"
+	// reasonReady is the reason of the Ready condition of a node that is ready, as the
 	// kubelet sets it.
-	ReasonReady = "KubeletReady"
-	// MessageReady is the message that goes with [ReasonReady].
-	MessageReady = "kubelet is posting ready status"
-	// ReasonNodeShutdown is the reason of GracefulNodeShutdownInProgress, both when it is
+	reasonReady = "KubeletReady"
+	// messageReady is the message that goes with reasonReady.
+	messageReady = "kubelet is posting ready status"
+	// reasonNodeShutdown is the reason of GracefulNodeShutdownInProgress, both when it is
 	// True and when it is False: in KEP-5683 the reason names a cause, not a state.
-	ReasonNodeShutdown = "NodeShutdown"
-	// NodeGracefulNodeShutdownInProgress is the condition type of KEP-5683. k8s.io/api
+	reasonNodeShutdown = "NodeShutdown"
+	// gracefulNodeShutdownInProgress is the condition type of KEP-5683. k8s.io/api
 	// has it as v1.NodeGracefulNodeShutdownInProgress from v0.37 on.
-	NodeGracefulNodeShutdownInProgress v1.NodeConditionType = "GracefulNodeShutdownInProgress"
-	// MessageNoShutdown is the message of GracefulNodeShutdownInProgress when that is
+	gracefulNodeShutdownInProgress v1.NodeConditionType = "GracefulNodeShutdownInProgress"
+	// messageNoShutdown is the message of GracefulNodeShutdownInProgress when that is
 	// False.
-	MessageNoShutdown = "no node shutdown is in progress"
+	messageNoShutdown = "no node shutdown is in progress"
 )
 
 // NodeConditions returns the conditions that a state gives a node: Ready, and
@@ -40,8 +40,8 @@ const (
 func NodeConditions(state shutdown.NodeState, ready v1.NodeCondition, now time.Time) []v1.NodeCondition {
 	ready.Type = v1.NodeReady
 	conditions := []v1.NodeCondition{ready, {
-		Type: NodeGracefulNodeShutdownInProgress, Status: v1.ConditionFalse,
-		Reason: ReasonNodeShutdown, Message: MessageNoShutdown,
+		Type: gracefulNodeShutdownInProgress, Status: v1.ConditionFalse,
+		Reason: reasonNodeShutdown, Message: messageNoShutdown,
 	}}
 	if state.ShuttingDown {
 		message := shutdown.ErrNodeShuttingDown.Error()
@@ -49,8 +49,8 @@ func NodeConditions(state shutdown.NodeState, ready v1.NodeCondition, now time.T
 			message += ": " + string(state.Kind)
 		}
 		conditions = []v1.NodeCondition{notReady(), {
-			Type: NodeGracefulNodeShutdownInProgress, Status: v1.ConditionTrue,
-			Reason: ReasonNodeShutdown, Message: message,
+			Type: gracefulNodeShutdownInProgress, Status: v1.ConditionTrue,
+			Reason: reasonNodeShutdown, Message: message,
 		}}
 	}
 	for i := range conditions {
@@ -62,13 +62,13 @@ func NodeConditions(state shutdown.NodeState, ready v1.NodeCondition, now time.T
 
 // kubeletReady returns the Ready condition of a healthy node.
 func kubeletReady() v1.NodeCondition {
-	return v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: ReasonReady, Message: MessageReady}
+	return v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: reasonReady, Message: messageReady}
 }
 
 // notReady returns the Ready condition of a node that shuts down.
 func notReady() v1.NodeCondition {
 	return v1.NodeCondition{
 		Type: v1.NodeReady, Status: v1.ConditionFalse,
-		Reason: ReasonNotReady, Message: shutdown.ErrNodeShuttingDown.Error(),
+		Reason: reasonNotReady, Message: shutdown.ErrNodeShuttingDown.Error(),
 	}
 }

@@ -100,4 +100,9 @@
 //
 // Use the fake clientset of client-go, also in testing/synctest bubbles. It ignores the
 // preconditions: UIDs and versions.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package apistatus

@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-const inProgress = apistatus.NodeGracefulNodeShutdownInProgress
+const inProgress v1.NodeConditionType = "GracefulNodeShutdownInProgress"
 
 // conditionText is a node condition without its times.
 type conditionText struct {

@@ -35,7 +35,7 @@ const (
 // PublishNode writes the conditions that the state gives the node, and nothing else.
 //
 // After a shutdown it only undoes what a shutdown has written: it sets Ready only if that
-// condition still has [ReasonNotReady] and its message, so it overrules neither the agent's
+// condition still has the reason KubeletNotReady and its message, so it overrules neither the agent's
 // own heartbeat nor the node controller's Unknown. It writes nothing if the conditions are
 // up to date.
 //

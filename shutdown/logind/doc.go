@@ -150,4 +150,9 @@
 // Embedders test with package shutdown/shutdowntest, which needs neither a bus nor logind, or
 // with logindtest, which has a bus and a scripted logind in the process of the test. The tests of this package run against a dbus-daemon with a scripted login1
 // and, as root, against a real systemd-logind in namespaces that leave nothing behind.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package logind

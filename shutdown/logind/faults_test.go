@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -20,30 +21,30 @@ import (
 // TestRealFaults kills a real logind, or its bus, in every state of a shutdown.
 // Afterwards exactly one lock is held, and the next shutdown is drained and released.
 func TestRealFaults(t *testing.T) {
-	if !logindtest.InNamespace(t) {
+	if !logindhost.InNamespace(t) {
 		return
 	}
-	faults := map[string]func(*logindtest.Host){
-		"logind killed":  func(h *logindtest.Host) { h.Kill(); h.Start() },
-		"bus restarted":  (*logindtest.Host).RestartBus,
-		"logind stopped": func(h *logindtest.Host) { goOn := h.Pause(); time.AfterFunc(500*time.Millisecond, goOn) },
+	faults := map[string]func(*logindhost.Host){
+		"logind killed":  func(h *logindhost.Host) { h.Kill(); h.Start() },
+		"bus restarted":  (*logindhost.Host).RestartBus,
+		"logind stopped": func(h *logindhost.Host) { goOn := h.Pause(); time.AfterFunc(500*time.Millisecond, goOn) },
 	}
-	states := map[string]func(*testing.T, *logindtest.Host, *shutdowntest.Killer){
-		"idle": func(*testing.T, *logindtest.Host, *shutdowntest.Killer) {},
-		"announced": func(_ *testing.T, h *logindtest.Host, _ *shutdowntest.Killer) {
+	states := map[string]func(*testing.T, *logindhost.Host, *shutdowntest.Killer){
+		"idle": func(*testing.T, *logindhost.Host, *shutdowntest.Killer) {},
+		"announced": func(_ *testing.T, h *logindhost.Host, _ *shutdowntest.Killer) {
 			h.PowerOff()
 		},
-		"draining": func(t *testing.T, h *logindtest.Host, killer *shutdowntest.Killer) {
+		"draining": func(t *testing.T, h *logindhost.Host, killer *shutdowntest.Killer) {
 			h.PowerOff()
 			require.Eventually(t, func() bool { return len(killer.Kills()) > 0 }, soon, time.Millisecond)
 		},
-		"cancelled": func(t *testing.T, h *logindtest.Host, _ *shutdowntest.Killer) {
+		"cancelled": func(t *testing.T, h *logindhost.Host, _ *shutdowntest.Killer) {
 			h.Systemd1.BreakStart(&logindtest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
 			h.PowerOff()
 			awaitPowerOff(t, h) // and refused
 			h.Systemd1.BreakStart(nil)
 		},
-		"let go": func(t *testing.T, h *logindtest.Host, _ *shutdowntest.Killer) {
+		"let go": func(t *testing.T, h *logindhost.Host, _ *shutdowntest.Killer) {
 			h.PowerOff()
 			awaitPowerOff(t, h)
 		},
@@ -51,7 +52,7 @@ func TestRealFaults(t *testing.T) {
 	for fault, harm := range faults {
 		for state, reach := range states {
 			t.Run(state+", "+fault, func(t *testing.T) {
-				host := logindtest.StartHost(t)
+				host := logindhost.StartHost(t)
 				killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 300 * time.Millisecond}}
 				manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
 				awaitHeld(t, host, manager)

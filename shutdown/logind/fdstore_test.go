@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // asAgent is the environment variable that makes the test binary an agent, see
@@ -80,12 +80,12 @@ type agent struct {
 	found string // the first line that it has printed
 }
 
-func startAgent(t *testing.T, store *logindtest.FDStore, others map[string]*os.File) *agent {
+func startAgent(t *testing.T, store *logindhost.FDStore, others map[string]*os.File) *agent {
 	t.Helper()
 	return startAgentThat(t, "inhibits", store, others)
 }
 
-func startAgentThat(t *testing.T, does string, store *logindtest.FDStore, others map[string]*os.File) *agent {
+func startAgentThat(t *testing.T, does string, store *logindhost.FDStore, others map[string]*os.File) *agent {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func (a *agent) kill() {
 	}
 }
 
-func requireStored(t *testing.T, store *logindtest.FDStore, names ...string) {
+func requireStored(t *testing.T, store *logindhost.FDStore, names ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return strings.Join(store.Names(), " ") == strings.Join(names, " ")
@@ -138,11 +138,11 @@ func requireStored(t *testing.T, store *logindtest.FDStore, names ...string) {
 }
 
 // hostWithFDStore returns a scripted host for agents, and their FD store.
-func hostWithFDStore(t *testing.T) (*host, *logindtest.FDStore) {
+func hostWithFDStore(t *testing.T) (*host, *logindhost.FDStore) {
 	t.Helper()
 	h := newHost(t)
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.bus.Address)
-	return h, logindtest.StartFDStore(t, 4)
+	return h, logindhost.StartFDStore(t, 4)
 }
 
 func TestLockIsStored(t *testing.T) {
@@ -246,7 +246,7 @@ func TestOtherDescriptorsAreLeftAlone(t *testing.T) {
 func TestFDStoreThatKeepsNothing(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.bus.Address)
-	store := logindtest.StartFDStore(t, 0)
+	store := logindhost.StartFDStore(t, 0)
 	a := startAgent(t, store, nil)
 	require.Equal(t, "pending=false locked=true names=", a.found)
 	require.Eventually(t, func() bool { return len(store.Messages()) == 1 }, soon, time.Millisecond)

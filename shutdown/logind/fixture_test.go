@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
@@ -21,7 +22,7 @@ const soon = 10 * time.Second
 
 // host is a scripted login1 and a source over its bus.
 type host struct {
-	bus     *logindtest.Bus
+	bus     *logindhost.Bus
 	login1  *logindtest.Login1
 	root    string // of the host's files
 	options logind.Options
@@ -29,10 +30,10 @@ type host struct {
 
 func newHost(t testing.TB) *host {
 	t.Helper()
-	return newHostOn(t, logindtest.StartBus(t, ""))
+	return newHostOn(t, logindhost.StartBus(t, ""))
 }
 
-func newHostOn(t testing.TB, bus *logindtest.Bus) *host {
+func newHostOn(t testing.TB, bus *logindhost.Bus) *host {
 	t.Helper()
 	h := &host{root: t.TempDir(), bus: bus}
 	h.login1 = logindtest.StartLogin1(t, h.bus.Address)

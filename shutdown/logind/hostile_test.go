@@ -14,8 +14,8 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // connectNamed connects a session and returns the bus names that appeared with it, as a
@@ -56,7 +56,7 @@ func (h *host) onlyItsOwn(t *testing.T, session shutdown.Session) {
 // Any user can send a signal with descriptors to any connection that accepts descriptors. They are
 // closed when they arrive.
 func TestForgedDescriptorsAreNotKept(t *testing.T) {
-	h := newHostOn(t, logindtest.StartSystemBus(t))
+	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
 	forger := h.bus.ConnectAsNobodyWithDescriptors()
 	file, err := os.Open(os.DevNull)
@@ -64,8 +64,8 @@ func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	descriptors := openDescriptors(t)
 	for range 200 {
 		for _, name := range victims {
-			logindtest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, dbus.UnixFD(file.Fd()))
-			logindtest.Forge(forger, name, "org.example.Any", "Thing", "/", dbus.UnixFD(file.Fd()))
+			logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, dbus.UnixFD(file.Fd()))
+			logindhost.Forge(forger, name, "org.example.Any", "Thing", "/", dbus.UnixFD(file.Fd()))
 		}
 	}
 	awaitDelivery(t, forger)
@@ -76,7 +76,7 @@ func TestForgedDescriptorsAreNotKept(t *testing.T) {
 
 // While Inhibit waits for its reply, only the descriptor of that reply is kept.
 func TestForgedDescriptorsDuringInhibit(t *testing.T) {
-	h := newHostOn(t, logindtest.StartSystemBus(t))
+	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
 	forger := h.bus.ConnectAsNobodyWithDescriptors()
 	file, err := os.Open(os.DevNull)
@@ -91,7 +91,7 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 		defer goOn()
 		for range 500 {
 			for _, name := range victims {
-				logindtest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, dbus.UnixFD(file.Fd()))
+				logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, dbus.UnixFD(file.Fd()))
 			}
 		}
 		_ = forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err // all are delivered
@@ -108,7 +108,7 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 // Forged signals are dropped when they are read, so a flood does not fill the queue while
 // nobody takes an event.
 func TestFloodIsNotKept(t *testing.T) {
-	h := newHostOn(t, logindtest.StartSystemBus(t))
+	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
 	forger, _ := h.bus.ConnectAsNobody()
 	h.login1.Prepare(true) // and nobody reads the event
@@ -120,7 +120,7 @@ func TestFloodIsNotKept(t *testing.T) {
 	text := strings.Repeat("x", size)
 	for range signals {
 		for _, name := range victims {
-			logindtest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, text)
+			logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, text)
 		}
 	}
 	awaitDelivery(t, forger)
@@ -140,7 +140,7 @@ func heapInUse() uint64 {
 
 // A message may have 32 MiB and takes far more memory once it is decoded.
 func TestLargeSignalsAreNotDecoded(t *testing.T) {
-	h := newHostOn(t, logindtest.StartSystemBus(t))
+	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
 	forger, raw := h.bus.ConnectAsNobody()
 	message := &dbus.Message{
@@ -178,22 +178,22 @@ func TestLargeSignalsAreNotDecoded(t *testing.T) {
 
 // Signals are not accepted from a connection whose bus name begins like logind's.
 func TestNameThatLooksLikeLogind(t *testing.T) {
-	h := newHostOn(t, logindtest.StartSystemBus(t))
+	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
 	forger, _ := h.bus.ConnectAsNobody()
 	_, err := forger.RequestName(login1, dbus.NameFlagReplaceExisting)
 	require.ErrorContains(t, err, "not allowed")
 	for _, release := range []bool{false, true} { // each changes an owner
 		if release {
-			_, err = forger.ReleaseName(logindtest.LookAlike)
+			_, err = forger.ReleaseName(logindhost.LookAlike)
 		} else {
-			_, err = forger.RequestName(logindtest.LookAlike, dbus.NameFlagDoNotQueue)
+			_, err = forger.RequestName(logindhost.LookAlike, dbus.NameFlagDoNotQueue)
 		}
 		require.NoError(t, err)
 		require.NoError(t, forger.Emit(login1Path, login1Manager+".PrepareForShutdown", true))
 		for _, name := range victims {
-			logindtest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true)
-			logindtest.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
+			logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true)
+			logindhost.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
 		}
 		awaitDelivery(t, forger)
 		h.onlyItsOwn(t, session)

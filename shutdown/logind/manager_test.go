@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
@@ -19,10 +20,10 @@ import (
 
 // TestRealManager drains pods through a manager when a real logind powers off.
 func TestRealManager(t *testing.T) {
-	if !logindtest.InNamespace(t) {
+	if !logindhost.InNamespace(t) {
 		return
 	}
-	for name, test := range map[string]func(*testing.T, *logindtest.Host){
+	for name, test := range map[string]func(*testing.T, *logindhost.Host){
 		"drained":                  testManagerDrained,
 		"cancelled":                testManagerCancelled,
 		"delay expired":            testManagerDelayExpired,
@@ -30,7 +31,7 @@ func TestRealManager(t *testing.T) {
 		"restarted while draining": testManagerRestartedWhileDraining,
 		"restarted without locks":  testManagerRestartedWithoutLocks,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, logindtest.StartHost(t)) })
+		t.Run(name, func(t *testing.T) { test(t, logindhost.StartHost(t)) })
 	}
 }
 
@@ -74,14 +75,14 @@ func runManagerIn(ctx context.Context, t *testing.T, source shutdown.Source, opt
 }
 
 // awaitHeld waits until the manager holds the only lock of the host.
-func awaitHeld(t *testing.T, host *logindtest.Host, manager *shutdown.Manager) {
+func awaitHeld(t *testing.T, host *logindhost.Host, manager *shutdown.Manager) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return manager.Inhibitor().Held && manager.Inhibitor().Err == nil && len(host.Inhibitors()) == 1
 	}, soon, 5*time.Millisecond, "%+v", manager.Inhibitor())
 }
 
-func testManagerDrained(t *testing.T, host *logindtest.Host) {
+func testManagerDrained(t *testing.T, host *logindhost.Host) {
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 300 * time.Millisecond}}
 	manager := runReadyManager(t, shutdown.Options{Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 		{Priority: 0, ShutdownGracePeriodSeconds: 60}, {Priority: 1000, ShutdownGracePeriodSeconds: 30},
@@ -107,7 +108,7 @@ func testManagerDrained(t *testing.T, host *logindtest.Host) {
 		manager.Admit(shutdowntest.Pod("late", 0, 30)))
 }
 
-func testManagerCancelled(t *testing.T, host *logindtest.Host) {
+func testManagerCancelled(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)
 	host.Systemd1.BreakStart(&logindtest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
@@ -121,7 +122,7 @@ func testManagerCancelled(t *testing.T, host *logindtest.Host) {
 	require.Error(t, manager.ShutdownStatus())
 }
 
-func testManagerDelayExpired(t *testing.T, host *logindtest.Host) {
+func testManagerDelayExpired(t *testing.T, host *logindhost.Host) {
 	host.Configure("/etc/systemd/logind.conf.d/zzz.conf", "[Login]\nInhibitDelayMaxSec=1\n", time.Second)
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true, Deaf: true}}
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
@@ -137,7 +138,7 @@ func testManagerDelayExpired(t *testing.T, host *logindtest.Host) {
 	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond, "the lock is not held beyond the end")
 }
 
-func testManagerRestartedWhileIdle(t *testing.T, host *logindtest.Host) {
+func testManagerRestartedWhileIdle(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)
 	host.Kill()
@@ -149,7 +150,7 @@ func testManagerRestartedWhileIdle(t *testing.T, host *logindtest.Host) {
 	awaitPowerOff(t, host)
 }
 
-func testManagerRestartedWhileDraining(t *testing.T, host *logindtest.Host) {
+func testManagerRestartedWhileDraining(t *testing.T, host *logindhost.Host) {
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 500 * time.Millisecond}}
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
 	awaitHeld(t, host, manager)
@@ -164,7 +165,7 @@ func testManagerRestartedWhileDraining(t *testing.T, host *logindtest.Host) {
 	awaitPowerOff(t, host)
 }
 
-func testManagerRestartedWithoutLocks(t *testing.T, host *logindtest.Host) {
+func testManagerRestartedWithoutLocks(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)
 	host.Kill()

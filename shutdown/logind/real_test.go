@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
@@ -24,10 +25,10 @@ import (
 
 // TestRealLogind runs against systemd's own logind. Each subtest has its own host.
 func TestRealLogind(t *testing.T) {
-	if !logindtest.InNamespace(t) {
+	if !logindhost.InNamespace(t) {
 		return
 	}
-	for name, test := range map[string]func(*testing.T, *logindtest.Host){
+	for name, test := range map[string]func(*testing.T, *logindhost.Host){
 		"available":                testRealAvailable,
 		"lock is listed":           testRealLockIsListed,
 		"limit raised":             testRealLimitRaised,
@@ -44,7 +45,7 @@ func TestRealLogind(t *testing.T) {
 		"agent killed":             testRealAgentKilled,
 		"agent killed, lock kept":  testRealAgentKilledLockKept,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, logindtest.StartHost(t)) })
+		t.Run(name, func(t *testing.T) { test(t, logindhost.StartHost(t)) })
 	}
 }
 
@@ -74,7 +75,7 @@ func takeLock(t *testing.T, session shutdown.Session) io.Closer {
 }
 
 // awaitPowerOff waits until logind has asked systemd to power off.
-func awaitPowerOff(t *testing.T, host *logindtest.Host) {
+func awaitPowerOff(t *testing.T, host *logindhost.Host) {
 	t.Helper()
 	select {
 	case unit := <-host.Systemd1.Started:
@@ -85,7 +86,7 @@ func awaitPowerOff(t *testing.T, host *logindtest.Host) {
 }
 
 // requireNoPowerOff checks that logind does not ask systemd to power off for a while.
-func requireNoPowerOff(t *testing.T, host *logindtest.Host, while time.Duration) {
+func requireNoPowerOff(t *testing.T, host *logindhost.Host, while time.Duration) {
 	t.Helper()
 	select {
 	case unit := <-host.Systemd1.Started:
@@ -94,7 +95,7 @@ func requireNoPowerOff(t *testing.T, host *logindtest.Host, while time.Duration)
 	}
 }
 
-func testRealAvailable(t *testing.T, host *logindtest.Host) {
+func testRealAvailable(t *testing.T, host *logindhost.Host) {
 	source := realSource(t)
 	require.NoError(t, source.Available(t.Context()))
 	host.Kill()
@@ -103,16 +104,16 @@ func testRealAvailable(t *testing.T, host *logindtest.Host) {
 	require.Error(t, source.Available(t.Context()), "no bus")
 }
 
-func testRealLockIsListed(t *testing.T, host *logindtest.Host) {
+func testRealLockIsListed(t *testing.T, host *logindhost.Host) {
 	lock := takeLock(t, connect(t, realSource(t)))
-	require.Equal(t, []logindtest.Inhibitor{{
+	require.Equal(t, []logindhost.Inhibitor{{
 		What: "shutdown", Who: filepath.Base(os.Args[0]), Why: "Pods need time to end before the node shuts down", Mode: "delay", UID: uint32(os.Getuid()), PID: uint32(os.Getpid()),
 	}}, host.Inhibitors())
 	require.NoError(t, lock.Close())
 	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond)
 }
 
-func testRealLimitRaised(t *testing.T, _ *logindtest.Host) {
+func testRealLimitRaised(t *testing.T, _ *logindhost.Host) {
 	session := connect(t, realSource(t))
 	granted, err := session.RequestDelay(t.Context(), 42*time.Second)
 	require.NoError(t, err)
@@ -125,7 +126,7 @@ func testRealLimitRaised(t *testing.T, _ *logindtest.Host) {
 	require.NoFileExists(t, "/etc/systemd/logind.conf.d/zz-kubegrace.conf", "it is not needed any more")
 }
 
-func testRealLimitCapped(t *testing.T, host *logindtest.Host) {
+func testRealLimitCapped(t *testing.T, host *logindhost.Host) {
 	const winner = "/run/systemd/logind.conf.d/zzz-vendor.conf"
 	host.Configure(winner, "[Login]\nInhibitDelayMaxSec=30\n", 30*time.Second)
 	granted, err := connect(t, impatientSource(t)).RequestDelay(t.Context(), time.Minute)
@@ -136,7 +137,7 @@ func testRealLimitCapped(t *testing.T, host *logindtest.Host) {
 	require.Equal(t, winner, capped.Winner)
 }
 
-func testRealLimitExtremes(t *testing.T, host *logindtest.Host) {
+func testRealLimitExtremes(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	const file = "/etc/systemd/logind.conf.d/50.conf"
 	host.Configure(file, "[Login]\nInhibitDelayMaxSec=0\n", 0)
@@ -151,7 +152,7 @@ func testRealLimitExtremes(t *testing.T, host *logindtest.Host) {
 }
 
 // An agent that needs a shorter delay does not lower the limit of another agent.
-func testRealLimitOfTwoAgents(t *testing.T, host *logindtest.Host) {
+func testRealLimitOfTwoAgents(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	granted, err := session.RequestDelay(t.Context(), 42*time.Second)
 	require.NoError(t, err)
@@ -178,7 +179,7 @@ func testRealLimitOfTwoAgents(t *testing.T, host *logindtest.Host) {
 	require.Equal(t, 7*time.Second, granted)
 }
 
-func testRealReadOnlyEtc(t *testing.T, _ *logindtest.Host) {
+func testRealReadOnlyEtc(t *testing.T, _ *logindhost.Host) {
 	require.NoError(t, unix.Mount("", "/etc/systemd", "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	granted, err := connect(t, realSource(t)).RequestDelay(t.Context(), 42*time.Second)
 	require.NoError(t, err)
@@ -186,7 +187,7 @@ func testRealReadOnlyEtc(t *testing.T, _ *logindtest.Host) {
 	require.FileExists(t, "/run/systemd/logind.conf.d/zz-kubegrace.conf")
 }
 
-func testRealDelayedUntilReleased(t *testing.T, host *logindtest.Host) {
+func testRealDelayedUntilReleased(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	lock := takeLock(t, session)
 	host.PowerOff()
@@ -202,7 +203,7 @@ func testRealDelayedUntilReleased(t *testing.T, host *logindtest.Host) {
 	awaitPowerOff(t, host)
 }
 
-func testRealDelayExpired(t *testing.T, host *logindtest.Host) {
+func testRealDelayExpired(t *testing.T, host *logindhost.Host) {
 	host.Configure("/etc/systemd/logind.conf.d/1s.conf", "[Login]\nInhibitDelayMaxSec=1\n", time.Second)
 	session := connect(t, realSource(t))
 	takeLock(t, session)
@@ -215,7 +216,7 @@ func testRealDelayExpired(t *testing.T, host *logindtest.Host) {
 	require.Len(t, host.Inhibitors(), 1, "the lock is held to no avail")
 }
 
-func testRealCancelled(t *testing.T, host *logindtest.Host) {
+func testRealCancelled(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	lock := takeLock(t, session)
 	host.Systemd1.BreakStart(&logindtest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
@@ -242,7 +243,7 @@ func testRealCancelled(t *testing.T, host *logindtest.Host) {
 	awaitPowerOff(t, host)
 }
 
-func testRealStartedInAShutdown(t *testing.T, host *logindtest.Host) {
+func testRealStartedInAShutdown(t *testing.T, host *logindhost.Host) {
 	lock := takeLock(t, connect(t, realSource(t)))
 	host.PowerOff()
 	late := connect(t, realSource(t))
@@ -255,7 +256,7 @@ func testRealStartedInAShutdown(t *testing.T, host *logindtest.Host) {
 	require.True(t, nextEvent(t, late).Cancelled, "this host goes on after all")
 }
 
-func testRealRestartedWhileIdle(t *testing.T, host *logindtest.Host) {
+func testRealRestartedWhileIdle(t *testing.T, host *logindhost.Host) {
 	source := realSource(t)
 	session := connect(t, source)
 	takeLock(t, session)
@@ -270,7 +271,7 @@ func testRealRestartedWhileIdle(t *testing.T, host *logindtest.Host) {
 	require.False(t, nextEvent(t, session).Cancelled)
 }
 
-func testRealRestartedWhileDraining(t *testing.T, host *logindtest.Host) {
+func testRealRestartedWhileDraining(t *testing.T, host *logindhost.Host) {
 	source := realSource(t)
 	session := connect(t, source)
 	lock := takeLock(t, session)
@@ -287,16 +288,16 @@ func testRealRestartedWhileDraining(t *testing.T, host *logindtest.Host) {
 	requireNoPowerOff(t, host, 100*time.Millisecond)
 }
 
-func testRealAgentKilled(t *testing.T, host *logindtest.Host) {
-	a := startAgent(t, logindtest.StartFDStore(t, 0), nil)
+func testRealAgentKilled(t *testing.T, host *logindhost.Host) {
+	a := startAgent(t, logindhost.StartFDStore(t, 0), nil)
 	host.PowerOff()
 	requireNoPowerOff(t, host, 100*time.Millisecond)
 	a.kill()
 	awaitPowerOff(t, host) // at once: a dead agent holds nothing
 }
 
-func testRealAgentKilledLockKept(t *testing.T, host *logindtest.Host) {
-	store := logindtest.StartFDStore(t, 4)
+func testRealAgentKilledLockKept(t *testing.T, host *logindhost.Host) {
+	store := logindhost.StartFDStore(t, 4)
 	first := startAgent(t, store, nil)
 	requireStored(t, store, "inhibitor")
 	host.PowerOff()

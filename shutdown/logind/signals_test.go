@@ -9,6 +9,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
@@ -116,10 +117,10 @@ func TestForgedSignalsAreIgnored(t *testing.T) {
 	var names []string
 	require.NoError(t, forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.ListNames", 0).Store(&names))
 	for _, name := range names {
-		logindtest.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true)
-		logindtest.Forge(forger, name, login1Manager, "PrepareForShutdownWithMetadata", login1Path, true,
+		logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true)
+		logindhost.Forge(forger, name, login1Manager, "PrepareForShutdownWithMetadata", login1Path, true,
 			map[string]dbus.Variant{"type": dbus.MakeVariant("halt")})
-		logindtest.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
+		logindhost.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
 	}
 	require.NoError(t, forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err) // all are delivered
 

@@ -44,6 +44,7 @@
 //					log.Print(err)
 //				}
 //			},
+//			LateStart: func(e shutdown.Event) bool { return e.Origin == notice.OriginAzure }, // its notice is minutes ahead
 //			// With Source: logind's, the host is held too. The two are one shutdown.
 //		})
 //		if err != nil {
@@ -109,4 +110,9 @@
 // Point [Provider.Endpoint] at an httptest.Server that answers as the service does. In a
 // testing/synctest bubble set [Provider.Dial] to one end of a net.Pipe whose other end an
 // http.Server serves.
+//
+// # Stability
+//
+// Experimental: what is exported may change in a patch release, and the changelog says how.
+// What it reads belongs to the clouds.
 package notice

@@ -52,13 +52,13 @@ func (r Reserve) within(total time.Duration) Reserve {
 // the options is not applied; [Budget.Fit] does that.
 func NewBudget(s Schedule, opts Options) Budget {
 	b := Budget{
-		Prepare:  orDefault(opts.PrepareTimeout, DefaultPrepareTimeout, opts.Hooks.Prepare),
-		Hold:     orDefault(opts.HoldTimeout, DefaultHoldTimeout, opts.Hooks.Hold),
-		Publish:  orDefault(opts.PublishTimeout, DefaultPublishTimeout, opts.Hooks.Publish),
+		Prepare:  orDefault(opts.PrepareTimeout, 2*time.Second, opts.Hooks.Prepare),
+		Hold:     orDefault(opts.HoldTimeout, 10*time.Second, opts.Hooks.Hold),
+		Publish:  orDefault(opts.PublishTimeout, 2*time.Second, opts.Hooks.Publish),
 		Schedule: slices.Clone(s),
 		Reserves: make([]Reserve, len(s)),
 		Floor:    windows.Floor,
-		Margin:   orDefault(opts.ReleaseMargin, DefaultReleaseMargin, true),
+		Margin:   orDefault(opts.ReleaseMargin, 500*time.Millisecond, true),
 	}
 	each := opts.reserve()
 	for i := range b.Schedule {
@@ -72,12 +72,8 @@ func NewBudget(s Schedule, opts Options) Budget {
 
 // Total returns the sum of all parts. It saturates at the longest duration.
 func (b Budget) Total() time.Duration {
-	return windows.Sum(b.BeforeBuckets(), b.Schedule.Total(), b.reserves(), b.Floor, b.Margin)
+	return windows.Sum(b.Prepare, b.Hold, b.Publish, b.Schedule.Total(), b.reserves(), b.Floor, b.Margin)
 }
-
-// BeforeBuckets returns the time before the first bucket: that of Prepare, Hold and
-// Publish. It saturates at the longest duration.
-func (b Budget) BeforeBuckets() time.Duration { return windows.Sum(b.Prepare, b.Hold, b.Publish) }
 
 // Overhead returns the time of publishing and of all reserves: what gives way before the
 // pods' time and after all else. It saturates at the longest duration.

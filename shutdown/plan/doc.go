@@ -63,4 +63,9 @@
 //
 // A test needs no clock, no machine and no fake: it calls [New] with some pods and a
 // limit, and compares their grace periods.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package plan

@@ -83,13 +83,21 @@ func ExampleBudget_Fit() {
 // are shortened before the pods' time.
 func ExampleNewBudget() {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
-	wanted := plan.NewBudget(schedule, plan.Options{Hooks: plan.Hooks{Publish: true, Readiness: true, Unmount: true, Statuses: true}})
+	opts := plan.Options{
+		Limit: 35 * time.Second,
+		Hooks: plan.Hooks{Publish: true, Readiness: true, Unmount: true, Statuses: true},
+		// volumes that take long to unmount
+		UnmountReserve: 5 * time.Second,
+	}
+	wanted := plan.NewBudget(schedule, opts)
+	fmt.Println("request", opts.Cap(wanted.Total()), "of", wanted.Total())
 	for _, b := range []plan.Budget{wanted, wanted.Fit(35*time.Second, nil), wanted.Fit(10*time.Second, nil)} {
 		fmt.Println("publish", b.Publish, "buckets", b.Schedule, "overhead", b.Overhead(), "floor", b.Floor, "margin", b.Margin)
 	}
 	// Output:
-	// publish 2s buckets [{0 20} {2000000000 10}] overhead 10s floor 2s margin 500ms
-	// publish 1s buckets [{0 20} {2000000000 10}] overhead 5s floor 0s margin 500ms
+	// request 35s of 48.5s
+	// publish 2s buckets [{0 20} {2000000000 10}] overhead 16s floor 2s margin 500ms
+	// publish 625ms buckets [{0 20} {2000000000 10}] overhead 5s floor 0s margin 500ms
 	// publish 0s buckets [{0 0} {2000000000 10}] overhead 0s floor 0s margin 500ms
 }
 

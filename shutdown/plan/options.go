@@ -1,31 +1,6 @@
 package plan
 
-import (
-	"time"
-)
-
-// The defaults of the durations in [Options].
-const (
-	// DefaultPrepareTimeout is the longest wait before the first list of pods for what
-	// would start pods again to be stopped.
-	DefaultPrepareTimeout = 2 * time.Second
-	// DefaultHoldTimeout is the longest hold before the first bucket.
-	DefaultHoldTimeout = 10 * time.Second
-	// DefaultPublishTimeout is the longest wait for the node's state to be published.
-	DefaultPublishTimeout = 2 * time.Second
-	// DefaultReadinessReserve is the longest wait, in each bucket, for its pods to be
-	// marked as not ready.
-	DefaultReadinessReserve = time.Second
-	// DefaultUnmountReserve is the time that each bucket has for the unmount of its
-	// pods' volumes.
-	DefaultUnmountReserve = 2 * time.Second
-	// DefaultFlushReserve is the time that each bucket has for its pods' final
-	// statuses.
-	DefaultFlushReserve = time.Second
-	// DefaultReleaseMargin is how long before the end of the host's delay the lock is
-	// released.
-	DefaultReleaseMargin = 500 * time.Millisecond
-)
+import "time"
 
 // Options configures a plan, and the drain that follows it. The zero value is for a host
 // without a limit and a drain that only kills pods. It differs from the kubelet in one
@@ -49,26 +24,26 @@ type Options struct {
 	// own options.
 	Hooks Hooks
 	// PrepareTimeout is the longest wait, before the first list of pods, for what would
-	// start pods again to be stopped; 0 means [DefaultPrepareTimeout]. It is never
+	// start pods again to be stopped; 0 means 2 s. It is never
 	// shortened.
 	PrepareTimeout time.Duration
 	// HoldTimeout is the longest hold before the first bucket; 0 means
-	// [DefaultHoldTimeout].
+	// 10 s.
 	HoldTimeout time.Duration
 	// PublishTimeout is the longest wait for the node's state to be published, before
-	// the first bucket; 0 means [DefaultPublishTimeout].
+	// the first bucket; 0 means 2 s.
 	PublishTimeout time.Duration
 	// ReadinessReserve is the longest wait for the readiness marks of a bucket, before
-	// its kills; 0 means [DefaultReadinessReserve].
+	// its kills; 0 means 1 s.
 	ReadinessReserve time.Duration
 	// UnmountReserve is the time of a bucket for the unmount of its pods' volumes,
-	// after its kills; 0 means [DefaultUnmountReserve].
+	// after its kills; 0 means 2 s.
 	UnmountReserve time.Duration
 	// FlushReserve is the time of a bucket for its pods' final statuses, after the
-	// unmounts; 0 means [DefaultFlushReserve].
+	// unmounts; 0 means 1 s.
 	FlushReserve time.Duration
 	// ReleaseMargin is how long before the end of the host's delay the lock is
-	// released, at the latest; 0 means [DefaultReleaseMargin]. At most a tenth of the
+	// released, at the latest; 0 means 500 ms. At most a tenth of the
 	// host's limit is used.
 	ReleaseMargin time.Duration
 
@@ -113,8 +88,8 @@ func orDefault(value, def time.Duration, used bool) time.Duration {
 // reserve returns the reserve of each bucket that has time.
 func (o Options) reserve() Reserve {
 	return Reserve{
-		Readiness: orDefault(o.ReadinessReserve, DefaultReadinessReserve, o.Hooks.Readiness),
-		Unmount:   orDefault(o.UnmountReserve, DefaultUnmountReserve, o.Hooks.Unmount),
-		Statuses:  orDefault(o.FlushReserve, DefaultFlushReserve, o.Hooks.Statuses),
+		Readiness: orDefault(o.ReadinessReserve, time.Second, o.Hooks.Readiness),
+		Unmount:   orDefault(o.UnmountReserve, 2*time.Second, o.Hooks.Unmount),
+		Statuses:  orDefault(o.FlushReserve, time.Second, o.Hooks.Statuses),
 	}
 }

@@ -76,7 +76,7 @@ func New(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	d, limit := Drain{Wanted: NewBudget(schedule, opts)}, opts.Cap(math.MaxInt64)
 	buckets, unknown := schedule.assign(pods, opts)
 	d.Fitted = d.Wanted.Fit(limit, schedule.needs(buckets))
-	d.First = d.Fitted.BeforeBuckets()
+	d.First = windows.Sum(d.Fitted.Prepare, d.Fitted.Hold, d.Fitted.Publish)
 	d.Release = min(d.Wanted.Total(), limit-d.Fitted.Margin)
 	return d.plan(buckets, unknown, opts)
 }

@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/shutdown/internal/windows"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -281,7 +282,7 @@ func saturates(s plan.Schedule) bool { return s.Total() >= math.MaxInt64-time.Ho
 func checkPlan(t *testing.T, s plan.Schedule, pods []*v1.Pod, opts plan.Options, p plan.Plan) {
 	t.Helper()
 	require.Len(t, p.Buckets, len(s))
-	seen, at := map[*v1.Pod]bool{}, min(p.Fitted.BeforeBuckets(), p.Release)
+	seen, at := map[*v1.Pod]bool{}, min(windows.Sum(p.Fitted.Prepare, p.Fitted.Hold, p.Fitted.Publish), p.Release)
 	for i, b := range p.Buckets {
 		require.LessOrEqual(t, b.Seconds, b.WantedSeconds)
 		require.Equal(t, at, b.Start)

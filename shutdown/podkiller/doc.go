@@ -89,4 +89,9 @@
 //
 // Package lifecycletest has a runtime for the terminator. It works in testing/synctest
 // bubbles, and so does this package.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package podkiller

@@ -57,7 +57,7 @@
 //
 // # Failure modes
 //
-// A [Host] can refuse a connection, a delay or a lock, answer late, grant less delay than
+// A [Host] can refuse a connection or a lock, answer late, grant less delay than
 // asked for, lose its sessions, and change its pending shutdown without an event. [Host.Err]
 // reports locks and sessions that were closed twice. A [Killer] can fail, hang, and ignore its
 // context; a test has to end such a hang with [Killer.Release]. A [Reporter] can be slow and
@@ -69,4 +69,8 @@
 // # Testing
 //
 // The tests of package shutdown use this package.
+//
+// # Stability
+//
+// For tests: what is exported may change in a patch release, and a program needs none of it.
 package shutdowntest

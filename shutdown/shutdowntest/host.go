@@ -26,15 +26,11 @@ type Host struct {
 	Limit time.Duration
 	// Winner is the file that is named in the error of a capped delay.
 	Winner string
-	// CapReason is joined to the error of a capped delay. Nil: nothing is joined.
-	CapReason error
-	// ConnectErr, PendingErr, DelayErr and InhibitErr are the errors of Connect, Pending,
-	// RequestDelay and Inhibit. Nil: the call succeeds.
-	ConnectErr, PendingErr, DelayErr, InhibitErr error
+	// ConnectErr, PendingErr and InhibitErr are the errors of Connect, Pending and Inhibit. Nil: the
+	// call succeeds.
+	ConnectErr, PendingErr, InhibitErr error
 	// PendingTakes is how long Pending takes. Its answer is that of the time of the call.
 	PendingTakes time.Duration
-	// DelayTakes is how long RequestDelay takes.
-	DelayTakes time.Duration
 	// InhibitTakes is how long Inhibit takes. It does not end with the context, like a reply on a
 	// bus.
 	InhibitTakes time.Duration

@@ -42,21 +42,14 @@ func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Du
 	h := s.host
 	h.mu.Lock()
 	h.requestedDelays = append(h.requestedDelays, wish)
-	takes, err := h.DelayTakes, h.logCall(ctx, "delay", h.DelayErr)
-	h.mu.Unlock()
-	if err == nil {
-		err = waitOrCancelled(ctx, takes)
-	}
-	if err != nil {
+	defer h.mu.Unlock()
+	if err := h.logCall(ctx, "delay", nil); err != nil {
 		return 0, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.Limit == 0 || wish <= h.Limit {
 		return wish, nil
 	}
-	capped := &shutdown.DelayCappedError{Requested: wish, Granted: h.Limit, Winner: h.Winner}
-	return h.Limit, errors.Join(capped, h.CapReason)
+	return h.Limit, &shutdown.DelayCappedError{Requested: wish, Granted: h.Limit, Winner: h.Winner}
 }
 
 // Inhibit returns a lock, unless the host refuses or is shutting down. A lock belongs to the

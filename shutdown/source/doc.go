@@ -69,4 +69,9 @@
 // # Testing
 //
 // Package shutdown/shutdowntest has a source for the tests of embedders.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package source

@@ -111,4 +111,9 @@
 // # Testing
 //
 // Use a real socket in a temporary directory, outside of testing/synctest bubbles.
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package unixsocket

@@ -30,9 +30,9 @@ func FuzzParse(f *testing.F) {
 			require.Zero(t, event)
 			return
 		}
-		require.Equal(t, Origin, event.Origin)
+		require.Equal(t, origin, event.Origin)
 		if event.Cancelled {
-			require.Equal(t, source.Event{Cancelled: true, Origin: Origin}, event)
+			require.Equal(t, source.Event{Cancelled: true, Origin: origin}, event)
 			return
 		}
 		require.Contains(t, kinds, event.Kind)

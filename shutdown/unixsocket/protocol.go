@@ -23,11 +23,11 @@ func parse(line string, now time.Time) (source.Event, error) {
 	case len(words) == 0:
 		return source.Event{}, errors.New("an empty line says nothing")
 	case words[0] == "cancel" && len(words) == 1:
-		return source.Event{Cancelled: true, Origin: Origin}, nil
+		return source.Event{Cancelled: true, Origin: origin}, nil
 	case len(words) > 2 || words[0] == "cancel":
 		return source.Event{}, fmt.Errorf("%q is more than KIND [SECONDS] or cancel", line)
 	}
-	event := source.Event{Kind: source.Kind(words[0]), Origin: Origin}
+	event := source.Event{Kind: source.Kind(words[0]), Origin: origin}
 	switch {
 	case event.Kind == "shutdown":
 		event.Kind = source.KindUnknown

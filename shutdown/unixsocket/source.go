@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// Origin is the [source.Event.Origin] of this source's events.
-const Origin = "unixsocket"
+// origin is the [source.Event.Origin] of this source's events.
+const origin = "unixsocket"
 
 const (
 	// replyTimeout bounds the writing of a line to a host that does not read.
@@ -34,8 +34,8 @@ type Options struct {
 }
 
 // Source is the [source.Source] of a host that announces its shutdown on a unix socket
-// and waits for the reply. Make one with [New] and give it to one manager. All methods
-// may be called concurrently.
+// and waits for the reply. Its events have the Origin "unixsocket". Make one with [New] and give it
+// to one manager. All methods may be called concurrently.
 type Source struct {
 	options Options
 	idle    time.Duration // idleTimeout, except in tests

@@ -101,7 +101,7 @@ func TestAnnounceAndRelease(t *testing.T) {
 	h.send("reboot 90")
 	event := nextEvent(t, session)
 	require.Equal(t, shutdown.KindReboot, event.Kind)
-	require.Equal(t, unixsocket.Origin, event.Origin)
+	require.Equal(t, "unixsocket", event.Origin)
 	require.WithinRange(t, event.Deadline, before.Add(90*time.Second), time.Now().Add(90*time.Second))
 	pending, err := session.Pending(t.Context())
 	require.NoError(t, err)

@@ -43,4 +43,9 @@
 //
 // A test can make a gate with featuregate.NewFeatureGate, or needs no gate and uses a
 // literal of [validation.Options].
+//
+// # Stability
+//
+// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
+// says how.
 package featuregates

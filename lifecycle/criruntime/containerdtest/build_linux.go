@@ -8,9 +8,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// Variable is the environment variable with the folder of the newer containerds. Each is
+// variable is the environment variable with the folder of the newer containerds. Each is
 // in a subfolder called after its minor version.
-const Variable = "KUBEGRACE_CONTAINERD"
+const variable = "KUBEGRACE_CONTAINERD"
 
 // Build is a containerd that can be started. The zero value is the one in PATH, which is
 // that of the Debian package.
@@ -43,7 +43,7 @@ func V24(t testing.TB) Build {
 
 func newerBuild(t testing.TB, version string) Build {
 	t.Helper()
-	return Build{folder: filepath.Join(need.Variable(t, Variable, "make containerd"), version)}
+	return Build{folder: filepath.Join(need.Variable(t, variable, "make containerd"), version)}
 }
 
 // environment returns the environment of containerd, which finds its shim in PATH.

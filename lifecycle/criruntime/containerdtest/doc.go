@@ -29,4 +29,8 @@
 // # Testing
 //
 // The package's own test starts a server and checks that nothing of it is left.
+//
+// # Stability
+//
+// For tests: what is exported may change in a patch release, and a program needs none of it.
 package containerdtest

@@ -25,8 +25,8 @@ const (
 	cleanUpTimeout = 60 * time.Second // bounds the removal of the pods that a test leaves
 )
 
-// DownTime is how long containerd stays down after [Server.Kill].
-const DownTime = 2 * time.Second
+// downTime is how long containerd stays down after [Server.Kill].
+const downTime = 2 * time.Second
 
 // Server is a containerd that belongs to one test.
 type Server struct {
@@ -77,7 +77,7 @@ func (s *Server) Runtime() runtimeapi.RuntimeServiceClient { return s.runtime }
 // run starts containerd in new PID and mount namespaces. The first process of the PID
 // namespace is a shell: when it is killed, the kernel kills containerd and all shims and
 // containers, and Wait returns when they are gone. When containerd was killed, the shell
-// starts it again after [DownTime]; when it ended otherwise, the shell exits. /run is a
+// starts it again after downTime; when it ended otherwise, the shell exits. /run is a
 // new tmpfs, because shims put their sockets there.
 func (s *Server) run(t testing.TB, containerd string, environment []string) {
 	t.Helper()
@@ -86,7 +86,7 @@ func (s *Server) run(t testing.TB, containerd string, environment []string) {
 	const script = `mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run &&
 		while :; do "$0" "$@"; [ $? = 137 ] || exit; sleep "$DOWN_TIME"; done`
 	process := exec.Command("/bin/sh", "-c", script, containerd, "--config", config)
-	process.Env = append(environment, fmt.Sprintf("DOWN_TIME=%v", DownTime.Seconds()))
+	process.Env = append(environment, fmt.Sprintf("DOWN_TIME=%v", downTime.Seconds()))
 	process.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
 		Pdeathsig:  syscall.SIGKILL,
@@ -113,7 +113,7 @@ func (s *Server) run(t testing.TB, containerd string, environment []string) {
 }
 
 // Kill kills containerd with SIGKILL. Its shims and containers keep running; after
-// [DownTime] containerd is started again.
+// 2 s containerd is started again.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.shell, s.shell))

@@ -111,7 +111,7 @@ func New(r Request) Table {
 	clear(wanted.Reserves[:done])
 	needs := append(make([]int64, done), r.Needs[min(done, len(r.Needs)):]...)
 	t := Table{received: r.Received, wanted: wanted, budget: wanted.Fit(r.limit(), needs)}
-	first := t.budget.BeforeBuckets()
+	first := t.beforeBuckets()
 	if r.isLate() {
 		buckets := windows.Sum(t.budget.Schedule.Total(), t.budget.Overhead()) - t.budget.Publish
 		latest := h - windows.Sum(buckets, windows.Floor)
@@ -142,7 +142,12 @@ func (t *Table) HoldEnd() time.Time { return t.At(windows.Sum(t.budget.Prepare, 
 
 // PublishEnd returns when the wait for the node's state to be published ends at the latest.
 // It takes no longer than Budget().Publish, also if it begins earlier.
-func (t *Table) PublishEnd() time.Time { return t.At(t.budget.BeforeBuckets()) }
+func (t *Table) PublishEnd() time.Time { return t.At(t.beforeBuckets()) }
+
+// beforeBuckets returns the time before the first bucket.
+func (t *Table) beforeBuckets() time.Duration {
+	return windows.Sum(t.budget.Prepare, t.budget.Hold, t.budget.Publish)
+}
 
 // NotBefore returns when the first bucket starts at the earliest; zero: at once.
 func (t *Table) NotBefore() time.Time {

@@ -137,7 +137,7 @@ func TestWaitsBeforeTheBuckets(t *testing.T) {
 	r.Prepared, r.Held, r.Published = true, true, true
 	tt := timetable.New(r)
 	require.Equal(t, received(), tt.First())
-	require.Zero(t, tt.Budget().BeforeBuckets())
+	require.Equal(t, received(), tt.PublishEnd())
 }
 
 // The buckets have what their pods need, and what else the limit leaves.

@@ -220,3 +220,11 @@ func (b *Broker) all() []*peer {
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.peers))
 }
+
+// must fails the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

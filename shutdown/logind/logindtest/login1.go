@@ -49,8 +49,8 @@ type Lock struct {
 	Released <-chan struct{}
 }
 
-// Inhibitor is an entry of ListInhibitors. The order of the fields is that of the reply.
-type Inhibitor struct {
+// inhibitor is an entry of ListInhibitors. The order of the fields is that of the reply.
+type inhibitor struct {
 	// What, Who, Why and Mode are the arguments of Inhibit; UID and PID are of the process that called it.
 	What, Who, Why, Mode string
 	UID, PID             uint32
@@ -178,9 +178,9 @@ func (l *Login1) nextInhibit() (gate chan struct{}, refusal *Refusal) {
 
 func (l *Login1) list(o *object, call *dbus.Message) {
 	held := l.Held()
-	rows := make([]Inhibitor, 0, len(held))
+	rows := make([]inhibitor, 0, len(held))
 	for _, lock := range held {
-		rows = append(rows, Inhibitor{lock.What, lock.Who, lock.Why, lock.Mode, uint32(os.Getuid()), uint32(os.Getpid())})
+		rows = append(rows, inhibitor{lock.What, lock.Who, lock.Why, lock.Mode, uint32(os.Getuid()), uint32(os.Getpid())})
 	}
 	l.mu.Lock()
 	hidden := l.hidden

@@ -105,18 +105,3 @@ func member(call *dbus.Message) string {
 	name, _ := call.Headers[dbus.FieldMember].Value().(string)
 	return name
 }
-
-// Forge sends a signal to one connection, which receives it without a match. Every
-// process on the system bus may do that.
-func Forge(c *dbus.Conn, to, iface, name string, path dbus.ObjectPath, body ...any) {
-	message := &dbus.Message{Type: dbus.TypeSignal, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
-		dbus.FieldDestination: dbus.MakeVariant(to),
-		dbus.FieldPath:        dbus.MakeVariant(path),
-		dbus.FieldInterface:   dbus.MakeVariant(iface),
-		dbus.FieldMember:      dbus.MakeVariant(name),
-	}}
-	if len(body) > 0 {
-		message.Headers[dbus.FieldSignature] = dbus.MakeVariant(dbus.SignatureOf(body...))
-	}
-	c.Send(message, nil)
-}

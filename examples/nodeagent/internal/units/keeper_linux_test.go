@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
@@ -96,7 +97,7 @@ func (s *systemd1) end(unit, state string) {
 // start returns a systemd whose kubelet runs, and a function that makes a Keeper of it.
 func start(t *testing.T) (s *systemd1, stateDir string, keeper func() *Keeper) {
 	t.Helper()
-	bus := logindtest.StartBus(t, "")
+	bus := logindhost.StartBus(t, "")
 	s = &systemd1{conn: bus.Connect(), state: "active"}
 	const manager = "org.freedesktop.systemd1.Manager"
 	require.NoError(t, s.conn.Export(s, "/org/freedesktop/systemd1", manager))
@@ -189,7 +190,7 @@ func TestReasons(t *testing.T) {
 }
 
 func TestLogindIsAsked(t *testing.T) {
-	bus := logindtest.StartBus(t, "")
+	bus := logindhost.StartBus(t, "")
 	k := &Keeper{dial: func(ctx context.Context) (*dbus.Conn, error) { return dbus.Connect(bus.Address, dbus.WithContext(ctx)) }}
 	goesDown, err := k.HostGoesDown(t.Context())
 	require.NoError(t, err, "there is no logind")

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/command"
+	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
@@ -33,7 +34,7 @@ const (
 type fakeMachine struct {
 	t      *testing.T
 	root   string
-	bus    *logindtest.Bus
+	bus    *logindhost.Bus
 	login1 *logindtest.Login1 // nil: none runs
 }
 
@@ -52,7 +53,7 @@ func newMachineWithoutLogind(t *testing.T) *fakeMachine {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(root)) })
 	require.NoError(t, os.Chmod(root, 0o755)) //nolint:gosec // it is to be read
-	m := &fakeMachine{t: t, root: root, bus: logindtest.StartBus(t, filepath.Join(root, "bus"))}
+	m := &fakeMachine{t: t, root: root, bus: logindhost.StartBus(t, filepath.Join(root, "bus"))}
 	m.write("/proc/1/cmdline", "/sbin/init\x00")
 	m.write("/etc/hostname", "worker-1\n")
 	return m

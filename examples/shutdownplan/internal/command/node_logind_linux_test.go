@@ -11,16 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/shutdownplan/internal/command"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
 
 // A real systemd-logind goes by the file that shutdownplan says wins, and lists the locks as the
 // scripted one does.
 func TestNodeOnARealLogind(t *testing.T) {
-	if !logindtest.InNamespace(t) {
+	if !logindhost.InNamespace(t) {
 		return
 	}
-	host := logindtest.StartHost(t)
+	host := logindhost.StartHost(t)
 	m := &fakeMachine{t: t, root: "/", bus: host.Bus}
 	config, pods := filepath.Join(t.TempDir(), "config.yaml"), filepath.Join(t.TempDir(), "pods.yaml")
 	require.NoError(t, os.WriteFile(config, []byte(configHeader+grace30), 0o600))

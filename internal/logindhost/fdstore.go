@@ -1,6 +1,6 @@
 //go:build linux
 
-package logindtest
+package logindhost
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -72,10 +73,13 @@ func (s *FDStore) loop() {
 
 // received returns the descriptors of a message.
 func received(rights []byte) []*os.File {
-	descriptors := descriptorsOf(rights)
-	files := make([]*os.File, len(descriptors))
-	for i, descriptor := range descriptors {
-		files[i] = os.NewFile(uintptr(descriptor), "stored")
+	var files []*os.File
+	messages, _ := syscall.ParseSocketControlMessage(rights) // the kernel wrote it, so it parses
+	for _, message := range messages {
+		descriptors, _ := syscall.ParseUnixRights(&message)
+		for _, descriptor := range descriptors {
+			files = append(files, os.NewFile(uintptr(descriptor), "stored"))
+		}
 	}
 	return files
 }

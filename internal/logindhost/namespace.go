@@ -1,6 +1,6 @@
 //go:build linux
 
-package logindtest
+package logindhost
 
 import (
 	"flag"
@@ -22,7 +22,7 @@ const insideVariable = "KUBEGRACE_TEST_NAMESPACE"
 // returns true in that process, which then does the work of the test, and false in the
 // original process when the other one has ended.
 //
-//	if !logindtest.InNamespace(t) {
+//	if !logindhost.InNamespace(t) {
 //		return
 //	}
 func InNamespace(t *testing.T) bool {

@@ -1,6 +1,6 @@
 //go:build linux
 
-package logindtest
+package logindhost
 
 import (
 	"io/fs"
@@ -14,11 +14,16 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"golang.org/x/sys/unix"
+
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 const (
 	logindProgram = "/lib/systemd/systemd-logind"
 	socket        = "/run/dbus/system_bus_socket"
+	login1        = "org.freedesktop.login1"
+	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
+	login1Manager = login1 + ".Manager"
 	// startup bounds the start of logind, and its handling of a SIGHUP.
 	startup = 10 * time.Second
 )
@@ -29,7 +34,7 @@ type Host struct {
 	// Bus is the bus of the host. Systemd1 is the fake systemd on it, which a restart of the bus
 	// replaces.
 	Bus      *Bus
-	Systemd1 *Systemd1
+	Systemd1 *logindtest.Systemd1
 
 	t    *testing.T
 	conn *dbus.Conn
@@ -54,7 +59,7 @@ func StartHost(t *testing.T) *Host {
 	must(t, os.MkdirAll(filepath.Dir(socket), 0o755))
 	h := &Host{t: t, Bus: StartBus(t, socket)}
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.Bus.Address)
-	h.Systemd1 = StartSystemd1(t, h.Bus.Address, h.HangUp)
+	h.Systemd1 = logindtest.StartSystemd1(t, h.Bus.Address, h.HangUp)
 	h.conn = h.Bus.Connect()
 	h.Start()
 	t.Cleanup(h.Kill)
@@ -68,7 +73,7 @@ func (h *Host) RestartBus() {
 	h.Kill()
 	h.Bus.Stop()
 	h.Bus.Start()
-	h.Systemd1 = StartSystemd1(h.t, h.Bus.Address, h.HangUp)
+	h.Systemd1 = logindtest.StartSystemd1(h.t, h.Bus.Address, h.HangUp)
 	h.conn = h.Bus.Connect()
 	h.Start()
 }
@@ -153,6 +158,13 @@ func (h *Host) Inhibitors() []Inhibitor {
 	var list []Inhibitor
 	must(h.t, h.Call("ListInhibitors").Store(&list))
 	return list
+}
+
+// Inhibitor is an entry of ListInhibitors. The order of the fields is that of the reply.
+type Inhibitor struct {
+	// What, Who, Why and Mode are the arguments of Inhibit; UID and PID are of the process that called it.
+	What, Who, Why, Mode string
+	UID, PID             uint32
 }
 
 // await waits until f is true, startup at most.

@@ -1,0 +1,11 @@
+package graceperiod
+
+// Decided returns the value and the field of the last step that applied; false if none did.
+func (e Explanation) Decided() (seconds int64, field string, found bool) {
+	for _, step := range e.steps {
+		if step.applied {
+			seconds, field, found = step.value, step.field, step.set
+		}
+	}
+	return seconds, field, found
+}
