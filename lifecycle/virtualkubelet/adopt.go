@@ -16,9 +16,11 @@ type Adopted struct {
 	// be nil.
 	Pod *v1.Pod
 	// Containers are the containers that run now, with whether their preStop hooks are
-	// known to have run. Nil means [lifecycle.ContainersOf] the pod. The pod's other
-	// containers count as terminated: as their status says, or with an unknown exit code.
-	// Unless the pod was deleted, the restart policy has them started again.
+	// known to have run. Nil means [lifecycle.ContainersOf] the pod. Of the pod's other
+	// containers those have never been started that have no status, or one that is waiting
+	// without a last end, and that come after all others in the spec. The rest counts as
+	// terminated: as their status says, or with an unknown exit code. Unless the pod was
+	// deleted, the restart policy has them started again.
 	Containers []lifecycle.Container
 	// Alive is true if this process has asked the API server and nobody has deleted the
 	// pod. A later deletion is then new and has its full grace period. If it is false, a

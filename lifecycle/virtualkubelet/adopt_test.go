@@ -3,6 +3,7 @@
 package virtualkubelet_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // restart closes the provider and makes another, which adopts a pod.
@@ -152,4 +154,52 @@ func TestAnAdoptedPodWhoseInitContainerRuns(t *testing.T) {
 		_, started := b.rt.started.Load("uid/app")
 		require.False(b, started)
 	})
+}
+
+// The start of an adopted pod goes on where the former agent left it.
+func TestAnAdoptedPodWhoseStartWasUnderWay(t *testing.T) {
+	for name, test := range map[string]struct {
+		init    v1.ContainerState // none: it was not started
+		refuse  bool
+		deleted bool
+		phase   v1.PodPhase
+		started []string
+	}{
+		"an init container runs":       {init: v1.ContainerState{Running: &v1.ContainerStateRunning{}}, refuse: true, phase: v1.PodRunning, started: []string{"app", "log"}},
+		"an init container has ended":  {init: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}, refuse: true, phase: v1.PodRunning, started: []string{"app", "log"}},
+		"an init container has failed": {init: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1}}, phase: v1.PodFailed},
+		"nothing was started":          {phase: v1.PodRunning, started: []string{"init", "app", "log"}},
+		"nothing, and a shutdown runs": {refuse: true, phase: v1.PodFailed},
+		"it was deleted":               {deleted: true, phase: v1.PodFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: second}
+				pod := podOf(plain("app"), plain("log"))
+				pod.Spec.InitContainers = []v1.Container{plain("init")}
+				adopted := virtualkubelet.Adopted{Pod: pod}
+				if test.init != (v1.ContainerState{}) {
+					pod.Status.InitContainerStatuses = []v1.ContainerStatus{{Name: "init", ContainerID: "virtual-kubelet://old", State: test.init}}
+					pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app"}}
+				}
+				if test.init.Running != nil {
+					b.rt.Start("old", lifecycletest.Script{ExitAfter: second})
+				}
+				if test.deleted {
+					adopted.Pod = deleted(pod, 30, time.Now())
+				}
+				require.NoError(b, b.Adopt(b.Context(), adopted))
+				wait(5 * second)
+				require.Equal(b, test.phase, b.last().pod.Status.Phase)
+				for _, name := range []string{"init", "app", "log"} {
+					_, started := b.rt.started.Load("uid/" + name)
+					require.Equal(b, slices.Contains(test.started, name), started, name)
+				}
+			}, func(o *virtualkubelet.Options) {
+				o.Admit = func(*v1.Pod) shutdown.Admission {
+					return shutdown.Admission{Admit: !test.refuse, Reason: "NodeShutdown"}
+				}
+			})
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package virtualkubelet
 
 import (
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -62,6 +63,17 @@ func (c *container) endedWith(end v1.ContainerStateTerminated) *v1.ContainerStat
 		end.StartedAt = c.state.Running.StartedAt
 	}
 	return &end
+}
+
+// adoptStatus takes over what the status of an adopted container says of its last run, and returns
+// the state of that; none if it has not been started.
+func (c *container) adoptStatus(status *v1.ContainerStatus) (last v1.ContainerState) {
+	_, c.id, _ = strings.Cut(status.ContainerID, "://")
+	c.restarted = status.RestartCount
+	if status.State.Terminated == nil && status.State.Running == nil {
+		return status.LastTerminationState
+	}
+	return status.State
 }
 
 // adopt sets the state of an adopted container. id is its ID if it runs, and nil otherwise; last

@@ -15,6 +15,7 @@ type containers struct {
 	all        []*container
 	ready      bool // all regular containers and sidecars run
 	readySince metav1.Time
+	untold     int // that had ended before they were adopted, of which ContainerEnded has not been told
 }
 
 // newContainers returns the containers of a spec, none of which has started. The spec
@@ -61,9 +62,9 @@ func (cs *containers) members() []lifecycle.Container {
 	return running
 }
 
-// mayRun reports whether a container runs, may run or is to be started again.
+// mayRun reports whether a container runs, may run or is to be started again, or its end is not told.
 func (cs *containers) mayRun() bool {
-	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.running() || c.maybeStarted || c.restarting })
+	return cs.untold > 0 || slices.ContainsFunc(cs.all, func(c *container) bool { return c.running() || c.maybeStarted || c.restarting })
 }
 
 // maybeStarted reports whether a container may run although its start did not tell so.
@@ -85,30 +86,43 @@ func (cs *containers) terminateUnknown() {
 	cs.ready, cs.readySince = false, metav1.Now()
 }
 
-// adopt sets the state of each container. One that does not run is started again if the restart
-// policy says so, the pod was not deleted, and its init containers are known to have succeeded.
-func (cs *containers) adopt(adopted Adopted) {
+// adopt sets the state of each container and returns how many, in the order of the spec, have begun.
+// The others are to be started as in a new pod, unless the pod was deleted or has ended. One that
+// has begun and does not run is started again if the restart policy says so, the pod was not
+// deleted, and its init containers are known to have succeeded.
+func (cs *containers) adopt(adopted Adopted) (begun int) {
 	mayRestart := adopted.Pod.DeletionTimestamp == nil
 	statuses := slices.Concat(adopted.Pod.Status.InitContainerStatuses, adopted.Pod.Status.ContainerStatuses)
-	for _, c := range cs.all {
-		var last v1.ContainerState
-		if i := slices.IndexFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == c.spec.Name }); i >= 0 {
-			last, c.restarted = statuses[i].State, statuses[i].RestartCount
-			if last.Terminated == nil && last.Running == nil {
-				last = statuses[i].LastTerminationState
-			}
+	lasts, running := make([]v1.ContainerState, len(cs.all)), make([]*lifecycle.Container, len(cs.all))
+	for i, c := range cs.all {
+		if at := slices.IndexFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == c.spec.Name }); at >= 0 {
+			lasts[i] = c.adoptStatus(&statuses[at])
 		}
-		i := slices.IndexFunc(adopted.Containers, func(running lifecycle.Container) bool { return running.Name == c.spec.Name })
-		if i < 0 {
-			c.adopt(nil, mayRestart, adopted.Pod, last)
+		if at := slices.IndexFunc(adopted.Containers, func(r lifecycle.Container) bool { return r.Name == c.spec.Name }); at >= 0 {
+			running[i] = &adopted.Containers[at]
+		}
+		if running[i] != nil || lasts[i] != (v1.ContainerState{}) {
+			begun = i + 1
+		}
+	}
+	if !mayRestart || isTerminal(&adopted.Pod.Status) {
+		begun = len(cs.all)
+	}
+	for i, c := range cs.all[:begun] {
+		if running[i] == nil {
+			c.adopt(nil, mayRestart, adopted.Pod, lasts[i])
 			mayRestart = mayRestart && (!c.init || c.restarting || c.state.Terminated.ExitCode == 0)
 		} else {
-			c.preStopDone = adopted.Containers[i].PreStopDone
-			c.adopt(&adopted.Containers[i].ID, false, adopted.Pod, last)
+			c.preStopDone = running[i].PreStopDone
+			c.adopt(&running[i].ID, false, adopted.Pod, lasts[i])
 			mayRestart = mayRestart && (!c.init || c.sidecar())
+		}
+		if c.state.Terminated != nil && c.id != "" {
+			cs.untold++
 		}
 	}
 	cs.refreshReady()
+	return begun
 }
 
 // observe sets the states of the containers as the place says, or as the phase of the pod is

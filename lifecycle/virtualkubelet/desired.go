@@ -1,8 +1,10 @@
 package virtualkubelet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,15 +21,50 @@ const terminatingAnnotation = "virtualkubelet.kubegrace.dev/terminating"
 
 // desired is what virtual-kubelet has requested for a pod. The record's mutex guards it.
 type desired struct {
-	pod          *v1.Pod // as of the last call; replaced and never modified
-	adopted      bool    // adopted and not seen without a deletion since, so a deletion may be an old one
-	deletionSeen bool    // a deletion with a deletionTimestamp was seen
-	deleted      bool    // to be forgotten once virtual-kubelet has the final status
-	superseded   bool    // a newer pod has the name: virtual-kubelet gets no more statuses
+	pod          *v1.Pod           // as of the last call; replaced and never modified
+	adopted      bool              // adopted and not seen without a deletion since, so a deletion may be an old one
+	deletionSeen bool              // a deletion with a deletionTimestamp was seen
+	deleted      bool              // to be forgotten once virtual-kubelet has the final status
+	annotations  map[string]string // that the author has put on the pod; nil: none
+	superseded   bool              // a newer pod has the name: virtual-kubelet gets no more statuses
 }
 
 // update replaces the pod by one that is not deleted.
-func (d *desired) update(pod *v1.Pod) { d.pod, d.adopted = pod.DeepCopy(), false }
+func (d *desired) update(pod *v1.Pod) {
+	d.replace(pod)
+	d.adopted = false
+}
+
+// replace replaces the pod, which keeps its UID if the other has none.
+func (d *desired) replace(pod *v1.Pod) {
+	uid := d.pod.UID
+	d.pod = pod.DeepCopy()
+	d.pod.UID = cmp.Or(pod.UID, uid)
+}
+
+// annotate keeps the annotations that the author has put on a copy of the pod, which had others.
+func (d *desired) annotate(before, after map[string]string) {
+	for key, value := range after {
+		if old, had := before[key]; had && old == value {
+			continue
+		}
+		if d.annotations == nil {
+			d.annotations = map[string]string{}
+		}
+		d.annotations[key] = value
+	}
+}
+
+// copy returns a copy of the pod with the annotations of the author.
+func (d *desired) copy() *v1.Pod {
+	pod := d.pod.DeepCopy()
+	if pod.Annotations == nil {
+		pod.Annotations = maps.Clone(d.annotations)
+	} else {
+		maps.Copy(pod.Annotations, d.annotations)
+	}
+	return pod
+}
 
 // supersede marks that a newer pod has the name.
 func (d *desired) supersede() { d.superseded, d.deleted = true, true }
@@ -43,7 +80,7 @@ func (d *desired) remove(pod *v1.Pod, terminating bool) (override *int64) {
 	if d.adopted {
 		override = ptr.To(graceperiod.LeftOfDeletion(pod, time.Now()))
 	}
-	d.pod = pod.DeepCopy()
+	d.replace(pod)
 	d.deletionSeen = d.deletionSeen || pod.DeletionTimestamp != nil
 	return override
 }

@@ -90,6 +90,7 @@
 //	Delete    have it forget a pod that has ended
 //
 // Each call is made again until the place has taken it, and Delete until its list lacks the pod.
+// It is called for every pod that the place may have had.
 // No pod is told to have ended before the place has said so. After a restart of the agent the
 // first list tells what there is: those pods go on, and [Provider.GetPods], with which
 // virtual-kubelet starts, waits for it, so that those are deleted that the API server has no
@@ -140,7 +141,17 @@
 // # Stopping the agent
 //
 // [Provider.Close] leaves all pods running, as a restart of the agent requires. The next
-// process takes them over with [Provider.Adopt]. To drain the pods by the kubelet's
+// process takes them over with [Provider.Adopt], before virtual-kubelet runs. With nodeutil:
+//
+//	list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
+//	for i := range list.Items { // of err == nil
+//		pod := &list.Items[i]
+//		running := machine.containersOf(pod.UID) // nil: those that run by the pod's status
+//		err = errors.Join(err, provider.Adopt(ctx, virtualkubelet.Adopted{Pod: pod, Containers: running, Alive: pod.DeletionTimestamp == nil}))
+//	}
+//	err = virtual.Run(ctx) // of nodeutil.NewNode
+//
+// To drain the pods by the kubelet's
 // schedule and with its statuses, when the agent is stopped or the node shuts down:
 //
 //	var manager *shutdown.Manager // is set before the first pod is created

@@ -135,7 +135,7 @@ func (e *ender) finalize() {
 	defer e.mu.Unlock()
 	e.ending.final = &pod.Status
 	close(e.ended)
-	if e.remote() == nil || e.remote().place.gone {
+	if e.remote() == nil || e.remote().place.cleared() {
 		e.leave()
 	}
 	e.notifier.wake()

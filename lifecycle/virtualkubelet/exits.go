@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 )
 
 // watch follows a container that runs to its end, and starts it again if the pod's restart
@@ -12,17 +13,48 @@ import (
 // its sidecars are terminated.
 func (s slot) watch(id string) {
 	end, ok := s.awaitEnd(id)
-	if !ok {
+	if !ok || !s.tellEnd(id, end) {
 		return
-	}
-	if ended := s.agent.opts.ContainerEnded; ended != nil {
-		ctx, cancel := s.agent.workers.context(s.ctx, s.name, nil)
-		_ = safely(ctx, "ContainerEnded", func() { ended(ctx, s.view(), s.c.spec, id) }) // a panic was logged
-		cancel()
 	}
 	if s.markEnded(end) {
 		_ = (&starter{agent: s.agent, r: s.record}).again(s.c) // shows in the state of the container
 	}
+	s.over()
+}
+
+// tellEnd calls [Options.ContainerEnded], with increasing pauses until it succeeds; false if the
+// agent stops before.
+func (s slot) tellEnd(id string, end v1.ContainerStateTerminated) (told bool) {
+	ended := s.agent.opts.ContainerEnded
+	if ended == nil || id == "" {
+		return true
+	}
+	ctx, cancel := s.agent.workers.context(s.ctx, s.name, nil)
+	defer cancel()
+	for pause := backOffFirst; ; pause = min(2*pause, backOffMost) {
+		again := s.isStartedAgain(end)
+		err := guarded(ctx, "ContainerEnded", func() error { return ended(ctx, s.view(), s.c.spec, id, again) })
+		if err == nil {
+			return true
+		}
+		klog.FromContext(ctx).V(1).Info("What is left of a container was not removed", "pod", s.name, "id", id, "err", err)
+		select {
+		case <-time.After(pause):
+		case <-s.agent.workers.closing:
+			return false
+		}
+	}
+}
+
+// adoptEnd tells of a container that had ended before it was adopted, and ends its pod if that has
+// waited for it.
+func (s slot) adoptEnd(id string, end v1.ContainerStateTerminated) {
+	if !s.tellEnd(id, end) {
+		return
+	}
+	s.mu.Lock()
+	s.containers.untold--
+	s.mu.Unlock()
 	s.over()
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
@@ -70,6 +71,40 @@ func TestDeletionOfAnUnknownPod(t *testing.T) {
 		require.NoError(b, err)
 		require.Empty(b, pods)
 	})
+}
+
+// A pod is that of its UID. Without one it is the newest of its name, and stays that of its UID.
+func TestDeletionByUID(t *testing.T) {
+	for name, test := range map[string]struct {
+		uid   types.UID
+		stops []stop
+	}{
+		"of the pod":         {"2", []stop{{"2/app", 30, second}}},
+		"of an earlier pod":  {"uid", nil},
+		"of nobody":          {"3", nil},
+		"without being told": {"", []stop{{"2/app", 30, second}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				former, pod := podOf(plain("app")), podOf(plain("app"))
+				pod.UID = "2"
+				b.create(former)
+				b.deletePod(former, 0)
+				wait(second)
+				b.create(pod)
+				before := len(b.stops())
+				asked := deleted(pod, 30, time.Now())
+				asked.UID = test.uid
+				err := b.DeletePod(b.Context(), asked)
+				require.Equal(b, test.stops == nil, errdefs.IsNotFound(err))
+				wait(second)
+				require.Equal(b, test.stops, append([]stop(nil), b.stops()[before:]...))
+				if test.stops != nil {
+					require.Equal(b, types.UID("2"), b.last().pod.UID)
+				}
+			})
+		})
+	}
 }
 
 func TestADeletionWithoutListenerIsKept(t *testing.T) {

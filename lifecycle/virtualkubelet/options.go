@@ -29,10 +29,11 @@ type Options struct {
 	// Runtime runs the containers; nil is an error unless Pods is set. If it is also a
 	// [lifecycle.CommandRunner], it runs exec hooks.
 	Runtime Runtime
-	// Pods runs whole pods, in place of Runtime: it is an error to set both.
+	// Pods runs whole pods, in place of Runtime: it is an error to set both. It is not a list of
+	// pods: that is [Provider.Pods], for the Pods of shutdown.Options.
 	Pods PodRuntime
 	// PollInterval is the time between two calls of PodRuntime.Statuses or of a [RunningLister],
-	// and after a call of a PodRuntime that failed. 0 means 5 s; a negative value is an error.
+	// and after a Stop or Delete that failed. 0 means 5 s; a negative value is an error.
 	PollInterval time.Duration
 	// Terminator has the options for stopping containers: events, metrics, hook timing,
 	// slack and feature gates. Its Runtime, Pods and Exits must be nil, because the Runtime
@@ -42,22 +43,27 @@ type Options struct {
 	Terminator lifecycle.TerminatorOptions
 	// Status sets the fields of a status that only the author of the provider knows:
 	// podIP, hostIP, image IDs, readiness. It is called with a copy of the pod for every
-	// status that is made, from any goroutine. If it is nil, nothing is set, and httpGet
-	// hooks without a host fail because there is no podIP.
+	// status that is made, from any goroutine. Annotations that it puts on the pod are told too,
+	// and stay. [Provider.StatusChanged] has it called and told again. If it is nil, nothing is
+	// set, and httpGet hooks without a host fail because there is no podIP.
 	Status func(pod *v1.Pod)
 	// ExitSlack is how long after a successful stop the runtime may take to report the
 	// exit. A container whose exit cannot be watched then gets an unknown exit code; one that
 	// still runs, as Exited says, is stopped again. 0 means 2 s, and with a
 	// [RunningLister] an interval more; a negative value is an error.
 	ExitSlack time.Duration
-	// MaxStarts is how many StartContainer or Create may be under way at once. 0 means 10; a
+	// MaxStarts is how many StartContainer or Create may be under way at once, for all pods. 0 means 10; a
 	// negative value is an error.
 	MaxStarts int
-	// ContainerEnded is called once for each container of the Runtime that has ended, before it
-	// is started again and before its end is told to anybody, to remove what is left of it. It
-	// may block, as long as ctx lasts, which ends with [Provider.Close]; the end of the pod waits
-	// for it. If it is nil, nothing is called.
-	ContainerEnded func(ctx context.Context, pod *v1.Pod, container *v1.Container, id string)
+	// ContainerEnded is called for each container of the Runtime that has ended, before it is
+	// started again and before its end is told to anybody, to remove what is left of it. again
+	// says that it is to be started again; if the end of its pod comes first, there is one more
+	// call without. After an error or a panic it is called again, after 10 s, and twice as
+	// long each time up to 5 min. It may block, as long as ctx lasts, which ends with
+	// [Provider.Close]; the end of the pod waits for it. For a container that had ended when it was
+	// adopted it is called with the ID in its status, even if a former agent has called it.
+	// If it is nil, nothing is called.
+	ContainerEnded func(ctx context.Context, pod *v1.Pod, container *v1.Container, id string, again bool) error
 	// Admit is asked once for every pod that is to be started, after the pod is in the list of
 	// [Provider.Pods] and before anything of it starts: it is Manager.Admit. A pod that is
 	// refused never starts; its final status is Failed, with the reason of the answer and, as the

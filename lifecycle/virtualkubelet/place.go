@@ -13,6 +13,7 @@ type place struct {
 	made     bool          // a Create has succeeded
 	over     bool          // nothing of the pod runs: it has not been created, or has ended
 	gone     bool          // the place has nothing of the pod
+	owed     bool          // the place may keep something of the pod until a Delete has been answered
 	since    time.Time     // lists that were asked for before, or then, say nothing about the pod
 	status   *v1.PodStatus // as of the last list that had the pod; never modified; nil: none had it
 	changed  chan struct{} // closed by the next change
@@ -40,8 +41,12 @@ func (p *place) startCreating() { p.creating, p.over, p.gone = true, false, fals
 // certainly not. If neither is known, the next list tells.
 func (p *place) created(made, none bool) {
 	p.creating, p.made, p.over, p.gone, p.since = false, made, none, none, time.Now()
+	p.owed = p.owed || !none
 	p.wake()
 }
+
+// cleared reports whether the place keeps nothing of the pod.
+func (p *place) cleared() bool { return p.gone && !p.owed }
 
 // lose marks that the place has nothing of the pod.
 func (p *place) lose() {
@@ -62,7 +67,7 @@ func (p *place) observe(status *v1.PodStatus, asked time.Time) (isNew bool) {
 		p.lose()
 		return false
 	}
-	p.gone = false
+	p.gone, p.owed = false, true
 	if p.status != nil && isTerminal(p.status) {
 		return false
 	}

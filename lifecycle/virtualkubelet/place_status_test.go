@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -144,5 +145,52 @@ func TestADeletionDuringACreateThatHangs(t *testing.T) {
 		b.deletePod(pod, 10)
 		wait(30 * second)
 		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+	})
+}
+
+// What Create puts on a pod is on it in each later status and call, the last ones included.
+func TestAnAnnotationOfCreate(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		p.script(func() { p.job = "job-7" })
+		pod := podOf(plain("app"))
+		pod.Annotations = map[string]string{"own": "1"}
+		b.create(pod)
+		wait(second)
+		require.Equal(b, map[string]string{"own": "1", "job": "job-7"}, b.last().pod.Annotations)
+		require.NoError(b, b.UpdatePod(b.Context(), pod))
+		require.Equal(b, "job-7", b.currentPod().Annotations["job"])
+		b.deletePod(pod, 10)
+		wait(20 * second)
+		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+		require.Equal(b, "job-7", b.last().pod.Annotations["job"])
+		require.Equal(b, "job-7", p.deleted.Annotations["job"])
+	})
+}
+
+// A pod that its place has lost is deleted there once nevertheless, before its name is free; one
+// that was never created is not.
+func TestTheDeleteOfAPodThatIsLost(t *testing.T) {
+	atPlace(t, func(b *bed, p *playedPlace) {
+		pod := podOf(plain("app"))
+		b.create(pod)
+		wait(6 * second)
+		p.script(func() { delete(p.pods, pod.UID) })
+		wait(5 * second)
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+		p.script(func() { p.away = true })
+		b.deletePod(pod, 10)
+		wait(second)
+		require.Equal(b, pod.UID, p.deleted.UID)
+		other := podOf(plain("app"))
+		other.UID = "2"
+		b.create(other)
+		p.script(func() { p.away, p.refused = false, errdefs.InvalidInput("no such queue") })
+		require.Equal(b, 1, p.calls(&p.creates))
+		wait(6 * second)
+		require.Equal(b, 2, p.calls(&p.creates))
+		require.Equal(b, 2, p.calls(&p.deletes))
+		b.deletePod(other, 0)
+		wait(10 * second)
+		require.Equal(b, 2, p.calls(&p.deletes))
 	})
 }

@@ -32,6 +32,8 @@ type playedPlace struct {
 	slow     time.Duration      // how long the answer of Statuses is on its way
 	lose     int                // so many calls of Delete do nothing
 	refused  error              // of Create
+	job      string             // what Create annotates its pod with; "": nothing
+	deleted  *v1.Pod            // of the last call of Delete
 	lists    int
 	deletes  int
 	creates  int
@@ -102,7 +104,12 @@ func (p *playedPlace) Create(ctx context.Context, pod *v1.Pod) error {
 			return err
 		}
 	}
-	p.script(func() { p.pods[pod.UID] = pod.DeepCopy() })
+	p.script(func() {
+		p.pods[pod.UID] = pod.DeepCopy()
+		if p.job != "" {
+			pod.Annotations = map[string]string{"job": p.job}
+		}
+	})
 	return nil
 }
 
@@ -171,6 +178,7 @@ func (p *playedPlace) statuses() (pods []*v1.Pod, slow time.Duration, err error)
 }
 
 func (p *playedPlace) Delete(_ context.Context, pod *v1.Pod) error {
+	p.script(func() { p.deleted = pod })
 	if _, err := p.take(pod, &p.deletes); err != nil {
 		return err
 	}

@@ -10,7 +10,8 @@ import (
 // place: as a job, a virtual machine, or a pod of another cluster. The provider learns their
 // state by polling. The methods may be called concurrently, are given a copy of the pod, and
 // return at the latest when ctx ends, which is after 30 s, in Create after two minutes. One that
-// fails or panics is called again after [Options.PollInterval]. That a pod is not there is an error that wraps
+// fails or panics is called again after [Options.PollInterval], Create with the kubelet's back-off:
+// 10 s, twice as much each time up to 5 min. That a pod is not there is an error that wraps
 // [lifecycle.ErrContainerNotFound].
 //
 // A preStop hook runs only if the PodRuntime is also a [lifecycle.CommandRunner]; the container
@@ -21,7 +22,11 @@ type PodRuntime interface {
 	// Create has the place create a pod and start it. As its answer may be lost, Create is
 	// called again after an error: it must not create a pod of the same UID twice. An
 	// errdefs.ErrInvalidInput says that the place will never run this pod, which then is
-	// Failed. ctx ends, too, when the pod is deleted meanwhile.
+	// Failed, and that it has nothing of it. While any other error lasts, the containers are Waiting
+	// with the reason CreateContainerError and the error. ctx ends, too, when the pod is deleted
+	// meanwhile. Create is called for [Options.MaxStarts] pods at once, and for one pod not twice
+	// at a time. Annotations that it puts on pod, such as the ID of a job, are on the pod in all
+	// later calls, and in all statuses that are told.
 	Create(ctx context.Context, pod *v1.Pod) error
 	// Stop tells the place to stop a pod and to kill it after graceSeconds, 0 or more. It need
 	// not wait for the end; Statuses tells that. It is called again with less time if the grace
@@ -32,13 +37,20 @@ type PodRuntime interface {
 	// an error. A pod has its namespace, name and UID, and its status: the phase Succeeded or
 	// Failed says that nothing of the pod runs any more, and nothing else does. The states of
 	// containers, if any, reasons, IPs and conditions go into the pod's status. A spec, if any,
-	// gives the grace period of a pod that the API server has no more.
+	// gives the grace period of a pod that the API server has no more. A pod that was killed is
+	// Failed, and its containers have the exit code 137, unless the place knows better.
 	//
 	// The call is made once in each interval for all pods. A pod that is missing in a list that
 	// was asked for after its Create has ended, and is gone. If a later list has it running, it is
 	// stopped.
+	//
+	// An author whose place can only be asked pod by pod keeps a list of what Create was called
+	// for until Delete has succeeded, over restarts of the agent, and asks for each: several at
+	// once, as all must be done in 30 s. If the place cannot tell of one pod, the call fails.
 	Statuses(ctx context.Context) ([]*v1.Pod, error)
-	// Delete has the place forget a pod that has ended. It is called again until a list of
-	// Statuses lacks the pod, or the error says that it is not there.
+	// Delete has the place forget a pod that has ended, and the author what is left of it. It is
+	// called at least once for every pod that Create may have created or that was in a list, even
+	// if that is missing later, and again until it has succeeded and a list of Statuses lacks the
+	// pod, or the error says that it is not there.
 	Delete(ctx context.Context, pod *v1.Pod) error
 }

@@ -41,7 +41,16 @@ func nameOf(pod *v1.Pod) types.NamespacedName {
 func (t *podTable) find(pod *v1.Pod) *record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.byKey[keyOf(pod)]
+	return t.findLocked(pod)
+}
+
+// findLocked is find for a caller that holds the mutex. The UID decides; a pod without one is the
+// newest of its name.
+func (t *podTable) findLocked(pod *v1.Pod) *record {
+	if r := t.byKey[keyOf(pod)]; r != nil || pod.UID != "" {
+		return r
+	}
+	return t.byName[nameOf(pod)]
 }
 
 // named returns the newest record of a name, or nil.
@@ -56,7 +65,7 @@ func (t *podTable) named(name types.NamespacedName) *record {
 func (t *podTable) add(r *record) (known *record, formers []*record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if known = t.byKey[r.key]; known != nil {
+	if known = t.findLocked(r.desired.pod); known != nil {
 		return known, nil
 	}
 	for _, other := range t.byKey {

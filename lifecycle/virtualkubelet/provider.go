@@ -116,6 +116,10 @@ func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 // When all containers have ended, virtual-kubelet is notified of the final status and the
 // provider forgets the pod.
 //
+// The UID decides which pod is meant, so that a late call for an earlier pod does nothing to a new
+// one of that name. A pod without a UID, as some forks of virtual-kubelet pass it, is the newest of
+// its name.
+//
 // An unknown pod is an errdefs.ErrNotFound. Other errors tell why containers could not be
 // stopped, in which case each further call tries again, or wrap [lifecycle.AgentStopping]
 // after [Provider.Close], or have the cause of ctx. ctx bounds only the beginning of the
@@ -180,8 +184,19 @@ func (p *Provider) NotifyPods(ctx context.Context, notify func(*v1.Pod)) {
 	p.agent.listener.register(notify)
 }
 
-// Adopt takes over a running pod. Call it before virtual-kubelet's PodController starts.
-// A pod that the provider knows already is not changed.
+// StatusChanged tells virtual-kubelet the status of a pod again, because [Options.Status] would now
+// set other fields: a podIP that has come late. It returns at once. A pod that is terminating or
+// unknown is not told of. With a [PodRuntime] it is not needed for what Statuses returns.
+func (p *Provider) StatusChanged(pod *v1.Pod) {
+	if r := p.agent.pods.find(pod); r != nil {
+		r.notifier.wake()
+	}
+}
+
+// Adopt takes over a running pod. Call it before virtual-kubelet's PodController starts, which is
+// before nodeutil's Node.Run; the package documentation has the lines. A pod that the provider
+// knows already is not changed. Containers that have never been started are started now, after
+// those before them; if there is no other, [Options.Admit] is asked.
 //
 // A deleted pod is terminated when DeletePod is called, which the controller does when it
 // starts. If the pod has completed meanwhile, virtual-kubelet is notified. After
@@ -200,27 +215,35 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	}
 	r := newRecord(ctx, p.agent, adopted.Pod)
 	r.desired.adopted = !adopted.Alive
-	r.containers.adopt(adopted)
+	begun := r.containers.adopt(adopted)
+	r.ending.starting = begun < len(r.containers.all)
 	if known, _ := p.agent.pods.add(r); known != nil {
 		return nil
 	}
 	r.notifier.wake()
 	p.agent.workers.spawn(r.name, r.notifier.run)
 	p.agent.poller.start(ctx)
-	for _, c := range r.containers.all {
+	for _, c := range r.containers.all[:begun] {
 		r.mu.Lock()
-		id, runs, restarting := c.id, c.running(), c.restarting
+		in, id, runs, restarting, last, ended := slot{r, c}, c.id, c.running(), c.restarting, c.last, c.state.Terminated
 		r.mu.Unlock()
 		switch {
 		case restarting:
 			p.agent.workers.spawn(r.name, func() {
-				_ = (&starter{agent: p.agent, r: r}).again(c) // shows in the state of the container
-				r.over()
+				if in.tellEnd(id, *last) {
+					_ = (&starter{agent: p.agent, r: r}).again(c) // shows in the state of the container
+					r.over()
+				}
 			})
 		case runs:
 			p.agent.exits.expect(id)
-			p.agent.workers.spawn(r.name, func() { slot{r, c}.watch(id) })
+			p.agent.workers.spawn(r.name, func() { in.watch(id) })
+		case id != "":
+			p.agent.workers.spawn(r.name, func() { in.adoptEnd(id, *ended) })
 		}
+	}
+	if begun < len(r.containers.all) {
+		p.agent.workers.spawn(r.name, (&starter{agent: p.agent, r: r, begun: begun > 0}).run)
 	}
 	if r.completed() {
 		r.ender.endCompleted()

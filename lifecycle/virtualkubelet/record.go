@@ -2,6 +2,7 @@ package virtualkubelet
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -106,7 +107,7 @@ func (r *record) view() *v1.Pod {
 // copyLocked is view without the fields that Options.Status sets. The caller holds the
 // mutex.
 func (r *record) copyLocked() *v1.Pod {
-	pod := r.desired.pod.DeepCopy()
+	pod := r.desired.copy()
 	if r.ending.final != nil {
 		r.ending.final.DeepCopyInto(&pod.Status)
 		return pod
@@ -122,7 +123,11 @@ func (r *record) copyLocked() *v1.Pod {
 // them already.
 func (r *record) complete(pod *v1.Pod, final bool) *v1.Pod {
 	if set := r.agent.opts.Status; !final && set != nil {
+		given := maps.Clone(pod.Annotations)
 		_ = safely(r.ctx, "Status", func() { set(pod) }) // a panic was logged
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.desired.annotate(given, pod.Annotations)
 	}
 	return pod
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -39,6 +40,17 @@ func (r *remote) observe(listed *v1.Pod, asked time.Time) {
 		r.agent.workers.spawn(r.name, r.over)
 	case wasOver && !r.place.over && r.ending.terminating: // it is there after all
 		r.agent.workers.spawn(r.name, func() { _ = r.ender.end(r.ctx, nil) }) // fails only when the agent stops
+	}
+}
+
+// deleted records the answer of a Delete.
+func (r *remote) deleted(err error) {
+	isNotFound := errors.Is(err, lifecycle.ErrContainerNotFound)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.place.owed = r.place.owed && err != nil && !isNotFound
+	if isNotFound {
+		r.place.lose()
 	}
 }
 
@@ -94,15 +106,17 @@ func (r *remote) ask(ctx context.Context, name string, timeout time.Duration, f 
 func (r *remote) create() error {
 	ctx, cancel := r.agent.workers.context(r.ctx, r.name, r.terminating)
 	defer cancel()
-	for !r.is((*place).hasPod) {
-		if err := r.tryCreate(ctx); errdefs.IsInvalidInput(err) {
+	for pause := backOffFirst; !r.is((*place).hasPod); pause = min(2*pause, backOffMost) {
+		err := r.tryCreate(ctx)
+		if errdefs.IsInvalidInput(err) {
 			for _, c := range r.containers.all {
 				slot{r.record, c}.markTerminated(notStarted(err))
 			}
 			return err
 		}
 		if ctx.Err() == nil {
-			r.await(ctx, r.agent.opts.PollInterval, (*place).hasPod)
+			r.tellCreate(err)
+			r.await(ctx, pause, (*place).hasPod)
 		}
 		switch {
 		case r.isTerminating():
@@ -114,6 +128,21 @@ func (r *remote) create() error {
 	return nil
 }
 
+// tellCreate shows in the status of the pod why a Create has failed; nil: it has not.
+func (r *remote) tellCreate(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.place.status != nil || r.ending.terminating {
+		return
+	}
+	for _, c := range r.containers.all {
+		if c.state = (v1.ContainerState{}); err != nil {
+			c.state.Waiting = &v1.ContainerStateWaiting{Reason: reasonCreateError, Message: err.Error()}
+		}
+	}
+	r.notifier.wake()
+}
+
 // tryCreate asks the place once to create the pod, unless its termination has begun.
 func (r *remote) tryCreate(ctx context.Context) error {
 	if !r.agent.takeTurn(ctx) {
@@ -121,6 +150,7 @@ func (r *remote) tryCreate(ctx context.Context) error {
 	}
 	defer r.agent.endTurn()
 	pod := r.view()
+	given := maps.Clone(pod.Annotations)
 	r.mu.Lock()
 	if r.ending.terminating {
 		r.mu.Unlock()
@@ -133,6 +163,7 @@ func (r *remote) tryCreate(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.place.created(err == nil, isNone)
+	r.desired.annotate(given, pod.Annotations)
 	return err
 }
 
@@ -176,17 +207,15 @@ func (s placeStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds i
 func (r *remote) clear() bool {
 	ctx, cancel := r.agent.workers.context(r.ctx, r.name, nil)
 	defer cancel()
-	isGone, isOver := func(p *place) bool { return p.gone }, func(p *place) bool { return p.over }
-	for !r.is(isGone) {
+	isOver := func(p *place) bool { return p.over }
+	for !r.is((*place).cleared) {
 		if !r.await(ctx, 0, isOver) || ctx.Err() != nil {
 			return false
 		}
 		pod := r.view()
 		err := r.ask(ctx, "Delete", callTimeout, func(ctx context.Context) error { return r.agent.opts.Pods.Delete(ctx, pod) })
-		if errors.Is(err, lifecycle.ErrContainerNotFound) {
-			r.lose()
-		}
-		r.await(ctx, r.agent.opts.PollInterval, isGone)
+		r.deleted(err)
+		r.await(ctx, r.agent.opts.PollInterval, (*place).cleared)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

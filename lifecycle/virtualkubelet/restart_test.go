@@ -382,12 +382,13 @@ func TestWhatIsLeftOfAContainerIsRemovedFirst(t *testing.T) {
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
 		require.Equal(b, 12*second, b.last().at)
 	}, func(o *virtualkubelet.Options) {
-		o.ContainerEnded = func(ctx context.Context, _ *v1.Pod, _ *v1.Container, id string) {
+		o.ContainerEnded = func(ctx context.Context, _ *v1.Pod, _ *v1.Container, id string, _ bool) error {
 			select {
 			case <-time.After(5 * second):
 				removed[id] = b.elapsed()
 			case <-ctx.Done():
 			}
+			return context.Cause(ctx)
 		}
 	})
 }

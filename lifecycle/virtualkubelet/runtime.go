@@ -27,13 +27,16 @@ type Runtime interface {
 	lifecycle.ExitWatcher
 
 	// StartContainer starts one container and returns its ID when it runs. The ID must
-	// not be empty, and no other container may have it. Init containers, sidecars and
+	// not be empty, and no other container may have it; one that is started again may have the ID
+	// of its last run, and Exited then is that of the new run. Init containers, sidecars and
 	// regular containers are started in the same way, for the first time one at a time for
 	// each pod and in the order of its spec. The arguments must not be modified or kept.
 	//
 	// When the pod is deleted during the start, or the provider is closed, ctx ends; a container
-	// that starts nevertheless is stopped with its pod. An error fails the pod, unless the restart
-	// policy has the start repeated. After the end of ctx, an error
+	// that starts nevertheless is stopped with its pod. An error says that the container does not
+	// run: it is started again with the back-off if the restart policy repeats failures, and else has
+	// the reason StartError and the exit code 128, and the pod, of which nothing more is started, is
+	// stopped and Failed. After the end of ctx, an error
 	// that wraps [lifecycle.ErrContainerNotFound] means that no container runs, and an ID
 	// together with another error makes the provider stop that container. With neither,
 	// the provider does not know whether the container runs, and never reports the pod as
@@ -41,7 +44,8 @@ type Runtime interface {
 	StartContainer(ctx context.Context, pod *v1.Pod, container *v1.Container) (id string, err error)
 	// ExitCode returns the exit code of a container that has exited; false if it is not known.
 	// It is called once for each container and must not block. With an unknown exit code the
-	// container has failed, with 137 and ContainerStatusUnknown, as in the kubelet.
+	// container has failed, with 137 and ContainerStatusUnknown, as in the kubelet. One that was
+	// killed has the code 137 in container runtimes, and so its pod is Failed.
 	ExitCode(containerID string) (code int32, known bool)
 }
 

@@ -46,20 +46,47 @@ func (s slot) markMaybeStarted() {
 	s.c.maybeStarted = true
 }
 
+// isStartedAgain reports whether the container is to be started again after an end.
+func (s slot) isStartedAgain(end v1.ContainerStateTerminated) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.ending.terminating && s.c.restarts(s.desired.pod, end)
+}
+
+// hasBegun reports whether the container has been started before, by this agent or a former one.
+func (s slot) hasBegun() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.c.state != v1.ContainerState{}
+}
+
 // markEnded records the end of a run of the container, and reports whether the container is to
 // be started again.
 func (s slot) markEnded(end v1.ContainerStateTerminated) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	again = !s.ending.terminating && s.c.restarts(s.desired.pod, end)
-	if again {
+	switch {
+	case s.ending.terminating && s.c.restarting: // again gives it the state of its last end
+	case again:
 		s.c.markAgain(s.desired.pod, end)
-	} else {
+	default:
 		s.c.markTerminated(end)
 	}
 	s.containers.refreshReady()
 	s.notifier.wake()
 	return again
+}
+
+// lastRun returns the ID and the end of the last run of a container that is to be started again; nil
+// if it is not, and the ID "" if it has not run.
+func (s slot) lastRun() (id string, end *v1.ContainerStateTerminated) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.c.restarting {
+		return "", nil
+	}
+	return s.c.id, s.c.last
 }
 
 // markNotAgain gives a container that is not started again the state of its last end.

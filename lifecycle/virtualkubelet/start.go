@@ -20,6 +20,7 @@ type starter struct {
 
 	r       *record
 	formers []*record // the earlier pods of the same name
+	begun   bool      // a former agent has begun to start the pod, which was admitted then
 }
 
 // run starts the containers of a pod that is admitted. If that fails, the containers that
@@ -28,7 +29,7 @@ func (s *starter) run() {
 	if s.poller.await(s.r.ctx) != nil {
 		return
 	}
-	if (s.r.remote() == nil || !s.r.remote().is((*place).hasPod)) && !s.admit() {
+	if !s.begun && (s.r.remote() == nil || !s.r.remote().is((*place).hasPod)) && !s.admit() {
 		return
 	}
 	err := s.startAll()
@@ -55,7 +56,10 @@ func (s *starter) startAll() error {
 		return remote.create()
 	}
 	for _, c := range s.r.containers.all {
-		err := s.start(c)
+		var err error
+		if !(slot{s.r, c}).hasBegun() {
+			err = s.start(c)
+		}
 		switch {
 		case errors.Is(err, errAgain) && !c.init: // the others need not wait for it
 			s.workers.spawn(s.r.name, func() {
@@ -157,7 +161,8 @@ func (s *starter) awaitInit(c *container) error {
 }
 
 // again starts a container again when its back-off is over, and again after each start that
-// fails. If the termination of the pod begins before, the container stays as it has ended.
+// fails. If the termination of the pod begins before, the container stays as it has ended, which is
+// told.
 func (s *starter) again(c *container) error {
 	for {
 		s.r.mu.Lock()
@@ -178,8 +183,11 @@ func (s *starter) again(c *container) error {
 		switch {
 		case errors.Is(err, errAgain):
 			continue
-		case errors.Is(err, lifecycle.ErrTerminating):
-			slot{s.r, c}.markNotAgain()
+		case err != nil && s.r.isTerminating():
+			in := slot{s.r, c}
+			if id, end := in.lastRun(); end != nil && in.tellEnd(id, *end) {
+				in.markNotAgain()
+			}
 		}
 		return err
 	}

@@ -15,6 +15,7 @@ const (
 	reasonUnknown             = "ContainerStatusUnknown"
 	reasonCreating            = "ContainerCreating"
 	reasonBackOff             = "CrashLoopBackOff"
+	reasonCreateError         = "CreateContainerError"
 	reasonUnexpectedAdmission = "UnexpectedAdmissionError"
 	messageUnknown            = "The container could not be located when the pod was terminated"
 
@@ -68,7 +69,7 @@ func (cs *containers) phase(ended bool) v1.PodPhase {
 		if c.init {
 			continue
 		}
-		waiting = waiting || c.state == v1.ContainerState{}
+		waiting = waiting || c.state.Running == nil && c.state.Terminated == nil && c.last == nil
 		failed = failed || c.state.Terminated != nil && c.state.Terminated.ExitCode != 0
 	}
 	switch {

@@ -3,7 +3,9 @@
 package virtualkubelet_test
 
 import (
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -147,5 +149,32 @@ func TestWhatIsGivenIsACopy(t *testing.T) {
 		require.Equal(b, "c", b.listed()[0].Labels["a"])
 	}, func(o *virtualkubelet.Options) {
 		o.Status = func(pod *v1.Pod) { pod.Status.PodIP = "10.0.0.1" }
+	})
+}
+
+// What only the author knows is told when it says so, annotations included, which stay.
+func TestAStatusThatOnlyTheAuthorKnows(t *testing.T) {
+	var ip atomic.Value
+	inBubble(t, func(b *bed) {
+		pod := podOf(plain("app"))
+		b.create(pod)
+		wait(second)
+		require.Empty(b, b.last().pod.Status.PodIP)
+		ip.Store("10.0.0.7")
+		b.StatusChanged(pod)
+		synctest.Wait()
+		require.Equal(b, "10.0.0.7", b.last().pod.Status.PodIP)
+		ip.Store("")
+		b.StatusChanged(podOf())
+		b.deletePod(pod, 10)
+		wait(20 * second)
+		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+		require.Equal(b, "10.0.0.7", b.last().pod.Annotations["was"])
+	}, func(o *virtualkubelet.Options) {
+		o.Status = func(pod *v1.Pod) {
+			if late, _ := ip.Load().(string); late != "" {
+				pod.Status.PodIP, pod.Annotations = late, map[string]string{"was": late}
+			}
+		}
 	})
 }

@@ -1,0 +1,133 @@
+//go:build go1.25
+
+package virtualkubelet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+)
+
+// recordEnds has ContainerEnded add to ends, and fail as often as failures says.
+func recordEnds(b **bed, ends *[]string, failures int) func(*virtualkubelet.Options) {
+	return func(o *virtualkubelet.Options) {
+		o.ContainerEnded = func(_ context.Context, _ *v1.Pod, c *v1.Container, id string, again bool) error {
+			(*b).mu.Lock()
+			defer (*b).mu.Unlock()
+			*ends = append(*ends, fmt.Sprintf("%v %s %s %v", (*b).elapsed(), c.Name, id, again))
+			if failures--; failures >= 0 {
+				return errors.New("it is busy")
+			}
+			return nil
+		}
+	}
+}
+
+// ContainerEnded is called again after an error, and the pod has not ended until it succeeds.
+func TestWhatIsLeftIsInsistedOn(t *testing.T) {
+	var ends []string
+	var b *bed
+	inBubble(t, func(it *bed) {
+		b = it
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
+		b.create(podOf(plain("app")))
+		wait(30 * second)
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+		wait(2 * second)
+		require.Equal(b, []string{"1s app uid/app false", "11s app uid/app false", "31s app uid/app false"}, ends)
+		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+		require.Equal(b, 31*second, b.last().at)
+	}, recordEnds(&b, &ends, 2))
+}
+
+// The author is told whether a container is started again, and that it is not after all.
+func TestWhetherWhatIsLeftIsNeededAgain(t *testing.T) {
+	for name, fails := range map[string]bool{"in a back-off": false, "in a start that fails": true} {
+		t.Run(name, func(t *testing.T) {
+			var ends []string
+			var b *bed
+			inBubble(t, func(it *bed) {
+				b = it
+				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
+				pod := always(plain("app"))
+				b.create(pod)
+				wait(3 * second) // it has run twice
+				b.rt.start = func(ctx context.Context, _ string) error {
+					<-ctx.Done()
+					return fmt.Errorf("no device: %w", lifecycle.ErrContainerNotFound)
+				}
+				if fails {
+					wait(20 * second)
+				}
+				b.deletePod(pod, 30)
+				wait(second)
+				require.Equal(b, []string{"1s app uid/app true", "2s app uid/app#1 true", fmt.Sprintf("%v app uid/app#1 false", b.elapsed()-second)}, ends)
+				require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+			}, recordEnds(&b, &ends, 0))
+		})
+	}
+}
+
+// What is left of a container that had ended before it was adopted is removed, too.
+func TestWhatIsLeftOfAnAdoptedContainer(t *testing.T) {
+	var ends []string
+	var b *bed
+	options := recordEnds(&b, &ends, 1)
+	inBubble(t, func(it *bed) {
+		b = it
+		b.create(podOf(plain("one"), plain("two")))
+		adopted := virtualkubelet.Adopted{Pod: b.currentPod()}
+		require.NoError(b, b.Close(b.Context()))
+		b.Provider = b.provider(options)
+		adopted.Pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}
+		require.NoError(b, b.Adopt(b.Context(), adopted))
+		wait(5 * second)
+		b.rt.Exit("uid/two")
+		wait(4 * second)
+		require.Equal(b, []string{"0s one uid/one false", "5s two uid/two false"}, ends)
+		require.NotEqual(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+		wait(2 * second)
+		require.Equal(b, "10s one uid/one false", ends[2])
+		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+		require.Equal(b, "virtual-kubelet://uid/one", b.last().pod.Status.ContainerStatuses[0].ContainerID)
+		require.Equal(b, 10*second, b.last().at)
+	})
+}
+
+// A container that is started again may have the ID of its last run.
+func TestAnIDThatComesBack(t *testing.T) {
+	again := &sameID{}
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
+		pod := always(plain("app"))
+		b.create(pod)
+		wait(2 * time.Second)
+		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true} })
+		wait(10 * second)
+		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running)
+		b.deletePod(pod, 5)
+		wait(20 * second)
+		require.Equal(b, []stop{{"uid/app", 5, 12 * second}}, b.stops())
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+	}, func(o *virtualkubelet.Options) {
+		again.scriptedRuntime = o.Runtime.(*scriptedRuntime)
+		o.Runtime = again
+	})
+}
+
+// sameID is a runtime whose containers have the same ID in each run.
+type sameID struct{ *scriptedRuntime }
+
+func (r *sameID) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
+	r.started.Clear()
+	return r.scriptedRuntime.StartContainer(ctx, pod, c)
+}
