@@ -156,7 +156,8 @@ func TestMigrateConfigVectors(t *testing.T) {
 	require.Len(t, cases, 4)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			drain := planOfManager(newKubelet().config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
+			k := newKubelet(shutdowntest.Pod("web", 0, 600), shutdowntest.Pod("dns", 2000000000, 600)) // which need all of it
+			drain := planOfManager(k.config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
 			var got [][]int64
 			if drain != nil {
 				for _, bucket := range drain.Schedule {
