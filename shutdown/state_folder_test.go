@@ -140,7 +140,6 @@ func TestLastWriteFails(t *testing.T) {
 	})
 }
 
-// fileContains reports whether a file exists and contains a text.
 // A write that has failed is made again, also if there is nothing new to write.
 func TestFailedWriteIsMadeAgain(t *testing.T) {
 	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
@@ -166,6 +165,28 @@ func TestFailedWriteIsMadeAgain(t *testing.T) {
 	})
 }
 
+// Of what is written between the signal and the release two writes, one after the other, are waited
+// for, as by the kubelet: at the begin and at the end. The others go on beside the pods.
+func TestTwoWritesAreWaitedFor(t *testing.T) {
+	for _, takes := range []time.Duration{0, 5 * time.Second} {
+		inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+			n.killer.Default = shutdowntest.Behaviour{Takes: takes}
+			m, err := shutdown.NewManagerWith(n.opts, one.sinceBoot, func(_ string, encode func(io.Writer) error) error {
+				<-time.After(50 * time.Millisecond) // the disk
+				return encode(io.Discard)
+			})
+			require.NoError(t, err)
+			n.start(m)
+			n.advance(time.Second)
+			began := time.Now()
+			n.announce()
+			n.advance(time.Minute)
+			require.InDelta(t, 2*takes+100*time.Millisecond, n.releasedAfter(began), float64(20*time.Millisecond))
+		})
+	}
+}
+
+// fileContains reports whether a file exists and contains a text.
 func fileContains(path, text string) bool {
 	data, err := os.ReadFile(path)
 	return err == nil && strings.Contains(string(data), text)

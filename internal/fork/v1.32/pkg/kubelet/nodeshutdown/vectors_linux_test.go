@@ -156,7 +156,7 @@ func TestMigrateConfigVectors(t *testing.T) {
 	require.Len(t, cases, 4)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			k := newKubelet(shutdowntest.Pod("web", 0, c.Total), shutdowntest.Pod("dns", plan.SystemCriticalPriority, c.Total)) // they need all of it
+			k := newKubelet(shutdowntest.Pod("web", 0, 600), shutdowntest.Pod("dns", 2000000000, 600)) // which need all of it
 			drain := planOfManager(k.config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
 			var got [][]int64
 			if drain != nil {
