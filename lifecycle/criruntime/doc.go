@@ -59,8 +59,10 @@
 // # What an agent that starts containers needs
 //
 // [Runtime.StartContainer] returns the ID of a container that was created although its start has failed:
-// in [lifecycle.Pod.Start] it lets that container be stopped with its grace, too. [Runtime.Conn] is for the
-// rest of CRI: sandboxes, images.
+// in [lifecycle.Pod.Start] it lets that container be stopped with its grace, too.
+// [Runtime.ContainerStatus] reads one container, [Runtime.StopPodSandbox] releases the network of a pod that
+// has ended, [Runtime.Version] tells whether the endpoint is right, and [Runtime.Conn] is for the rest of CRI:
+// sandboxes, images.
 //
 // # Concurrency properties
 //
