@@ -36,7 +36,7 @@ func newService(p Provider) (*service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("notice: Provider.Endpoint: %w", err)
 	}
-	if (endpoint.Scheme != "http" && endpoint.Scheme != "https") || endpoint.Host == "" || endpoint.RawQuery != "" {
+	if (endpoint.Scheme != "http" && endpoint.Scheme != "https") || endpoint.Hostname() == "" || strings.ContainsAny(base, "?#") {
 		return nil, fmt.Errorf("notice: Provider.Endpoint %q is no http URL of a host", p.Endpoint)
 	}
 	return &service{base: base, client: &http.Client{

@@ -287,7 +287,7 @@ func TestWatchRefuses(t *testing.T) {
 	announce := func(source.Event) error { return nil }
 	require.ErrorContains(t, notice.Watch(t.Context(), notice.Provider{}, announce), "needs a Provider")
 	require.ErrorContains(t, notice.Watch(t.Context(), notice.EC2(), nil), "a function that announces")
-	for _, endpoint := range []string{"169.254.169.254", "ftp://a", "http://", "http://a?b", "http://[", "file:///a"} {
+	for _, endpoint := range []string{"169.254.169.254", "ftp://a", "http://", "http://a?b", "http://a?", "http://a#b", "http://:80", "http://[", "file:///a"} {
 		p := notice.GCE()
 		p.Endpoint = endpoint
 		require.ErrorContains(t, notice.Watch(t.Context(), p, announce), "Provider.Endpoint", endpoint)
