@@ -111,6 +111,17 @@ func (a *Agent) watchKubelet(ctx context.Context) {
 	})
 }
 
+// watchUnits says if units that are to be stopped cannot be.
+func (a *Agent) watchUnits(ctx context.Context) {
+	repeat(ctx, listInterval, func() error {
+		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
+		defer cancel()
+		err := a.opts.Units.Check(askCtx)
+		a.missing.set(ctx, "units to stop", err)
+		return err
+	})
+}
+
 // watchNotice announces what a cloud says.
 func (a *Agent) watchNotice(ctx context.Context) {
 	if a.opts.Notice == nil {
