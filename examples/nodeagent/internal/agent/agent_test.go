@@ -114,7 +114,7 @@ func podOf(name string, priority int32, script string) *v1.Pod {
 
 func TestTheHostIsHeldAndItsPodsDrainedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTestbed(t, podOf("web", 0, "exits 2s after TERM"), podOf("db", 1000, "exits 1s after TERM"))
+		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 2s}"), podOf("db", 1000, "{exitAfterTerm: 1s}"))
 		b.run()
 		require.Contains(t, b.states(), "READY=1")
 		require.Contains(t, b.output(), "This machine's shutdown is held back for up to ")
@@ -142,7 +142,7 @@ func TestSignals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newTestbed(t, podOf("web", 0, "exits 3s after TERM"))
+				b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
 				b.run()
 				if test.during {
 					b.host.Announce(shutdown.Event{})
@@ -167,7 +167,7 @@ func TestSignals(t *testing.T) {
 // A cancelled shutdown leaves what was not told to stop, and the next one begins anew.
 func TestAShutdownAfterACancelledOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTestbed(t, podOf("web", 0, "exits 3s after TERM"), podOf("db", 1000, ""))
+		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"), podOf("db", 1000, ""))
 		b.run()
 		b.host.Announce(shutdown.Event{})
 		b.advance(time.Second)
@@ -204,7 +204,7 @@ func (r *failingRuntime) StopPodSandbox(context.Context, *v1.Pod) error { return
 // keep its pod from having ended.
 func TestARuntimeThatComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTestbed(t, podOf("web", 0, "exits 3s after TERM"))
+		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
 		runtime := &failingRuntime{Runtime: b.opts.Runtime}
 		b.opts.Runtime = runtime
 		b.run()

@@ -35,21 +35,28 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// repeat calls a function again and again until ctx ends: after an interval, or sooner if it has failed.
+func repeat(ctx context.Context, interval time.Duration, call func() error) {
+	for wait := time.Duration(0); pause(ctx, wait); {
+		if wait = interval; call() != nil {
+			wait = retryInterval
+		}
+	}
+}
+
 // keepInfo lists the pods now and then, and keeps what others have told about them. While pods are
 // stopped the manager lists them.
 func (a *Agent) keepInfo(ctx context.Context) {
-	for wait := time.Duration(0); pause(ctx, wait); {
-		wait = listInterval
+	repeat(ctx, listInterval, func() error {
 		if a.manager.ShutdownStatus() != nil {
-			continue
+			return nil
 		}
 		pods, err := a.listPods(ctx)
-		if err != nil {
-			wait = retryInterval
-			continue
+		if err == nil {
+			a.missing.set(ctx, "state folder", a.opts.Info.Keep(pods))
 		}
-		a.missing.set(ctx, "state folder", a.opts.Info.Keep(pods))
-	}
+		return err
+	})
 }
 
 // watchAPIServer reads the kubeconfig until it can be used, and then has the pods of the API server
@@ -77,17 +84,15 @@ func (a *Agent) askKubelet(ctx context.Context) {
 	if a.opts.Kubelet == nil {
 		return
 	}
-	for wait := time.Duration(0); pause(ctx, wait); {
+	repeat(ctx, listInterval, func() (err error) {
 		var pods []v1.Pod
-		var err error
-		if wait = listInterval; a.opts.Units.Stopped() == nil {
+		if a.opts.Units.Stopped() == nil {
 			pods, err = a.opts.Kubelet(ctx)
 			a.opts.Info.Tell(pods)
 		}
-		if a.missing.set(ctx, "kubelet's pods", err); err != nil {
-			wait = retryInterval
-		}
-	}
+		a.missing.set(ctx, "kubelet's pods", err)
+		return err
+	})
 }
 
 // watchKubelet finds a kubelet that drains this machine too.
@@ -95,13 +100,26 @@ func (a *Agent) watchKubelet(ctx context.Context) {
 	if !a.opts.UsesLogind {
 		return
 	}
-	for wait := time.Duration(0); pause(ctx, wait); wait = listInterval {
+	repeat(ctx, listInterval, func() error {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
-		if err := a.opts.Units.CheckKubelet(askCtx); err == nil || errors.Is(err, units.ErrKubeletHolds) {
+		defer cancel()
+		err := a.opts.Units.CheckKubelet(askCtx)
+		if err == nil || errors.Is(err, units.ErrKubeletHolds) {
 			a.missing.set(ctx, "the only drain of this machine", err)
 		}
-		cancel()
-	}
+		return err
+	})
+}
+
+// watchUnits says if units that are to be stopped cannot be.
+func (a *Agent) watchUnits(ctx context.Context) {
+	repeat(ctx, listInterval, func() error {
+		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
+		defer cancel()
+		err := a.opts.Units.Check(askCtx)
+		a.missing.set(ctx, "units to stop", err)
+		return err
+	})
 }
 
 // watchNotice announces what a cloud says.
@@ -123,21 +141,22 @@ func (a *Agent) startUnits(ctx context.Context) {
 	case <-a.manager.Ready():
 	case <-ctx.Done():
 	}
-	for wait := unitsInterval; pause(ctx, wait); {
-		wait = unitsInterval
-		if record := a.opts.Units.Stopped(); record == nil || record.Reason == units.Drain || a.manager.ShutdownStatus() != nil {
-			continue
+	repeat(ctx, unitsInterval, func() error {
+		if a.manager.ShutdownStatus() != nil {
+			return nil
 		}
 		err := a.startUnitsNow(ctx)
-		if a.missing.set(ctx, "stopped units", err); err != nil {
-			wait = retryInterval
-		}
-	}
+		a.missing.set(ctx, "stopped units", err)
+		return err
+	})
 }
 
-// startUnitsNow starts what was stopped, unless the host prepares for a shutdown: a kubelet that is
+// startUnitsNow starts what a shutdown has stopped, unless the host prepares for one: a kubelet that is
 // started before logind has called it off gets no lock of its own.
 func (a *Agent) startUnitsNow(ctx context.Context) error {
+	if record := a.opts.Units.Stopped(); record == nil || record.Reason == units.Drain {
+		return nil
+	}
 	if a.opts.UsesLogind {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
 		defer cancel()
@@ -154,9 +173,6 @@ func (a *Agent) startUnitsNow(ctx context.Context) error {
 
 // giveUpUnits starts the units that a shutdown has stopped before the agent leaves a host that stays.
 func (a *Agent) giveUpUnits(ctx context.Context) error {
-	if record := a.opts.Units.Stopped(); record == nil || record.Reason == units.Drain {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, 2*closeTimeout)
 	defer cancel()
 	return a.startUnitsNow(ctx)

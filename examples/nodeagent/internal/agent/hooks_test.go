@@ -37,7 +37,7 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pod := podOf("web", 0, "exec takes 1s, exits 4s after TERM")
+				pod := podOf("web", 0, "{execTakes: 1s, exitAfterTerm: 4s}")
 				pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"flush"}}}}
 				grace := int64(15)
 				pod.Spec.TerminationGracePeriodSeconds = &grace

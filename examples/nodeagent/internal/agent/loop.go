@@ -10,7 +10,6 @@ import (
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/units"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
-	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
@@ -27,17 +26,17 @@ const drainOrigin = "nodeagent drain"
 // fields.
 type loop struct {
 	*Agent
-	shownInhibitor shutdown.Inhibitor // as it was shown last
-	shownStatus    string             // what the service manager was told last
-	ready          <-chan struct{}    // nil: it was closed
-	drainTimer     <-chan time.Time
-	created        time.Time             // a shutdown that began before was begun under a former agent
-	demonstrated   time.Duration         // how long the drain of a demonstration may take
-	began          time.Time             // when the current drain began; zero: there is none
-	over           time.Time             // when it was seen to be over, without a report so far; zero: it is not
-	interrupted    bool                  // a signal arrived in the current drain
-	drained        bool                  // the host was let go, and the pods are stopped
-	waiting        []chan<- drainOutcome // buffered; they receive the report of the current drain
+	held        bool            // as it was shown last
+	shownStatus string          // what the service manager was told last
+	ready       <-chan struct{} // nil: it was closed
+	drainTimer  <-chan time.Time
+	created     time.Time             // a shutdown that began before was begun under a former agent
+	began       time.Time             // when the current drain began; zero: there is none
+	allowed     time.Duration         // how long it may take
+	over        time.Time             // when it was seen to be over, without a report so far; zero: it is not
+	interrupted bool                  // a signal arrived in the current drain
+	drained     bool                  // the host was let go, and the pods are stopped
+	waiting     []chan<- drainOutcome // buffered; they receive the report of the current drain
 }
 
 // drainOutcome answers a request for a drain.
@@ -58,7 +57,7 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-l.ready:
 			l.ready = nil
-			l.begin()
+			l.begin(ctx)
 		case sig := <-l.opts.Signals:
 			done, err = l.handleSignal(sig)
 		case <-l.drainTimer:
@@ -70,7 +69,7 @@ func (l *loop) run(ctx context.Context) error {
 		case report := <-l.reports:
 			done, err = l.end(report)
 		case <-ticker.C:
-			l.refresh()
+			l.refresh(ctx)
 		case <-ctx.Done():
 			return nil
 		}
@@ -81,21 +80,19 @@ func (l *loop) run(ctx context.Context) error {
 }
 
 // begin says that the agent holds the host, or why not, and goes on with a drain of a former agent.
-func (l *loop) begin() {
+func (l *loop) begin(ctx context.Context) {
 	if l.opts.DrainAfter > 0 {
 		l.drainTimer = time.After(l.opts.DrainAfter)
-		planned := l.manager.Plan()
-		l.demonstrated = planned.Fitted.Total() - planned.Fitted.Floor - planned.Fitted.Margin
 		pods, _ := l.kills.all()
 		l.opts.View.Say(fmt.Sprintf("%d pods run. They are stopped in order in %v; Ctrl-C leaves at once and stops none.", len(pods), l.opts.DrainAfter))
-		for _, warning := range planned.Warnings {
+		for _, warning := range l.manager.Plan().Warnings {
 			l.opts.View.Say("Warning: " + warning)
 		}
 	}
 	if l.manager.ShutdownStatus() == nil {
 		l.forgetEnded() // of a shutdown before this agent
 	}
-	l.refresh()
+	l.refresh(ctx)
 	l.notify("READY=1")
 	if record := l.opts.Units.Stopped(); record != nil && record.Reason == units.Drain {
 		l.opts.View.Say("This node was drained by nodeagent drain, and stays so until nodeagent undrain.")
@@ -116,8 +113,8 @@ func (l *loop) trigger(event shutdown.Event) error {
 func (l *loop) draining() bool { return !l.began.IsZero() }
 
 // refresh shows what has changed, and finds out whether a shutdown has begun or is over.
-func (l *loop) refresh() {
-	l.showInhibitor()
+func (l *loop) refresh(ctx context.Context) {
+	l.showInhibitor(ctx)
 	shuttingDown := l.manager.ShutdownStatus() != nil
 	if !shuttingDown && l.drained {
 		l.drained = false
@@ -141,8 +138,8 @@ func (l *loop) refresh() {
 
 // beginDrain records the beginning of a drain, and asks the service manager to wait for its end.
 func (l *loop) beginDrain() {
-	l.began, l.interrupted = time.Now(), false
-	l.notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (l.allowedTime() + closeTimeout).Microseconds()))
+	l.began, l.allowed, l.interrupted = time.Now(), l.manager.Plan().Release, false
+	l.notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (l.allowed + closeTimeout).Microseconds()))
 }
 
 // end shows the end of a drain. The agent then leaves if that was all that it was made for, or
@@ -173,15 +170,10 @@ func (l *loop) end(report shutdown.Report) (done bool, err error) {
 	return false, nil
 }
 
-// reportError returns an error that names the pods that a shutdown has not stopped, and
-// the first other error of the shutdown.
+// reportError returns the pods that a shutdown has not stopped, and the first other error of the
+// shutdown.
 func reportError(report shutdown.Report) error {
-	var errs []error
-	for _, p := range report.Pods {
-		if p.Error != "" {
-			errs = append(errs, fmt.Errorf("pod %s/%s was not stopped: %s", p.Namespace, p.Name, p.Error))
-		}
-	}
+	errs := []error{api.ReportOf(report).PodErrors()}
 	if len(report.Errors) > 0 {
 		errs = append(errs, errors.New(report.Errors[0]))
 	}
@@ -193,49 +185,24 @@ func reportError(report shutdown.Report) error {
 
 // snapshot returns the current state of all pods for the view.
 func (l *loop) snapshot(now time.Time) view.Snapshot {
-	return view.Snapshot{Now: now, Began: l.began, Allowed: l.allowedTime(), Pods: l.kills.views(now, l.terminator)}
-}
-
-// allowedTime returns how long a drain may take: the time of all buckets and of the
-// reports to the API server, or less if the host grants less. Without a schedule it is the
-// longest grace period of a pod.
-func (l *loop) allowedTime() time.Duration {
-	budget := l.manager.Inhibitor().Budget
-	switch {
-	case l.demonstrated > 0:
-		return l.demonstrated
-	case len(budget.Schedule) > 0:
-		return budget.Total() - budget.Floor - budget.Margin
-	}
-	longest := graceperiod.DefaultSeconds
-	pods, _ := l.kills.all()
-	for _, pod := range pods {
-		if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
-			longest = max(longest, *grace)
-		}
-	}
-	return graceperiod.Duration(longest)
+	return view.Snapshot{Now: now, Began: l.began, Allowed: l.allowed, Pods: l.kills.views(now, l.terminator)}
 }
 
 // showInhibitor shows changes of the inhibitor.
-func (l *loop) showInhibitor() {
+func (l *loop) showInhibitor(ctx context.Context) {
 	now := l.manager.Inhibitor()
-	before := l.shownInhibitor
-	l.shownInhibitor = now
-	if now.Err != nil && (before.Err == nil || before.Err.Error() != now.Err.Error()) {
-		l.opts.View.Say("Warning: " + now.Err.Error())
-	}
+	l.missing.set(ctx, "hold on the shutdown", now.Err)
 	switch {
-	case now.Held && !before.Held:
+	case now.Held && !l.held:
 		l.opts.View.Say(fmt.Sprintf("This machine's shutdown is held back for up to %v (asked for: %v).", now.Granted, now.Requested))
-	case before.Held && !now.Held:
+	case l.held && !now.Held:
 		l.opts.View.Say("This machine's shutdown is no longer held back.")
 	}
+	l.held = now.Held
 }
 
 // tellStatus tells the service manager what the agent does and what it lacks, if that has changed.
 func (l *loop) tellStatus(shuttingDown bool) {
-	inhibitor := l.manager.Inhibitor()
 	status := "Does not hold this machine's shutdown"
 	switch {
 	case l.draining():
@@ -244,10 +211,8 @@ func (l *loop) tellStatus(shuttingDown bool) {
 		status = "The pods have been stopped"
 	case shuttingDown:
 		status = "This node is shutting down"
-	case inhibitor.Held:
-		status = fmt.Sprintf("Holding this machine's shutdown for up to %v", inhibitor.Granted)
-	case inhibitor.Err != nil:
-		status += ": " + strings.ReplaceAll(inhibitor.Err.Error(), "\n", "; ")
+	case l.held:
+		status = fmt.Sprintf("Holding this machine's shutdown for up to %v", l.manager.Inhibitor().Granted)
 	}
 	status = strings.Join(append([]string{status}, l.missing.lines()...), "; ")
 	if status != l.shownStatus {

@@ -30,7 +30,7 @@ func TestNoticeOfACloud(t *testing.T) {
 		}
 	}))
 	defer service.Close()
-	b := newTestbed(t, podOf("web", 0, "exits 10ms after TERM"))
+	b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 10ms}"))
 	provider := notice.EC2()
 	provider.Endpoint = service.URL
 	b.opts.Notice = &provider

@@ -27,14 +27,15 @@ func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
 	writeError(w, http.StatusNotFound, "there was no shutdown yet")
 }
 
-// callLoop has the loop call a function. It returns false if the loop has ended.
-func (a *Agent) callLoop(ctx context.Context, call func(*loop)) bool {
+// callLoop has the loop call a function. If it cannot any more, the client is told and it returns false.
+func (a *Agent) callLoop(ctx context.Context, w http.ResponseWriter, call func(*loop)) bool {
 	select {
 	case a.requests <- call:
 		return true
 	case <-a.loopEnded:
 	case <-ctx.Done():
 	}
+	writeError(w, http.StatusServiceUnavailable, errLeaving.Error())
 	return false
 }
 
@@ -42,8 +43,7 @@ func (a *Agent) callLoop(ctx context.Context, call func(*loop)) bool {
 // goes on if the client disconnects.
 func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
 	outcomes := make(chan drainOutcome, 1)
-	if !a.callLoop(r.Context(), func(l *loop) { l.drain(outcomes) }) {
-		writeError(w, http.StatusServiceUnavailable, errLeaving.Error())
+	if !a.callLoop(r.Context(), w, func(l *loop) { l.drain(outcomes) }) {
 		return
 	}
 	select {
@@ -84,24 +84,20 @@ func (l *loop) drain(outcomes chan<- drainOutcome) {
 	outcomes <- drainOutcome{report: api.ReportOf(report)}
 }
 
+func (l *loop) undrain() error {
+	if record := l.opts.Units.Stopped(); record == nil || record.Reason != units.Drain {
+		return errors.New("this node is not drained")
+	}
+	return errors.Join(l.opts.Units.Release(), l.trigger(shutdown.Event{Origin: drainOrigin, Cancelled: true}))
+}
+
 // handleUndrain takes a drain back: the node is ready again, and the units run again when it answers.
 func (a *Agent) handleUndrain(w http.ResponseWriter, r *http.Request) {
-	var err error
-	done := make(chan struct{})
-	ok := a.callLoop(r.Context(), func(l *loop) {
-		defer close(done)
-		if record := l.opts.Units.Stopped(); record == nil || record.Reason != units.Drain {
-			err = errors.New("this node is not drained")
-			return
-		}
-		err = errors.Join(l.opts.Units.Release(), l.trigger(shutdown.Event{Origin: drainOrigin, Cancelled: true}))
-	})
-	if !ok {
-		writeError(w, http.StatusServiceUnavailable, errLeaving.Error())
+	result := make(chan error, 1)
+	if !a.callLoop(r.Context(), w, func(l *loop) { result <- l.undrain() }) {
 		return
 	}
-	<-done
-	if err != nil {
+	if err := <-result; err != nil {
 		writeError(w, http.StatusConflict, err.Error())
 		return
 	}

@@ -150,9 +150,6 @@ func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
 	if err := a.manager.ShutdownStatus(); err != nil {
 		lines[0] += ": " + err.Error()
 	}
-	if inhibitor := a.manager.Inhibitor(); inhibitor.Err != nil {
-		lines = append(lines, "missing: hold on the shutdown: "+strings.ReplaceAll(inhibitor.Err.Error(), "\n", "; "))
-	}
 	_, _ = fmt.Fprintln(w, strings.Join(append(lines, a.missing.lines()...), "\n")) // a client that has disconnected needs no answer
 }
 

@@ -1,6 +1,9 @@
 package api
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -29,6 +32,17 @@ func PlanOf(p plan.Plan) Plan {
 		converted.Buckets = append(converted.Buckets, bucket)
 	}
 	return converted
+}
+
+// PodErrors returns an error that names the pods that were not stopped, nil if all were.
+func (r Report) PodErrors() error {
+	var errs []error
+	for _, p := range r.Shutdown.Pods {
+		if p.Error != "" {
+			errs = append(errs, fmt.Errorf("pod %s/%s was not stopped: %s", p.Namespace, p.Name, p.Error))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // ReportOf wraps a report of the library.

@@ -31,13 +31,7 @@ To move the pods to other nodes first, use kubectl drain.`,
 		if err := t.request(ctx, http.MethodPost, "/drain", &report); err != nil {
 			return err
 		}
-		errs := []error{t.showReport(report)}
-		for _, p := range report.Shutdown.Pods {
-			if p.Error != "" {
-				errs = append(errs, fmt.Errorf("pod %s/%s was not stopped: %s", p.Namespace, p.Name, p.Error))
-			}
-		}
-		return errors.Join(errs...)
+		return errors.Join(t.showReport(report), report.PodErrors())
 	})
 	return command
 }

@@ -121,8 +121,12 @@ func (f *flags) validate() error {
 		if !strings.Contains(unit, ".") || strings.ContainsAny(unit, "/ ") {
 			errs = append(errs, field.Invalid(flag("--stop-unit"), unit, "must be the whole name of a unit, such as kubelet.service"))
 		}
-		if slices.ContainsFunc([]string{"k3s", "k0s", "rke2", "containerd", "crio", "docker"}, func(name string) bool { return strings.HasPrefix(unit, name) }) {
+		is := func(name string) bool { return strings.Contains(unit, name) }
+		if slices.ContainsFunc([]string{"k3s", "k0s", "rke2", "containerd", "crio", "docker"}, is) {
 			errs = append(errs, field.Forbidden(flag("--stop-unit"), unit+" has the container runtime in it, without which no pod can be ended"))
+		}
+		if slices.ContainsFunc([]string{"nodeagent.", "dbus", "systemd-logind."}, is) {
+			errs = append(errs, field.Forbidden(flag("--stop-unit"), unit+" is needed to end pods"))
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(f.podPolicy)) {

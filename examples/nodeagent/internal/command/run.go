@@ -10,6 +10,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/examples/internal/config"
@@ -162,15 +163,14 @@ func (c commands) connect(ctx context.Context, f *flags, opts *agent.Options) (e
 
 // kubelet asks the kubelet for its pods, with credentials that are read each time: they rotate.
 func (f *flags) kubelet(ctx context.Context) ([]v1.Pod, error) {
-	k := podinfo.Kubelet{URL: f.kubeletPods}
+	credentials := &rest.Config{}
 	if f.kubeletCredentials != "" {
-		credentials, err := apiserver.Config(f.kubeletCredentials)
-		if err != nil {
+		var err error
+		if credentials, err = apiserver.Config(f.kubeletCredentials); err != nil {
 			return nil, err
 		}
-		k.Credentials = credentials
 	}
-	return k.Pods(ctx)
+	return podinfo.KubeletPods(ctx, f.kubeletPods, credentials)
 }
 
 // listenHTTP returns what opens the listener of --listen, nil if the flag is empty.

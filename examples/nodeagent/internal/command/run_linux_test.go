@@ -144,6 +144,8 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 		"a kubelet that drains itself": {[]string{"run", good, "--stop-unit=kubelet.service", "--kubelet-config=" + dir + "/kubelet.yaml"}, `the kubelet has a shutdownGracePeriod of its own (` + dir + `/kubelet.yaml has {"shutdownGracePeriod":"45s"`},
 		"half a unit":                  {[]string{"run", good, "--stop-unit=kubelet"}, `--stop-unit: Invalid value: "kubelet"`},
 		"a unit with the runtime":      {[]string{"run", good, "--stop-unit=k3s.service"}, "k3s.service has the container runtime in it"},
+		"another one":                  {[]string{"run", good, "--stop-unit=cri-docker.service"}, "cri-docker.service has the container runtime in it"},
+		"the agent itself":             {[]string{"run", good, "--stop-unit=nodeagent.service"}, "nodeagent.service is needed to end pods"},
 		"unknown source":               {[]string{"run", good, "--source=acpi"}, `--source: Unsupported value: "acpi"`},
 		"unknown cloud":                {[]string{"run", good, "--notice=ibm"}, `--notice: Unsupported value: "ibm"`},
 		"bad endpoint":                 {[]string{"run", good, "--state-dir=", "--container-runtime-endpoint=tcp://x"}, "--container-runtime-endpoint: "},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -106,10 +107,8 @@ func (t *tool) show(value any, table func(width int) string) error {
 		return encoder.Encode(value)
 	}
 	width := 0
-	if terminal := terminalOf(t.out); terminal != nil {
-		if columns, _, err := term.GetSize(int(terminal.Fd())); err == nil {
-			width = columns
-		}
+	if file, ok := t.out.(*os.File); ok {
+		width, _, _ = term.GetSize(int(file.Fd())) // 0 unless it is a terminal
 	}
 	_, err := io.WriteString(t.out, table(width))
 	return err

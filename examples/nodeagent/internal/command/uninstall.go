@@ -162,28 +162,27 @@ func (u *uninstaller) removeDropIn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := u.existingDropIns()
+	files := u.dropIns()
 	err = source.RemoveDropIn(ctx)
-	after := u.existingDropIns()
-	for _, file := range before {
-		if !slices.Contains(after, file) {
+	for _, file := range files {
+		if _, missing := os.Lstat(file); missing != nil {
 			u.print("Removed %s.", file)
 			_ = os.Remove(filepath.Dir(file)) // the agent has made it; fails if others have files there
 		}
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if len(before) == 0 {
+	case len(files) == 0:
 		u.print("systemd-logind has no settings of this agent.")
-		return nil
+	default:
+		u.print("systemd-logind goes by its other settings again.")
 	}
-	u.print("systemd-logind goes by its other settings again.")
 	return nil
 }
 
-// existingDropIns returns the paths at which there is a drop-in file of the agent.
-func (u *uninstaller) existingDropIns() []string {
+// dropIns returns the paths at which there is a drop-in file of the agent.
+func (u *uninstaller) dropIns() []string {
 	var existing []string
 	for _, dir := range []string{"/etc/systemd/logind.conf.d", "/run/systemd/logind.conf.d"} {
 		file := filepath.Join("/", u.hostRoot, dir, logind.DropInName)

@@ -5,13 +5,13 @@
 //	runtime, err := embedded.New(pods)
 //
 // An annotation of the pod, nodeagent.kubegrace.dev/script.CONTAINER, is the script of a
-// container: sentences, separated by commas, that say how it reacts to its stop. Without one the container
+// container, in YAML, that says how it reacts to its stop. Without one the container
 // exits at once after its stop signal. Plain init containers have ended before.
 //
-//	exits 3s after TERM          takes 3 s to exit after its stop signal
-//	ignores TERM                 exits only when it is killed
-//	exec takes 2s                a command that a hook runs in it takes 2 s
+//	exitAfterTerm: 3s       takes 3 s to exit after its stop signal
+//	ignoreTerm: true        exits only when it is killed
+//	execTakes: 2s           a command that a hook runs in it takes 2 s
 //
-// All methods may be called concurrently. Load and New fail if a script cannot be parsed. Pods end
+// All methods may be called concurrently. Load fails if a manifest is no pod, New if a script cannot be read. Pods end
 // with the process, and work in testing/synctest bubbles.
 package embedded

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,16 +84,9 @@ func problemsOf(pod *v1.Pod) field.ErrorList {
 	}
 	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 	for key, text := range pod.Annotations {
-		name, ok := cutScript(key)
-		if !ok {
-			continue
-		}
-		at := field.NewPath("metadata", "annotations").Key(key)
-		if !slices.ContainsFunc(containers, func(c v1.Container) bool { return c.Name == name }) {
-			errs = append(errs, field.Invalid(at, text, fmt.Sprintf("the pod has no container %q", name)))
-		}
-		if _, err := parse(text); err != nil {
-			errs = append(errs, field.Invalid(at, text, err.Error()))
+		name, isScript := strings.CutPrefix(key, ScriptPrefix)
+		if isScript && !slices.ContainsFunc(containers, func(c v1.Container) bool { return c.Name == name }) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(key), text, fmt.Sprintf("the pod has no container %q", name)))
 		}
 	}
 	return errs

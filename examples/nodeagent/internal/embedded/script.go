@@ -2,11 +2,13 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
@@ -15,72 +17,35 @@ import (
 // name of the container follows.
 const ScriptPrefix = "nodeagent.kubegrace.dev/script."
 
-// cutScript returns the container whose script an annotation is.
-func cutScript(key string) (container string, ok bool) { return strings.CutPrefix(key, ScriptPrefix) }
+// script is how a container reacts to its stop.
+type script struct {
+	ExitAfterTerm metav1.Duration `json:"exitAfterTerm"`
+	IgnoreTerm    bool            `json:"ignoreTerm"`
+	ExecTakes     metav1.Duration `json:"execTakes"`
+}
 
 // scriptOf returns the script of a container, the zero value without an annotation.
 func scriptOf(pod *v1.Pod, container string) (lifecycletest.Script, error) {
-	s, err := parse(pod.Annotations[ScriptPrefix+container])
+	var s script
+	key := ScriptPrefix + container
+	err := yaml.UnmarshalStrict([]byte(pod.Annotations[key]), &s)
+	if err == nil && min(s.ExitAfterTerm.Duration, s.ExecTakes.Duration) < 0 {
+		err = errors.New("a time must not be negative")
+	}
 	if err != nil {
-		return s, fmt.Errorf("annotation %s%s: %w", ScriptPrefix, container, err)
+		return lifecycletest.Script{}, fmt.Errorf("pod %s/%s: annotation %s: %w", pod.Namespace, pod.Name, key, err)
 	}
-	return s, nil
+	return lifecycletest.Script{ExitAfterTerm: s.ExitAfterTerm.Duration, IgnoreTerm: s.IgnoreTerm, Exec: s.exec}, nil
 }
 
-// parse parses a script, which is a list of sentences, separated by commas.
-func parse(text string) (lifecycletest.Script, error) {
-	var s lifecycletest.Script
-	for sentence := range strings.SplitSeq(text, ",") {
-		sentence = strings.Join(strings.Fields(sentence), " ")
-		if sentence == "" {
-			continue
-		}
-		if err := addSentence(&s, sentence); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
-
-// addSentence adds what one sentence says to a script.
-func addSentence(s *lifecycletest.Script, sentence string) error {
-	if sentence == "ignores TERM" {
-		s.IgnoreTerm = true
-		return nil
-	}
-	for _, form := range []struct {
-		prefix, suffix string
-		set            func(time.Duration)
-	}{
-		{"exits ", " after TERM", func(d time.Duration) { s.ExitAfterTerm = d }},
-		{"exec takes ", "", func(d time.Duration) { s.Exec = sleepCommand(d) }},
-	} {
-		text, hasPrefix := strings.CutPrefix(sentence, form.prefix)
-		text, hasSuffix := strings.CutSuffix(text, form.suffix)
-		if !hasPrefix || !hasSuffix {
-			continue
-		}
-		d, err := time.ParseDuration(text)
-		if err != nil || d <= 0 {
-			return fmt.Errorf("%q: %q is no time such as 3s or 500ms", sentence, text)
-		}
-		form.set(d)
-		return nil
-	}
-	return fmt.Errorf(`%q is not understood; known are "exits 3s after TERM", "ignores TERM", "exec takes 2s"`, sentence)
-}
-
-// sleepCommand returns an Exec for a script: each command takes the time d, and fails if
-// its context ends earlier.
-func sleepCommand(d time.Duration) func(context.Context, []string) ([]byte, error) {
-	return func(ctx context.Context, _ []string) ([]byte, error) {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			return nil, nil
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+// exec plays a command, which fails if its context ends before its time is over.
+func (s script) exec(ctx context.Context, _ []string) ([]byte, error) {
+	timer := time.NewTimer(s.ExecTakes.Duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }

@@ -12,15 +12,14 @@ import (
 func TestScripts(t *testing.T) {
 	for script, want := range map[string]string{
 		"":                                      "",
-		"exits 3s after TERM":                   "",
-		"ignores TERM":                          "",
-		"exec takes 2s":                         "",
-		" exits  5s after TERM , ignores TERM,": "",
-		"exits soon after TERM":                 `"exits soon after TERM": "soon" is no time such as 3s or 500ms`,
-		"exits -1s after TERM":                  `"exits -1s after TERM": "-1s" is no time`,
-		"exits 5 after TERM":                    `"exits 5 after TERM": "5" is no time`,
-		"ignores term":                          `"ignores term" is not understood; known are`,
-		"ignores TERM, runs for 5s":             `"runs for 5s" is not understood`,
+		"{exitAfterTerm: 3s}":                   "",
+		"{ignoreTerm: true}":                    "",
+		"{execTakes: 2s}":                       "",
+		"{exitAfterTerm: 5s, ignoreTerm: true}": "",
+		"{exitAfterTerm: soon}":                 `invalid duration "soon"`,
+		"{exitAfterTerm: -1s}":                  "must not be negative",
+		"{ignoresTerm: true}":                   `unknown field "ignoresTerm"`,
+		"dances":                                "cannot unmarshal string",
 	} {
 		_, err := embedded.New([]*v1.Pod{podWith(script)})
 		if want == "" {
@@ -28,5 +27,6 @@ func TestScripts(t *testing.T) {
 			continue
 		}
 		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "annotation nodeagent.kubegrace.dev/script.app")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/podinfo"
@@ -58,7 +59,7 @@ func TestRules(t *testing.T) {
 	require.NoError(t, err)
 	all, err := podinfo.ParseRule("batch=-5")
 	require.NoError(t, err)
-	require.Equal(t, "batch/*=-5", all.String())
+	require.Equal(t, podinfo.Rule{Namespace: "batch", Name: "*", Priority: -5}, all)
 	info := newInfo(t, "", rule, all)
 	onHost := found("monitoring", "exporter")
 	onHost.Spec.HostNetwork = true
@@ -123,11 +124,11 @@ func TestKubelet(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(answer) // the client sees a failure
 	}))
 	defer server.Close()
-	pods, err := podinfo.Kubelet{URL: server.URL + "/pods"}.Pods(t.Context())
+	pods, err := podinfo.KubeletPods(t.Context(), server.URL+"/pods", &rest.Config{})
 	require.NoError(t, err)
 	require.Equal(t, "web", pods[0].Name)
 	status = http.StatusForbidden
-	_, err = podinfo.Kubelet{URL: server.URL}.Pods(t.Context())
+	_, err = podinfo.KubeletPods(t.Context(), server.URL, &rest.Config{})
 	require.ErrorContains(t, err, "403")
 }
 

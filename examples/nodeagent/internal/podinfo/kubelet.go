@@ -20,28 +20,16 @@ const (
 	maxPodListBytes = 32 << 20
 )
 
-// Kubelet is the pods endpoint of a kubelet.
-type Kubelet struct {
-	// URL is that of its pods, such as https://127.0.0.1:10250/pods, or with the read-only port
-	// http://127.0.0.1:10255/pods.
-	URL string
-	// Credentials are for https; nil without.
-	Credentials *rest.Config
-}
-
-// Pods asks the kubelet for its pods.
-func (k Kubelet) Pods(ctx context.Context) (pods []v1.Pod, err error) {
+// KubeletPods asks a kubelet for its pods, at https://127.0.0.1:10250/pods with credentials, or at
+// that of its read-only port, http://127.0.0.1:10255/pods, with none.
+func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pods []v1.Pod, err error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
 	defer cancel()
-	credentials := &rest.Config{}
-	if k.Credentials != nil {
-		credentials = k.Credentials
-	}
 	transport, err := rest.TransportFor(credentials)
 	if err != nil {
 		return nil, fmt.Errorf("failed to use the credentials for the kubelet: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, k.URL, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +39,7 @@ func (k Kubelet) Pods(ctx context.Context) (pods []v1.Pod, err error) {
 	}
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the kubelet at %s has answered %s", k.URL, response.Status)
+		return nil, fmt.Errorf("the kubelet at %s has answered %s", url, response.Status)
 	}
 	var list v1.PodList
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxPodListBytes)).Decode(&list); err != nil {

@@ -1,7 +1,6 @@
 package podinfo
 
 import (
-	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -34,9 +33,6 @@ func ParseRule(text string) (Rule, error) {
 	}
 	return Rule{Namespace: namespace, Name: name, Priority: int32(priority)}, nil
 }
-
-// String returns the rule as ParseRule reads it.
-func (r Rule) String() string { return fmt.Sprintf("%s/%s=%d", r.Namespace, r.Name, r.Priority) }
 
 func (r Rule) fits(pod *v1.Pod) bool {
 	namespace, _ := path.Match(r.Namespace, pod.Namespace) // ParseRule has checked the patterns

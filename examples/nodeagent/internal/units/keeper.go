@@ -82,6 +82,29 @@ func (k *Keeper) Stop(ctx context.Context, reason Reason) error {
 	return errors.Join(errs...)
 }
 
+// Check returns an error if systemd does not know one of the units: it would not be stopped.
+func (k *Keeper) Check(ctx context.Context) error {
+	if len(k.units) == 0 {
+		return nil
+	}
+	conn, err := k.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var errs []error
+	for _, unit := range k.units {
+		state, err := conn.GetUnitPropertyContext(ctx, unit, "LoadState")
+		if err == nil && state.Value.Value() == "not-found" {
+			err = errors.New("systemd has no such unit, what it stands for goes on starting pods")
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", unit, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // running returns those of the units that run.
 func (k *Keeper) running(ctx context.Context, conn *systemd.Conn) ([]string, error) {
 	var running []string

@@ -206,3 +206,11 @@ func TestLogindIsAsked(t *testing.T) {
 	require.NoError(t, object.Call(login1+".Manager.Inhibit", 0, "shutdown", "kubelet", "pods", "delay").Err)
 	require.ErrorIs(t, k.CheckKubelet(t.Context()), ErrKubeletHolds)
 }
+
+// A unit that systemd does not know, as after a slip of the pen, is told of: it would never be stopped.
+func TestAUnitThatIsNotThere(t *testing.T) {
+	s, _, keeper := start(t)
+	require.NoError(t, keeper().Check(t.Context()))
+	s.script(func() { s.state = "not-found" })
+	require.ErrorContains(t, keeper().Check(t.Context()), "kubelet.service: systemd has no such unit")
+}

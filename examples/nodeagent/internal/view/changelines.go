@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -15,8 +16,9 @@ func writeChanges(out *bytes.Buffer, before, now Snapshot) {
 		podsBefore[p.Name] = p
 	}
 	if before.Began.IsZero() && !now.Began.IsZero() {
+		buckets := slices.CompactFunc(slices.Clone(now.Pods), func(a, b Pod) bool { return a.Bucket == b.Bucket })
 		fmt.Fprintf(out, "Shutting down %s in %s, the lowest priority first; it may take up to %s.\n",
-			plural(len(now.Pods), "pod"), plural(now.bucketCount(), "bucket"), durationText(now.Allowed))
+			plural(len(now.Pods), "pod"), plural(len(buckets), "bucket"), durationText(now.Allowed))
 	}
 	for _, p := range now.Pods {
 		old := podsBefore[p.Name]

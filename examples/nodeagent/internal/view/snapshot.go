@@ -1,7 +1,6 @@
 package view
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -64,15 +63,4 @@ func (p Pod) outcome() lifecycle.Outcome {
 		result.Containers = append(result.Containers, c.ContainerResult)
 	}
 	return result.Outcome()
-}
-
-// bucketCount returns how many buckets have pods.
-func (s Snapshot) bucketCount() int {
-	var seen []int32
-	for _, p := range s.Pods {
-		if !slices.Contains(seen, p.Bucket) {
-			seen = append(seen, p.Bucket)
-		}
-	}
-	return len(seen)
 }
