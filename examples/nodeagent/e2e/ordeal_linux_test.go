@@ -254,7 +254,9 @@ func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.T
 		}
 		ends[pod.UID] = end
 	}
-	begins := slices.IndexFunc(o.m.Journal(t), func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown && e.Time.After(asked) && e.Time.Before(off) })
+	begins := slices.IndexFunc(o.m.Journal(t), func(e machine.Entry) bool {
+		return e.MessageID == machine.ShuttingDown && e.Time.After(asked) && e.Time.Before(off)
+	})
 	if assert.GreaterOrEqual(t, begins, 0, "logind logs the shutdown") {
 		at := o.m.Journal(t)[begins].Time
 		assert.Less(t, at.Sub(asked), ordealLimit+ordealSlack, "the machine goes in its time")
