@@ -24,7 +24,7 @@ export KUBEGRACE_CONTAINERD ?= $(wildcard $(CURDIR)/.cache/containerd)
 # For make fuzz: the time for each target.
 FUZZTIME  ?= 10s
 
-.PHONY: help demo pictures test check race apiserver containerd compat e2e dist soak bench lint release-check fuzz vulncheck
+.PHONY: help demo pictures test check race apiserver containerd compat e2e ordeal dist soak bench lint release-check fuzz vulncheck
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +99,15 @@ e2e: ## power off whole machines under the agent, and ask shutdownplan about the
 	@echo "Making the machines' file systems, which are fetched from Debian the first time." >&2
 	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./internal/machine
 	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m -p 1 ./internal/machine ./nodeagent/e2e/... ./shutdownplan/e2e
+
+# It goes on where it was interrupted: .cache/ordeal has the seeds that are done.
+ordeal: export KUBEGRACE_NEED_ALL := 1
+ordeal: export KUBEGRACE_CONTAINERD := $(CURDIR)/.cache/containerd
+ordeal: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
+ordeal: export KUBEGRACE_ORDEAL ?= 100
+ordeal: apiserver containerd ## power off 100 machines each with systemd 252 and 257 while what they need is killed (root, Debian 12)
+	@test -z "$(E2E_MISSING)" || { echo "make ordeal needs $(E2E_MISSING): as root, apt-get install $(E2E_PACKAGES)" >&2; exit 1; }
+	@cd examples && go test -tags e2e -count=1 -timeout 0 -v -run '^TestOrdeal$$' ./nodeagent/e2e
 
 # Where make dist puts what is released, and its name there.
 DIST         := $(CURDIR)/.cache/dist

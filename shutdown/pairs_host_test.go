@@ -150,6 +150,9 @@ func (l *pairsLock) Close() error {
 	return l.a.goWrong(l.a.Context(), s)
 }
 
+// pairsSync is how long after a write its name is synced at the latest, as the store does it.
+const pairsSync = 60 * time.Millisecond
+
 // write writes a state file. What an agent is killed in is lost.
 func (a *pairsAgent) write(path string, encode func(io.Writer) error) error {
 	var data bytes.Buffer
@@ -168,7 +171,11 @@ func (a *pairsAgent) write(path string, encode func(io.Writer) error) error {
 			return err
 		}
 		a.locked(func() {
-			if a.disk[filepath.Base(path)] = data.Bytes(); kind == "write" {
+			name := filepath.Base(path)
+			if file := a.unsynced[name]; !time.Now().Before(file.until) {
+				a.unsynced[name] = pairsFile{a.disk[name], time.Now().Add(pairsSync)}
+			}
+			if a.disk[name] = data.Bytes(); kind == "write" {
 				a.wrote = time.Now()
 			}
 		})

@@ -101,6 +101,7 @@ func (a *pairsAgent) finish() {
 	a.locked(func() { a.say("the agent ends"); a.stopping = time.Now() })
 	a.stop()
 	<-a.returned
+	a.locked(func() { clear(a.unsynced) }) // Run ends with a sync
 	a.locked(a.judgeRun)
 	synctest.Wait()
 }

@@ -51,7 +51,8 @@ type pairsWorld struct {
 	draw       *rand.Rand // of what happens beside the steps
 	table      *pairsTable
 	boot       *boot
-	disk       map[string][]byte // the files whose writes are done
+	disk       map[string][]byte    // the files whose writes are done
+	unsynced   map[string]pairsFile // what a power cut may bring back in place of a file of disk
 	pods       []*pairsPod
 	agents     []*pairsAgent
 	kept       io.Closer          // the lock in systemd's FD store; nil: none
@@ -75,6 +76,12 @@ type pairsWorld struct {
 type pairsSpan struct {
 	from, until time.Time
 	empty       bool // the list was empty, else it failed
+}
+
+// pairsFile is a file whose new name is not synced until a time.
+type pairsFile struct {
+	former []byte // nil: there was none
+	until  time.Time
 }
 
 // pairsReport is a report that an agent has passed on, or shows as its last one.
@@ -119,7 +126,7 @@ func (k pairsKill) until() time.Time { return k.at.Add(time.Duration(k.seconds) 
 func newPairsWorld(t *testing.T, seed uint64, base string) *pairsWorld {
 	w := &pairsWorld{
 		T: t, rng: rand.New(rand.NewPCG(seed, 1)), draw: rand.New(rand.NewPCG(seed, 2)), base: base, host: &shutdowntest.Host{}, over: make(chan struct{}),
-		boot: &boot{id: "boot-1", began: time.Now()}, disk: map[string][]byte{}, table: &pairsTable{},
+		boot: &boot{id: "boot-1", began: time.Now()}, disk: map[string][]byte{}, unsynced: map[string]pairsFile{}, table: &pairsTable{},
 	}
 	w.latency = time.Duration([]int{0, 2, 30, 300}[w.rng.IntN(4)]) * time.Millisecond
 	w.diskTakes = time.Duration([]int{0, 1, 20}[w.rng.IntN(3)]) * time.Millisecond
@@ -210,6 +217,15 @@ func (w *pairsWorld) wasEmpty(from, until time.Time) bool {
 // powerOff ends the boot, with all that runs, and begins the next one. The mutex is held.
 func (w *pairsWorld) powerOff() {
 	w.say("the node reboots")
+	for name, file := range w.unsynced { // each rename is lost or not, in any order
+		if time.Now().Before(file.until) && w.draw.IntN(2) == 0 {
+			w.say("the new %s is lost", name)
+			if w.disk[name] = file.former; file.former == nil {
+				delete(w.disk, name)
+			}
+		}
+	}
+	clear(w.unsynced)
 	for _, p := range w.pods {
 		p.rebooted = cmp.Or(p.rebooted, time.Now())
 		w.end(p)

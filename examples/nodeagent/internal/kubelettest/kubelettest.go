@@ -14,7 +14,8 @@ import (
 )
 
 // Run starts a pod in the network of the host, so that no network plugin is needed, and returns the IDs of its
-// containers by name. They run side by side. Plain init containers are left out.
+// containers by name. They run side by side. Plain init containers are left out, and so are
+// volumes other than those of a path of the host.
 func Run(t testing.TB, client runtimeapi.RuntimeServiceClient, pod *v1.Pod) map[string]string {
 	t.Helper()
 	sandbox, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: sandboxOf(pod)})
@@ -70,7 +71,16 @@ func containerOf(t testing.TB, pod *v1.Pod, c *v1.Container) *runtimeapi.Contain
 		require.NoError(t, err)
 		annotations["io.kubernetes.container.preStopHandler"] = string(hook)
 	}
+	var mounts []*runtimeapi.Mount
+	for _, m := range c.VolumeMounts {
+		for _, v := range pod.Spec.Volumes {
+			if v.Name == m.Name && v.HostPath != nil {
+				mounts = append(mounts, &runtimeapi.Mount{ContainerPath: m.MountPath, HostPath: v.HostPath.Path})
+			}
+		}
+	}
 	return &runtimeapi.ContainerConfig{
+		Mounts:   mounts,
 		Metadata: &runtimeapi.ContainerMetadata{Name: c.Name}, Image: &runtimeapi.ImageSpec{Image: c.Image, UserSpecifiedImage: c.Image},
 		Command: c.Command, Args: c.Args, Labels: labels, Annotations: annotations,
 		Linux: &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: namespaces()}},
