@@ -58,13 +58,16 @@ func TestWhetherWhatIsLeftIsNeededAgain(t *testing.T) {
 			inBubble(t, func(it *bed) {
 				b = it
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-				pod := always(plain("app"))
-				b.create(pod)
-				wait(3 * second) // it has run twice
 				b.rt.start = func(ctx context.Context, _ string) error {
+					if b.elapsed() < 3*second {
+						return nil
+					}
 					<-ctx.Done()
 					return fmt.Errorf("no device: %w", lifecycle.ErrContainerNotFound)
 				}
+				pod := always(plain("app"))
+				b.create(pod)
+				wait(3 * second) // it has run twice
 				if fails {
 					wait(20 * second)
 				}

@@ -107,6 +107,20 @@ func (r *randomRuntime) tell(pod *v1.Pod) {
 	r.told[pod.UID] = r.told[pod.UID] || isTerminal
 }
 
+// isTold reports whether virtual-kubelet was told that the pod has ended.
+func (r *randomRuntime) isTold(pod *v1.Pod) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.told[pod.UID]
+}
+
+// podOf returns the pod of a container.
+func (r *randomRuntime) podOf(id string) *v1.Pod {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.runs[id]
+}
+
 // randomNode is an API server with pods of a few names, and an agent on which virtual-kubelet works.
 type randomNode struct {
 	*bed
@@ -154,7 +168,7 @@ func (n *randomNode) restart() {
 	known, err := n.GetPods(n.Context())
 	require.NoError(n, err)
 	for _, id := range n.rt.running() {
-		of := n.rt.runs[id]
+		of := n.rt.podOf(id)
 		if now, err := n.GetPod(n.Context(), "ns", of.Name); err != nil || now.UID != of.UID {
 			return // no list has it, so that nobody would adopt it
 		}
@@ -163,11 +177,11 @@ func (n *randomNode) restart() {
 	n.kills.Wait()
 	n.start()
 	for _, pod := range known {
-		if !n.rt.calm && !n.rt.told[pod.UID] {
+		if !n.rt.calm && !n.rt.isTold(pod) {
 			running := []lifecycle.Container{}
 			for _, id := range n.rt.running() {
 				name, _, _ := strings.Cut(strings.Split(id, "/")[1], "#")
-				if n.rt.runs[id].UID == pod.UID {
+				if n.rt.podOf(id).UID == pod.UID {
 					running = append(running, lifecycle.Container{Name: name, ID: id})
 				}
 			}
@@ -185,7 +199,7 @@ func (n *randomNode) restart() {
 		switch {
 		case pod.DeletionTimestamp != nil:
 			_ = n.DeletePod(n.Context(), pod)
-		case !n.rt.told[pod.UID]:
+		case !n.rt.isTold(pod):
 			_ = n.CreatePod(n.Context(), pod)
 		}
 	}
