@@ -48,7 +48,7 @@ func repeat(ctx context.Context, interval time.Duration, call func() error) {
 // stopped the manager lists them.
 func (a *Agent) keepInfo(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
-		if a.manager.ShutdownStatus() != nil {
+		if shuttingDown := a.manager.ShutdownStatus() != nil; shuttingDown {
 			return nil
 		}
 		pods, err := a.listPods(ctx)
@@ -142,7 +142,7 @@ func (a *Agent) startUnits(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	repeat(ctx, unitsInterval, func() error {
-		if a.manager.ShutdownStatus() != nil {
+		if shuttingDown := a.manager.ShutdownStatus() != nil; shuttingDown {
 			return nil
 		}
 		err := a.startUnitsNow(ctx)
