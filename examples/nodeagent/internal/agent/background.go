@@ -44,11 +44,13 @@ func repeat(ctx context.Context, interval time.Duration, call func() error) {
 	}
 }
 
+func (a *Agent) shuttingDown() bool { return a.manager.ShutdownStatus() != nil }
+
 // keepInfo lists the pods now and then, and keeps what others have told about them. While pods are
 // stopped the manager lists them.
 func (a *Agent) keepInfo(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
-		if a.manager.ShutdownStatus() != nil {
+		if a.shuttingDown() {
 			return nil
 		}
 		pods, err := a.listPods(ctx)
@@ -142,7 +144,7 @@ func (a *Agent) startUnits(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	repeat(ctx, unitsInterval, func() error {
-		if a.manager.ShutdownStatus() != nil {
+		if a.shuttingDown() {
 			return nil
 		}
 		err := a.startUnitsNow(ctx)

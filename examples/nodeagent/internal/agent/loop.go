@@ -89,7 +89,7 @@ func (l *loop) begin(ctx context.Context) {
 			l.opts.View.Say("Warning: " + warning)
 		}
 	}
-	if l.manager.ShutdownStatus() == nil {
+	if !l.shuttingDown() {
 		l.forgetEnded() // of a shutdown before this agent
 	}
 	l.refresh(ctx)
@@ -115,7 +115,7 @@ func (l *loop) draining() bool { return !l.began.IsZero() }
 // refresh shows what has changed, and finds out whether a shutdown has begun or is over.
 func (l *loop) refresh(ctx context.Context) {
 	l.showInhibitor(ctx)
-	shuttingDown := l.manager.ShutdownStatus() != nil
+	shuttingDown := l.shuttingDown()
 	if !shuttingDown && l.drained {
 		l.drained = false
 		l.forgetEnded()
@@ -156,7 +156,7 @@ func (l *loop) end(report shutdown.Report) (done bool, err error) {
 		waiting <- drainOutcome{report: api.ReportOf(report)}
 	}
 	l.waiting = nil
-	l.began, l.drained = time.Time{}, !report.Cancelled && l.manager.ShutdownStatus() != nil
+	l.began, l.drained = time.Time{}, !report.Cancelled && l.shuttingDown()
 	if report.Cancelled {
 		l.forgetEnded()
 	}
