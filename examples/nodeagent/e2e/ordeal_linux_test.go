@@ -79,7 +79,7 @@ func testOrdeal(t *testing.T, on platform) {
 		require.NoError(t, err)
 		seeds = nil
 		for seed := range n {
-			if !slices.Contains(strings.Fields(string(text)), fmt.Sprint(seed)) {
+			if !slices.Contains(strings.Fields(string(text)), strconv.FormatUint(seed, 10)) {
 				seeds = append(seeds, seed)
 			}
 		}
