@@ -78,13 +78,17 @@ func (a *pairsAgent) life() time.Time {
 		return time.Now()
 	}
 	known, excused := end, false
-	for _, s := range a.spoilt(a, "write") {
+	var since, former time.Time
+	for _, s := range slices.SortedFunc(slices.Values(a.spoilt(a, "write")), func(s, o *pairsSpoilt) int { return s.at.Compare(o.at) }) {
 		over := s.began.Add(s.lasts)
 		if s.over.After(over) {
 			over = s.over
 		}
 		excused = excused || s.hangs() || end.Sub(over) < pairsRewrite
-		since := s.at
+		if s.at.Sub(former) > pairsRewrite { // else nothing was written since the fault before
+			since = s.at
+		}
+		former = over
 		if s.hangs() && a.wrote.After(since) {
 			since = a.wrote
 		}

@@ -2,7 +2,7 @@
 // their priority, which of their containers are sidecars, their owners and conditions.
 //
 // Who knows a pod tells it: an API server ([WatchAPIServer]), or the kubelet's own pods endpoint
-// ([Kubelet]). What was told is kept while the runtime has the pod, also in a file: neither need
+// ([KubeletPods]). What was told is kept while the runtime has the pod, also in a file: neither need
 // be there when the node shuts down, and the kubelet is not. A pod of which nobody has told has
 // the priority of the first [Rule] that fits.
 //
