@@ -268,3 +268,33 @@ func TestEachPodIsRefusedOrDrained(t *testing.T) {
 		n.end()
 	})
 }
+
+// A pod that is killed before anybody has asked whether it may start does not start.
+func TestAPodThatIsKilledAtOnceIsNotStartedUnasked(t *testing.T) {
+	var admitted sync.Map
+	inBubble(t, func(b *bed) {
+		var racing sync.WaitGroup
+		for i := range 1000 {
+			pod := podOf(plain("app"))
+			pod.Name = fmt.Sprintf("pod-%d", i)
+			pod.UID = types.UID(pod.Name)
+			racing.Go(func() {
+				require.NoError(b, b.CreatePod(b.Context(), pod))
+				_, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
+				require.NoError(b, err)
+			})
+		}
+		racing.Wait()
+		for i := range 1000 {
+			uid := types.UID(fmt.Sprintf("pod-%d", i))
+			_, started := b.rt.started.Load(string(uid) + "/app")
+			_, asked := admitted.Load(uid)
+			require.True(b, asked || !started, uid)
+		}
+	}, func(o *virtualkubelet.Options) {
+		o.Admit = func(pod *v1.Pod) shutdown.Admission {
+			admitted.Store(pod.UID, true)
+			return shutdown.Admission{Admit: true}
+		}
+	})
+}

@@ -281,6 +281,7 @@ func TestAPodThatIsBack(t *testing.T) {
 				b.create(pod)
 				wait(6 * second)
 				end(b, p, pod)
+				synctest.Wait()
 				require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
 				require.Empty(b, b.stops())
 				wait(6 * second)

@@ -102,6 +102,9 @@ func (s *starter) awaitFormers() error {
 // hook. If the hook fails, PostStart kills the container. If the start fails and the container
 // is to be started again, the error is errAgain.
 func (s *starter) start(c *container) error {
+	if s.r.isTerminating() { // the life of the pod may not know of it yet
+		return lifecycle.ErrTerminating
+	}
 	in := slot{s.r, c}
 	pod := s.r.view()
 	var started string
@@ -176,10 +179,7 @@ func (s *starter) again(c *container) error {
 			return lifecycle.AgentStopping
 		}
 		pause.Stop()
-		err := lifecycle.ErrTerminating
-		if !s.r.isTerminating() {
-			err = s.start(c)
-		}
+		err := s.start(c)
 		switch {
 		case errors.Is(err, errAgain):
 			continue
