@@ -74,3 +74,29 @@ func TestAWatcherThatLearnsOfAContainerLater(t *testing.T) {
 		})
 	})
 }
+
+// An answer of the watcher that comes late is of the container that had the ID before.
+func TestALateAnswerIsOfTheFormerContainer(t *testing.T) {
+	asked := 0
+	inBubble(t, 30, func(b *bed) {
+		for range 2 {
+			require.NoError(b, b.startAfter("app", 0, lifecycletest.Script{ExitAfterTerm: time.Second})())
+			<-time.After(time.Second)
+		}
+		<-time.After(5 * time.Second)
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+		require.Len(b, b.rt.Stops(), 1)
+	}, func(o *lifecycle.TerminatorOptions) {
+		former, exited := make(chan struct{}), make(chan struct{})
+		close(former)
+		time.AfterFunc(8*time.Second, func() { close(exited) })
+		o.Exits = exitFunc(func(string) <-chan struct{} {
+			if asked++; asked > 1 {
+				return exited
+			}
+			<-time.After(3 * time.Second)
+			return former
+		})
+	})
+}

@@ -5,6 +5,7 @@ package virtualkubelet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -211,6 +212,32 @@ func TestADeletionDuringABackOff(t *testing.T) {
 		wait(time.Minute)
 		require.Len(b, times(), 2)
 		require.Empty(b, b.stops())
+	})
+}
+
+// The same, for many pods at once.
+func TestDeletionsDuringBackOffs(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
+		b.rt.codes["app"] = 3
+		var pods []*v1.Pod
+		for i := range 200 {
+			pod := always(plain("app"))
+			pod.Name = fmt.Sprintf("pod-%d", i)
+			pod.UID = types.UID(pod.Name)
+			b.create(pod)
+			pods = append(pods, pod)
+		}
+		wait(5 * second)
+		var deletions sync.WaitGroup
+		for _, pod := range pods {
+			deletions.Go(func() {
+				killed, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
+				require.NoError(b, err)
+				require.EqualValues(b, 3, killed.Status.ContainerStatuses[0].State.Terminated.ExitCode)
+			})
+		}
+		deletions.Wait()
 	})
 }
 
