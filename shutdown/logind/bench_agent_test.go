@@ -42,7 +42,7 @@ func agents() map[string]agentStarter {
 func newBenchHost(b *testing.B) *host {
 	b.Helper()
 	h := newHost(b)
-	h.options.PollInterval = 0 // the default
+	h.times.Poll = 0 // the default
 	h.login1.SetLimit(time.Minute)
 	return h
 }

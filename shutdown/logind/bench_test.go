@@ -17,7 +17,7 @@ import (
 func BenchmarkSourceToRelease(b *testing.B) {
 	b.Run("way=kubegrace", func(b *testing.B) {
 		h := newHost(b)
-		h.options.PollInterval = 0 // the default
+		h.times.Poll = 0 // the default
 		session := connect(b, h.source(b))
 		signalToRelease(b, h,
 			func() (io.Closer, error) { return session.Inhibit(b.Context()) },

@@ -87,10 +87,10 @@ func (r *delayRequest) withdraw(ctx context.Context) (time.Duration, error) {
 	return r.granted(ctx, failed)
 }
 
-// reloadUntil reloads logind and waits until enough accepts the limit. Options.ReloadTimeout bounds
+// reloadUntil reloads logind and waits until enough accepts the limit. times.reload bounds
 // both together. It is no error if the limit does not change in time.
 func (r *delayRequest) reloadUntil(ctx context.Context, enough func(time.Duration) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, r.files.options.ReloadTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.files.options.times.reload)
 	defer cancel()
 	if err := r.conn.reload(ctx); err != nil {
 		return err

@@ -101,7 +101,7 @@ func requireMode(t *testing.T, path string, mode os.FileMode) {
 
 func TestReloadIsNotSynchronous(t *testing.T) {
 	h := newHost(t)
-	h.options.ReloadTimeout = soon
+	h.times.Reload = soon
 	logindtest.StartSystemd1(t, h.bus.Address, func() {
 		time.AfterFunc(100*time.Millisecond, func() { h.login1.SetLimit(time.Minute) })
 	})

@@ -91,7 +91,7 @@ func (f *delayFiles) removeDropIn(ctx context.Context) error {
 	if err := f.dropIn.remove(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.options.ReloadTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.options.times.reload)
 	defer cancel()
 	c, err := dial(ctx, f.options.Address, newSignalQueue())
 	if err == nil {

@@ -23,7 +23,7 @@ func TestStoreThatCannotBeReached(t *testing.T) {
 	require.Empty(t, store.names, "its name is free again")
 }
 
-// ReloadTimeout has a default.
+// A reload has time by default.
 func TestReloadHasTimeByDefault(t *testing.T) {
-	require.Positive(t, Options{}.withDefaults().ReloadTimeout)
+	require.Positive(t, Options{}.withDefaults().times.reload)
 }

@@ -31,7 +31,7 @@ func TestAgentProcess(t *testing.T) {
 	if os.Getenv(asAgent) == "" {
 		return
 	}
-	source, err := logind.New(logind.Options{VerifyInterval: time.Hour})
+	source, err := logind.New(logind.Options{}.With(logind.Times{Verify: time.Hour}))
 	require.NoError(t, err)
 	var adopted io.Closer
 	if os.Getenv(asAgent) == adopts {

@@ -26,6 +26,7 @@ type host struct {
 	login1  *logindtest.Login1
 	root    string // of the host's files
 	options logind.Options
+	times   logind.Times
 }
 
 func newHost(t testing.TB) *host {
@@ -38,18 +39,17 @@ func newHostOn(t testing.TB, bus *logindhost.Bus) *host {
 	h := &host{root: t.TempDir(), bus: bus}
 	h.login1 = logindtest.StartLogin1(t, h.bus.Address)
 	h.options = logind.Options{
-		Address:       h.bus.Address,
-		HostRoot:      h.root,
-		ReloadTimeout: 200 * time.Millisecond,
-		PollInterval:  10 * time.Millisecond,
-		NoFDStore:     true,
+		Address:   h.bus.Address,
+		HostRoot:  h.root,
+		NoFDStore: true,
 	}
+	h.times = logind.Times{Reload: 200 * time.Millisecond, Poll: 10 * time.Millisecond}
 	return h
 }
 
 func (h *host) source(t testing.TB) *logind.Source {
 	t.Helper()
-	source, err := logind.New(h.options)
+	source, err := logind.New(h.options.With(h.times))
 	require.NoError(t, err)
 	return source
 }

@@ -92,7 +92,7 @@ func TestHostThatLacks(t *testing.T) {
 			broker := logindtest.StartBroker(t, lacks...)
 			broker.Login1.SetKind("reboot")
 			broker.Systemd1.OnHangUp(func() { broker.Login1.SetLimit(time.Minute) })
-			source, err := logind.New(logind.Options{Address: broker.Address, HostRoot: t.TempDir(), PollInterval: 10 * time.Millisecond, NoFDStore: true})
+			source, err := logind.New(logind.Options{Address: broker.Address, HostRoot: t.TempDir(), NoFDStore: true}.With(logind.Times{Poll: 10 * time.Millisecond}))
 			require.NoError(t, err)
 			require.NoError(t, source.Available(t.Context()))
 			log, killer := new(told), new(shutdowntest.Killer)

@@ -53,21 +53,26 @@ type Options struct {
 	// constant [DropInName].
 	DropInName string
 
-	// ReloadTimeout bounds a reload of logind together with the wait until logind shows the new
-	// limit, which it may do some time after the reload. 0 means 3 s; a negative value is an error.
-	ReloadTimeout time.Duration
-	// PollInterval is how often PreparingForShutdown is read while a shutdown is under
-	// way. logind sends no signal when a delayed shutdown is cancelled (v257 and later),
-	// nor when logind was restarted. 0 means 500 ms; a negative value is an error.
-	PollInterval time.Duration
-	// VerifyInterval is how often the session checks that logind still lists the
-	// inhibitor. 0 means 30 s; a negative value is an error.
-	VerifyInterval time.Duration
-
 	// NoFDStore keeps the lock out of systemd's FD store. By default a copy is stored
 	// there if NOTIFY_SOCKET is set, so that the delay does not end when the agent dies.
 	// The unit needs FileDescriptorStoreMax=.
 	NoFDStore bool
+
+	times times // tests have shorter ones
+}
+
+// times are those of a session. 0 means the default.
+type times struct {
+	// reload bounds a reload of logind together with the wait until logind shows the new limit,
+	// which it may do some time after the reload. The default is 3 s.
+	reload time.Duration
+	// poll is how often PreparingForShutdown is read while a shutdown is under way. logind sends no
+	// signal when a delayed shutdown is cancelled (v257 and later), nor when logind was restarted.
+	// The default is 500 ms.
+	poll time.Duration
+	// verify is how often the session checks that logind still lists the inhibitor. The default is
+	// 30 s.
+	verify time.Duration
 }
 
 // withDefaults returns a copy with the default of every empty field but Address.
@@ -76,9 +81,9 @@ func (o Options) withDefaults() Options {
 	o.Why = cmp.Or(o.Why, defaultWhy)
 	o.HostRoot = cmp.Or(o.HostRoot, "/")
 	o.DropInName = cmp.Or(o.DropInName, DropInName)
-	o.ReloadTimeout = cmp.Or(o.ReloadTimeout, 3*time.Second)
-	o.PollInterval = cmp.Or(o.PollInterval, 500*time.Millisecond)
-	o.VerifyInterval = cmp.Or(o.VerifyInterval, 30*time.Second)
+	o.times.reload = cmp.Or(o.times.reload, 3*time.Second)
+	o.times.poll = cmp.Or(o.times.poll, 500*time.Millisecond)
+	o.times.verify = cmp.Or(o.times.verify, 30*time.Second)
 	o.DropInDirs = slices.Clone(o.DropInDirs)
 	if len(o.DropInDirs) == 0 {
 		o.DropInDirs = []string{"/etc/systemd/logind.conf.d", "/run/systemd/logind.conf.d"}
@@ -100,16 +105,5 @@ func (o Options) validate() error {
 	if o.HostRoot != "" && !filepath.IsAbs(o.HostRoot) {
 		errs = append(errs, fmt.Errorf("HostRoot %q: must be an absolute path", o.HostRoot))
 	}
-	errs = append(errs,
-		notNegative("ReloadTimeout", o.ReloadTimeout),
-		notNegative("PollInterval", o.PollInterval),
-		notNegative("VerifyInterval", o.VerifyInterval))
 	return errors.Join(errs...)
-}
-
-func notNegative(field string, d time.Duration) error {
-	if d < 0 {
-		return fmt.Errorf("%s %v: must not be negative", field, d)
-	}
-	return nil
 }

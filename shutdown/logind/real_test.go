@@ -58,10 +58,10 @@ func realSource(t *testing.T) *logind.Source {
 	return source
 }
 
-// impatientSource has a short ReloadTimeout.
+// impatientSource waits for a reload for a short time.
 func impatientSource(t *testing.T) *logind.Source {
 	t.Helper()
-	source, err := logind.New(logind.Options{NoFDStore: true, ReloadTimeout: 300 * time.Millisecond})
+	source, err := logind.New(logind.Options{NoFDStore: true}.With(logind.Times{Reload: 300 * time.Millisecond}))
 	require.NoError(t, err)
 	return source
 }

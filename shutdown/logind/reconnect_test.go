@@ -181,7 +181,7 @@ func TestManagerLosesTheBusWhileDraining(t *testing.T) {
 
 func TestManagerRetakesALockThatVanished(t *testing.T) {
 	h := newHost(t)
-	h.options.VerifyInterval = 5 * time.Millisecond
+	h.times.Verify = 5 * time.Millisecond
 	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitOnlyLock(t, h, manager)
 	first := h.login1.Held()[0]

@@ -37,7 +37,7 @@ func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (
 	told.loop.Add(1)
 	go func() {
 		defer told.loop.Done()
-		told.watch(s.options.PollInterval, s.options.VerifyInterval)
+		told.watch(s.options.times.poll, s.options.times.verify)
 	}()
 	return &session{conn: c, announcements: told, locks: held, files: s.files, logger: logger}, nil
 }

@@ -157,7 +157,7 @@ func TestCancelledWithoutASignal(t *testing.T) {
 
 func TestStaleSignalsAreIgnored(t *testing.T) {
 	h := newHost(t)
-	h.options.PollInterval = time.Millisecond
+	h.times.Poll = time.Millisecond
 	session := h.connect(t)
 	for range 100 {
 		h.login1.SetKind("reboot")
@@ -196,7 +196,7 @@ func TestCancelledBehindPending(t *testing.T) {
 	for _, property := range []string{"PreparingForShutdown", "PreparingForShutdownWithMetadata"} {
 		t.Run(property, func(t *testing.T) {
 			h := newHost(t)
-			h.options.PollInterval = time.Hour
+			h.times.Poll = time.Hour
 			h.login1.SetKind("reboot")
 			session := h.connect(t)
 			for range 300 {

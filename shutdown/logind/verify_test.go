@@ -11,7 +11,7 @@ import (
 
 func TestVanishedLockEndsTheSession(t *testing.T) {
 	h := newHost(t)
-	h.options.VerifyInterval = 5 * time.Millisecond
+	h.times.Verify = 5 * time.Millisecond
 	session := h.connect(t)
 	lock, _ := h.inhibit(t, session)
 	second, _ := h.inhibit(t, session)
@@ -24,11 +24,11 @@ func TestVanishedLockEndsTheSession(t *testing.T) {
 
 func TestLockThatWasNeverListedHasNotVanished(t *testing.T) {
 	h := newHost(t)
-	h.options.VerifyInterval = 5 * time.Millisecond
+	h.times.Verify = 5 * time.Millisecond
 	h.login1.Hide()
 	session := h.connect(t)
 	h.inhibit(t, session)
-	<-time.After(10 * h.options.VerifyInterval)
+	<-time.After(10 * h.times.Verify)
 	h.login1.Prepare(true)
 	require.False(t, nextEvent(t, session).Cancelled, "the session goes on")
 }

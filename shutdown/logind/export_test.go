@@ -1,0 +1,14 @@
+package logind
+
+import "time"
+
+// Times are those of a session in tests. 0 means the default.
+type Times struct {
+	Reload, Poll, Verify time.Duration
+}
+
+// With returns the options with other times.
+func (o Options) With(t Times) Options {
+	o.times = times{reload: t.Reload, poll: t.Poll, verify: t.Verify}
+	return o
+}
