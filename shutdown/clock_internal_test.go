@@ -9,7 +9,8 @@ import (
 )
 
 // A deadline that is a date, without a monotonic reading, is taken by the wall clock of the moment
-// at which the event is received. An earlier or a later step of the wall clock does not move it.
+// at which the event is received. An earlier or a later step of the wall clock does not move it. A
+// suspend is such a step, because the monotonic clock stands still.
 func TestDeadlineThatIsADate(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, 0, time.Hour} {
 		now := time.Now()

@@ -98,6 +98,11 @@
 // than a whole drain needs. That end only moves earlier: neither a later event nor a restart of the
 // agent gives a shutdown or a pod more time than it had.
 //
+// These times are those of the monotonic clock, as logind's limit is. On Linux it stands still while
+// the machine is suspended: a drain goes on after that with the time that was left. A deadline that is
+// a date, as in a cloud's notice, is converted once, when it is received. A later step of the wall
+// clock does not move it, and neither does a suspend.
+//
 // # A shutdown and its drains
 //
 // A node shutdown begins with its first event and ends when it is cancelled or the host has gone.
