@@ -275,9 +275,9 @@ func (a *pairsAgent) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 // changeReadiness is a call for the readiness of a pod. The later one of a mark and its restoration must
 // reach the API server last, so they are never made at the same time.
 func (a *pairsAgent) changeReadiness(ctx context.Context, kind string, pod *v1.Pod, ready bool) error {
-	p := a.find(pod)
+	var p *pairsPod
 	a.locked(func() {
-		if a.isDead() {
+		if p = a.find(pod); a.isDead() {
 			return
 		}
 		if p.changing++; p.changing > 1 {

@@ -181,6 +181,7 @@ func (w *pairsWorld) agent() *pairsAgent {
 	return w.agents[len(w.agents)-1]
 }
 
+// find returns a pod of the world. The mutex is held.
 func (w *pairsWorld) find(pod *v1.Pod) *pairsPod {
 	return w.pods[slices.IndexFunc(w.pods, func(p *pairsPod) bool { return p.pod.UID == pod.UID })]
 }
