@@ -17,6 +17,7 @@ limitations under the License.
 package nodeshutdown
 
 import (
+	"cmp"
 	"context"
 
 	v1 "k8s.io/api/core/v1"
@@ -56,7 +57,7 @@ func newManagerOfHost(conf *Config, host shutdown.Source) Manager {
 	schedule := config.Schedule(utilfeature.DefaultFeatureGate.Enabled(features.GracefulNodeShutdownBasedOnPodPriority))
 	manager, err := shutdown.NewManager(shutdown.Options{
 		Config:   config,
-		Plan:     plan.Options{Limit: schedule.Total()}, // as the kubelet, whose configuration says how long the shutdown is delayed
+		Plan:     plan.Options{Limit: cmp.Or(schedule.Total(), -1)}, // as the kubelet, whose configuration says how long the shutdown is delayed
 		Pods:     shutdown.PodsFunc(conf.GetPodsFunc),
 		Killer:   podKiller(conf),
 		Source:   host,

@@ -198,6 +198,23 @@ func TestStartByPriority(t *testing.T) {
 	})
 }
 
+// A list whose seconds are all 0 asks the host for no time, and holds it as the kubelet does.
+func TestStartByPriorityWithoutSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKubelet(shutdowntest.Pod("web", 0, 60))
+		conf := k.config(0, 0)
+		conf.ShutdownGracePeriodByPodPriority = []kubeletconfig.ShutdownGracePeriodByPodPriority{{Priority: 0}}
+		_, err := k.start(t, conf)
+		require.NoError(t, err)
+		require.Equal(t, 1, k.host.Held())
+		require.Equal(t, []time.Duration{0}, k.host.Wishes())
+		k.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+		advance(time.Minute)
+		require.Equal(t, map[string]int64{"web": 0}, k.kills)
+		require.Zero(t, k.host.Held())
+	})
+}
+
 // Start returns what is wrong with the Config, and pods are admitted.
 func TestStartOfABadConfig(t *testing.T) {
 	m := newManagerOfHost(newKubelet().config(time.Second, time.Minute), &shutdowntest.Host{})
