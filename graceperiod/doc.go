@@ -30,6 +30,10 @@
 //
 // # Which function
 //
+//   - To know how long a pod has, before anybody ends it: [ForPod] with 0 and nil, and
+//     [ForContainer] for each container, init containers that are sidecars included. A
+//     manifest without spec.terminationGracePeriodSeconds first gets [DefaultSeconds],
+//     as at the API server; otherwise the results are the minimums, 1 s and 2 s.
 //   - To delete a pod, as an API server: [BeforeDelete] is the whole delete and
 //     [ForDelete] only its grace period. [PodDeleteStrategy] fits into a strategy of
 //     k8s.io/apiserver. [DeleteSeconds] is for pods of other types than *v1.Pod.

@@ -10,8 +10,9 @@ import (
 // The periods that Kubernetes itself fixes, in seconds.
 const (
 	// DefaultSeconds is the terminationGracePeriodSeconds that the API server gives a
-	// pod without one (SetDefaults_PodSpec). A pod that never went through an API
-	// server, such as a static pod, does not get it.
+	// pod without one (SetDefaults_PodSpec), and the kubelet a static pod when it reads
+	// its manifest. Here only [ForSoftEviction] assumes it, and a program that reads
+	// manifests sets it.
 	DefaultSeconds int64 = 30
 	// MinimumPodSeconds is the shortest grace period of a pod, however little was
 	// requested (the kubelet's calculateEffectiveGracePeriod).

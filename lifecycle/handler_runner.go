@@ -159,6 +159,8 @@ func podText(pod *v1.Pod) string {
 // that prints hundreds of megabytes must not use up the agent's memory.
 const maxOutput = 64 << 10
 
+var errNoCommands = errors.New("no command runner for exec hooks, Commands is nil")
+
 // exec runs a command in the container of the hook. Its timeout is the time until ctx's
 // deadline; in the kubelet it has none. The output of a command that failed is returned for
 // the message, and is never in the error.
@@ -171,7 +173,7 @@ func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []stri
 	}
 	switch {
 	case r.Commands == nil:
-		err = errors.New("no command runner for exec hooks")
+		err = errNoCommands
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case limited && timeout <= 0:

@@ -29,7 +29,7 @@ func TestTheFirstFailureEndsACallOfOneAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inLife(t, func(b *lifeBed) {
 				b.spec.Spec.InitContainers, b.takes = nil, 3*time.Second
-				log := errorCounter{make(chan string, 10)}
+				log := errorCounter{make(chan error, 10)}
 				b.ctx = klog.NewContext(b.ctx, logr.New(log))
 				b.runs("app", "a", lifecycletest.Script{FailStops: 2, IgnoreTerm: true})
 				for i, want := range []time.Duration{3 * time.Second, 3 * time.Second} {

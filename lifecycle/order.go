@@ -201,5 +201,5 @@ func (o *order) withoutState(running []Container) (unknown []Container) {
 
 // unknownError returns the error of a container without an ID or a state.
 func unknownError(name string) error {
-	return fmt.Errorf("container %q has no ID or no state: %w", name, ErrUnknownContainers)
+	return fmt.Errorf("container %q has no ID or no state: %w: list it in Containers, or set Complete", name, ErrUnknownContainers)
 }

@@ -18,7 +18,7 @@ import (
 // the result is final then.
 const abandonAfter = time.Second
 
-var errHookFailed = errors.New("the hook has returned an error, which is in the result and in detailed logs")
+var errHookFailed = errors.New("the hook has returned an error, which is in the result, OnHook is told, and verbosity 1 shows")
 
 // preStop is the preStop hook of a run.
 type preStop struct {
@@ -93,7 +93,7 @@ func (h *preStop) callLocked(r *run, hooks HandlerRunner, handler *v1.LifecycleH
 		// The error stays out of the event, and out of a log that is not detailed: it may have
 		// output of the hook in it, which is not meant for everybody.
 		r.logLocked(func(l klog.Logger) {
-			if !l.V(1).Enabled() {
+			if !l.V(1).Enabled() && !errors.Is(err, errNoCommands) {
 				err = errHookFailed
 			}
 			l.Error(err, "PreStop hook failed")

@@ -52,9 +52,9 @@ type TerminatorOptions struct {
 	// Hooks runs the hooks; nil: the runner of [NewHandlerRunner] with the Commands,
 	// HTTP, PodIP, Events, Metrics and Gates of these options.
 	Hooks HandlerRunner
-	// Exits tells when a container has exited, which ends its sleep hook, and without which
-	// no container counts as ended; nil: the hook sleeps on, as in the kubelet (k/k#134338),
-	// and the runtime is believed.
+	// Exits tells when a container has exited. That ends its sleep hook, and a container of
+	// which it does not say so does not count as ended, whatever the runtime says; nil: the
+	// hook sleeps on, as in the kubelet (k/k#134338), and the runtime is believed.
 	Exits ExitWatcher
 	// ExitSlack is how long Exits may be behind the runtime. If it still says that a
 	// container runs that long after StopContainer has returned nil or NotFound, the runtime

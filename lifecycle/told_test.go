@@ -114,14 +114,14 @@ func TestAnIDThatIsPartOfAName(t *testing.T) {
 }
 
 // errorCounter is a log of which only the errors are counted.
-type errorCounter struct{ errors chan string }
+type errorCounter struct{ errors chan error }
 
-func (errorCounter) Init(logr.RuntimeInfo)                  {}
-func (errorCounter) Enabled(int) bool                       { return false }
-func (errorCounter) Info(int, string, ...any)               {}
-func (c errorCounter) Error(_ error, text string, _ ...any) { c.errors <- text }
-func (c errorCounter) WithValues(...any) logr.LogSink       { return c }
-func (c errorCounter) WithName(string) logr.LogSink         { return c }
+func (errorCounter) Init(logr.RuntimeInfo)                 {}
+func (errorCounter) Enabled(int) bool                      { return false }
+func (errorCounter) Info(int, string, ...any)              {}
+func (c errorCounter) Error(err error, _ string, _ ...any) { c.errors <- err }
+func (c errorCounter) WithValues(...any) logr.LogSink      { return c }
+func (c errorCounter) WithName(string) logr.LogSink        { return c }
 
 // failingHooks is a HandlerRunner whose hooks fail.
 type failingHooks struct{}
@@ -133,7 +133,7 @@ func (failingHooks) Run(context.Context, string, *v1.Pod, *v1.Container, *v1.Lif
 // A preStop hook that fails is an error in the log, and OnHook is told of it with the container.
 func TestAFailedHookIsLoggedAndTold(t *testing.T) {
 	told := make(chan lifecycle.HookResult, 10) // the hooks of two containers end at the same time
-	log := errorCounter{make(chan string, 10)}
+	log := errorCounter{make(chan error, 10)}
 	inLife(t, func(b *lifeBed) {
 		b.runs("app", "a", lifecycletest.Script{})
 		b.runs("proxy", "p", lifecycletest.Script{})
@@ -142,6 +142,7 @@ func TestAFailedHookIsLoggedAndTold(t *testing.T) {
 		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
 		synctest.Wait()
 		require.Len(b, log.errors, 2)
+		require.NotErrorIs(b, <-log.errors, lifecycletest.ErrScripted, "it may have output of the hook in it")
 		require.Len(b, told, 2)
 		require.ErrorIs(b, (<-told).Err, lifecycletest.ErrScripted)
 	}, func(_ *lifeBed, o *lifecycle.TerminatorOptions) {
@@ -152,6 +153,18 @@ func TestAFailedHookIsLoggedAndTold(t *testing.T) {
 			}
 		}
 	})
+}
+
+// That exec hooks have no runner is in the log at any verbosity: no command has run whose output could be in it.
+func TestAHookWithoutARunnerIsLoggedAsThat(t *testing.T) {
+	log := errorCounter{make(chan error, 10)}
+	inLife(t, func(b *lifeBed) {
+		b.runs("app", "a", lifecycletest.Script{})
+		result, err := b.life.Kill(klog.NewContext(b.ctx, logr.New(log)), lifecycle.Request{})
+		require.NoError(b, err)
+		synctest.Wait()
+		require.Equal(b, result.Containers[0].Hook.Err, <-log.errors)
+	}, func(_ *lifeBed, o *lifecycle.TerminatorOptions) { o.Hooks = nil })
 }
 
 // A function that is nil is refused where it is given.

@@ -86,7 +86,8 @@
 //
 // The configured seconds are for the pods alone. [Options.Prepare] and Hold, publishing, readiness
 // marks, unmounts and final statuses have time of their own, and the host is asked to wait for all of
-// it. A bucket starts when the one before it is done, and unused seconds roll over to later buckets.
+// it. A bucket starts when the one before it is done, which one of 0 s is at once, and unused seconds
+// roll over to later buckets.
 //
 // If the host waits for less than it was asked for, the pods come first: the hold gives way, then
 // publishing and what is done beside the kills, down to nothing, and it then runs beside the kills. Only

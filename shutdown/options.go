@@ -15,19 +15,19 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Options says what a [Manager] drains, how, and on which host. Config, Pods and Killer are
-// required.
+// Options says what a [Manager] drains, how, and on which host. Pods and Killer are required.
 type Options struct {
 	// Config is the kubelet's configuration of the node shutdown. With the zero value no host is
 	// watched: only Trigger and TerminateAll drain, in one bucket that lasts as long as the
 	// longest grace period of a pod.
 	Config plan.Config
-	// Pods returns the pods of this node that have not ended, each once. An error says that the list
-	// is not complete yet: the last complete one counts, and Pods is called again. Leave out pods
-	// that have ended: one that is listed is killed like the others, and the report has it. Pods is
-	// called when a shutdown begins, again before each bucket, and before the host is released, from
-	// any goroutine; beside a call that has not returned for a second it is called again. The manager
-	// does not change the pods and does not keep the slice. [PodsFunc] is for a list that cannot fail.
+	// Pods returns the pods of this node that have not ended, each once. One without a UID is known
+	// by its namespace and name. An error says that the list is not complete yet: the last complete
+	// one counts, and Pods is called again. Leave out pods that have ended: one that is listed is
+	// killed like the others, and the report has it. Pods is called when a shutdown begins, again
+	// before each bucket, and before the host is released, from any goroutine; beside a call that has
+	// not returned for a second it is called again. The manager does not change the pods and does not
+	// keep the slice. [PodsFunc] is for a list that cannot fail.
 	//
 	// To start a pod, first put it into this list, then call [Manager.Admit], then start it; if
 	// it is refused, take it out again. So a shutdown either refuses the pod or finds it in the

@@ -66,8 +66,8 @@
 // # What you write
 //
 // A [Runtime] starts and stops one container, and reports when it exits and with which
-// code. Its methods know nothing of each other, of grace periods or of pods. In the
-// package example they have some 40 lines and run processes:
+// code. Its methods know nothing of each other, of grace periods or of pods. In the file
+// example_test.go they have some 40 lines and run processes:
 //
 //	StartContainer  start the container and return its ID
 //	StopContainer   send TERM, wait for the timeout in seconds, kill; 0 kills at once
@@ -87,7 +87,7 @@
 //	Create    have the place create a pod
 //	Stop      tell it to stop a pod, with a grace period
 //	Statuses  all pods of this node that the place has; one request an interval
-//	Delete    have it forget a pod that has ended
+//	Delete    have it forget a pod that has ended and that the API server has deleted
 //
 // Each call is made again until the place has taken it, and Delete until its list lacks the pod.
 // It is called for every pod that the place may have had.

@@ -49,8 +49,9 @@ type PodRuntime interface {
 	// once, as all must be done in 30 s. If the place cannot tell of one pod, the call fails.
 	Statuses(ctx context.Context) ([]*v1.Pod, error)
 	// Delete has the place forget a pod that has ended, and the author what is left of it. It is
-	// called at least once for every pod that Create may have created or that was in a list, even
-	// if that is missing later, and again until it has succeeded and a list of Statuses lacks the
-	// pod, or the error says that it is not there.
+	// called once the pod is deleted at the API server, too; until then one that has completed, or was
+	// drained, stays in the list. It is called at least once for every pod that Create may have
+	// created or that was in a list, even if that is missing later, and again until it has succeeded
+	// and a list of Statuses lacks the pod, or the error says that it is not there.
 	Delete(ctx context.Context, pod *v1.Pod) error
 }

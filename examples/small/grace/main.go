@@ -2,6 +2,7 @@
 // pods as YAML or JSON:
 //
 //	kubectl get pods -o yaml | grace
+//	grace < pod.yaml
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -33,7 +35,11 @@ func main() {
 			log.Fatalf("standard input: %v", err)
 		}
 		for _, pod := range append(document.Items, document.Pod) {
-			for _, container := range pod.Spec.Containers {
+			if pod.Spec.TerminationGracePeriodSeconds == nil { // a manifest, of which an API server makes this
+				seconds := graceperiod.DefaultSeconds
+				pod.Spec.TerminationGracePeriodSeconds = &seconds
+			}
+			for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 				fmt.Printf("%s/%s: %v\n", pod.Name, container.Name, graceperiod.ExplainContainer(&pod, &container, graceperiod.ReasonUnknown))
 			}
 		}

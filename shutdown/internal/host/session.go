@@ -190,6 +190,7 @@ func (s *session) requestDelay(ctx context.Context) error {
 	former := s.delay.unmet
 	s.delay.unmet = err
 	if err != nil && (former == nil || fmt.Sprint(former) != fmt.Sprint(err)) { // fmt survives an Error method that panics
+		klog.FromContext(ctx).Error(err, "The host waits for less than it was asked to, and some pods get less time")
 		s.Listener.HostCapped(err)
 	}
 	return nil

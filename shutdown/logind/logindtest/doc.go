@@ -1,6 +1,7 @@
 // Package logindtest gives a test a scripted logind on a D-Bus of its own:
 //
 //	broker := logindtest.StartBroker(t)
+//	broker.Login1.SetLimit(time.Minute) // else it waits for 5 s, and pods that need longer are cut
 //	source, err := logind.New(logind.Options{Address: broker.Address, HostRoot: t.TempDir()})
 //	require.NoError(t, err)
 //	// run the agent with source, then
