@@ -96,21 +96,6 @@ func TestStaticPodWaitsForTheDisk(t *testing.T) {
 	})
 }
 
-// An agent without a state folder admits a static pod once its final status is acknowledged, also if that
-// happens during TerminateAll after the end of Run.
-func TestStaticPodOfAnAgentWithoutAFolder(t *testing.T) {
-	static := staticPod()
-	inBubble(t, list(static), func(t *testing.T, n *node) {
-		n.opts.Reporter = &cluster{}
-		n.run()
-		n.announce()
-		n.advance(time.Minute)
-		n.host.Cancel()
-		n.advance(time.Second)
-		require.True(t, n.m.Admit(static).Admit)
-	})
-}
-
 // silentCluster is a reporter for final statuses that does not answer.
 type silentCluster struct {
 	cluster
