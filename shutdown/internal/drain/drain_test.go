@@ -359,6 +359,26 @@ func TestBucketWaitsForStatuses(t *testing.T) {
 	})
 }
 
+// The wait for all statuses has the longest reserve of a bucket, though the last bucket has no pods, and
+// none, and though the bucket before it has waited in vain.
+func TestReserveOfABucketBeforeTheLast(t *testing.T) {
+	inBubble(t, []*v1.Pod{pod("web", 0, 60)}, func(t *testing.T, r *rig) {
+		box := outbox.New(outbox.Options{FlushPod: func(ctx context.Context, _ *v1.Pod) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}})
+		leave := box.Open(r.ctx)
+		t.Cleanup(func() { leave() })
+		r.options.Outbox, r.options.Flushes = box, true
+		r.request.Table.Options = plan.Options{Hooks: plan.Hooks{Statuses: true}, FlushReserve: 4 * time.Second}
+		r.request.Table.HostEnd = r.began.Add(35 * time.Second)
+		r.ends["web"] = time.Second
+		r.drain = drain.New(r.ctx, r.options, r.request, owing{r, box})
+		r.drain.Run()
+		require.Equal(t, 9*time.Second, time.Since(r.began))
+	})
+}
+
 // owing is a listener that owes the final status of each pod that ends.
 type owing struct {
 	*rig
