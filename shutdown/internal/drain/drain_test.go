@@ -189,6 +189,25 @@ func TestStoppedDrainLeavesItsBucket(t *testing.T) {
 	})
 }
 
+// A pod that is just being taken out of its services when the drain is stopped is not killed.
+func TestStoppedWhileAPodIsMarked(t *testing.T) {
+	inBubble(t, []*v1.Pod{pod("web", 0, 60)}, func(t *testing.T, r *rig) {
+		box := outbox.New(outbox.Options{MarkNotReady: func(ctx context.Context, _ *v1.Pod) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}})
+		leave := box.Open(r.ctx)
+		t.Cleanup(func() { leave() })
+		r.options.Outbox, r.options.Marks = box, true
+		r.request.Table.Options = plan.Options{Hooks: plan.Hooks{Readiness: true}}
+		ended := r.start()
+		advance(time.Millisecond)
+		r.drain.Stop(errStopped)
+		<-ended
+		require.Empty(t, r.killed())
+	})
+}
+
 // steps sets the steps before the first bucket, each of which takes 700 ms.
 func steps(r *rig, called *[]string) {
 	step := func(name string) func(context.Context) error {
