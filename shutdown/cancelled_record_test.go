@@ -24,7 +24,7 @@ func TestCancelledShutdownIsNotResumed(t *testing.T) {
 		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "test"}))
 		n.advance(2 * time.Second)
 		require.NoError(t, n.m.Trigger(shutdown.Event{Cancelled: true}))
-		n.advance(100 * time.Millisecond)
+		synctest.Wait() // it is stored at once
 		n.crash()
 		m, err := shutdown.NewManagerOn(n.opts, one.sinceBoot)
 		require.NoError(t, err)

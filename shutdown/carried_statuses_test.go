@@ -3,6 +3,7 @@
 package shutdown_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -186,6 +187,57 @@ func TestEndedPodsAreRefusedBeforeRun(t *testing.T) {
 		synctest.Wait()
 		require.True(t, m.Admit(web).Admit)
 	})
+}
+
+// A pod whose final status is acknowledged only after the end of Run, by a call that ignores its
+// context, is not admitted any more: the status is on record, and the next agent sends it.
+func TestStatusThatIsAcknowledgedAfterRun(t *testing.T) {
+	web := shutdowntest.Pod("web", 0, 5)
+	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
+		n.opts.Reporter = &lateCluster{}
+		n.runOnBoot(one)
+		n.announce()
+		n.host.Cancel()
+		n.advance(time.Second)
+		n.stop()
+		n.stop = nil
+		require.ErrorContains(t, <-n.ended, "Options.Reporter.FlushPod for pod default/web")
+		n.advance(time.Minute)
+		require.False(t, n.m.Admit(web).Admit)
+		c := &cluster{}
+		n.opts.Reporter = c
+		n.runOnBoot(one)
+		require.Equal(t, []string{"web"}, c.flushedPods())
+		n.advance(time.Second)
+		require.True(t, n.m.Admit(web).Admit)
+	})
+}
+
+// An agent that another one keeps from the folder stores nothing: a pod is admitted once its final status
+// is acknowledged.
+func TestStatusOfAnAgentWithoutItsFolder(t *testing.T) {
+	web := shutdowntest.Pod("web", 0, 5)
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
+		n.runOnBoot(one)
+		c := &cluster{}
+		other := n.startOther(list(web), one, func(other *node) { other.opts.Reporter = c })
+		n.advance(time.Minute)
+		other.announce()
+		n.advance(time.Minute)
+		other.host.Cancel()
+		n.advance(time.Second)
+		require.Equal(t, []string{"web"}, c.flushedPods())
+		require.True(t, other.m.Admit(web).Admit)
+		other.end()
+	})
+}
+
+// lateCluster is a reporter for final statuses that answers after a minute, whatever its context.
+type lateCluster struct{ cluster }
+
+func (*lateCluster) FlushPod(context.Context, *v1.Pod) error {
+	<-time.After(time.Minute)
+	return nil
 }
 
 // A state file that is not usable, or of another user, is ignored, and nothing waits for it. It is

@@ -57,6 +57,23 @@ func TestResumeAfterTheFirstBucket(t *testing.T) {
 	}
 }
 
+// A pod of the first bucket that is listed only after the restart has the time of the bucket that is
+// under way, until the end of the drain.
+func TestResumeWithALatePodOfABucketThatIsDone(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(22 * time.Second)
+		n.crash()
+		n.setPods(n.pods[1], shutdowntest.Pod("late", 0, 60))
+		n.advance(3 * time.Second)
+		n.runOnBoot(one)
+		n.announce()
+		require.Equal(t, map[string]int64{"etcd": 5, "late": 7}, n.grantedSeconds())
+	})
+}
+
 // A shutdown that Trigger alone has announced is over once it is drained, since nobody could cancel
 // it in the next agent: an agent that drains when it is stopped admits pods when it is started.
 func TestARestartAfterADrainOfTrigger(t *testing.T) {

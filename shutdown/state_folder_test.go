@@ -165,6 +165,22 @@ func TestFailedWriteIsMadeAgain(t *testing.T) {
 	})
 }
 
+// A static pod whose final status was acknowledged is admitted also while the disk is full.
+func TestStaticPodOnAFullDisk(t *testing.T) {
+	static := staticPod()
+	inBubbleWithState(t, list(static), func(t *testing.T, n *node, one *boot) {
+		n.opts.Reporter = &cluster{}
+		m, err := shutdown.NewManagerWith(n.opts, one.sinceBoot, func(string, func(io.Writer) error) error { return syscall.ENOSPC })
+		require.NoError(t, err)
+		n.start(m)
+		n.announce()
+		n.advance(time.Minute)
+		n.host.Cancel()
+		n.advance(2 * time.Second)
+		require.True(t, n.m.Admit(static).Admit)
+	})
+}
+
 // Of what is written between the signal and the release two writes, one after the other, are waited
 // for, as by the kubelet: at the begin and at the end. The others go on beside the pods.
 func TestTwoWritesAreWaitedFor(t *testing.T) {

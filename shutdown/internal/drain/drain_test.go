@@ -189,6 +189,25 @@ func TestStoppedDrainLeavesItsBucket(t *testing.T) {
 	})
 }
 
+// A pod that is just being taken out of its services when the drain is stopped is not killed.
+func TestStoppedWhileAPodIsMarked(t *testing.T) {
+	inBubble(t, []*v1.Pod{pod("web", 0, 60)}, func(t *testing.T, r *rig) {
+		box := outbox.New(outbox.Options{MarkNotReady: func(ctx context.Context, _ *v1.Pod) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}})
+		leave := box.Open(r.ctx)
+		t.Cleanup(func() { leave() })
+		r.options.Outbox, r.options.Marks = box, true
+		r.request.Table.Options = plan.Options{Hooks: plan.Hooks{Readiness: true}}
+		ended := r.start()
+		advance(time.Millisecond)
+		r.drain.Stop(errStopped)
+		<-ended
+		require.Empty(t, r.killed())
+	})
+}
+
 // steps sets the steps before the first bucket, each of which takes 700 ms.
 func steps(r *rig, called *[]string) {
 	step := func(name string) func(context.Context) error {
@@ -356,6 +375,26 @@ func TestBucketWaitsForStatuses(t *testing.T) {
 		r.drain = drain.New(r.ctx, r.options, r.request, owing{r, box})
 		r.drain.Run()
 		require.Equal(t, 22900*time.Millisecond, r.killed()[2].at, "slow has ended and its status is acknowledged")
+	})
+}
+
+// The wait for all statuses has the longest reserve of a bucket, though the last bucket has no pods, and
+// none, and though the bucket before it has waited in vain.
+func TestReserveOfABucketBeforeTheLast(t *testing.T) {
+	inBubble(t, []*v1.Pod{pod("web", 0, 60)}, func(t *testing.T, r *rig) {
+		box := outbox.New(outbox.Options{FlushPod: func(ctx context.Context, _ *v1.Pod) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}})
+		leave := box.Open(r.ctx)
+		t.Cleanup(func() { leave() })
+		r.options.Outbox, r.options.Flushes = box, true
+		r.request.Table.Options = plan.Options{Hooks: plan.Hooks{Statuses: true}, FlushReserve: 4 * time.Second}
+		r.request.Table.HostEnd = r.began.Add(35 * time.Second)
+		r.ends["web"] = time.Second
+		r.drain = drain.New(r.ctx, r.options, r.request, owing{r, box})
+		r.drain.Run()
+		require.Equal(t, 9*time.Second, time.Since(r.began))
 	})
 }
 

@@ -3,6 +3,7 @@
 package store_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -350,6 +351,23 @@ func TestFolderThatGoes(t *testing.T) {
 		began := time.Now()
 		require.ErrorIs(t, s.Close(began.Add(time.Minute)), os.ErrNotExist)
 		require.Zero(t, time.Since(began))
+	})
+}
+
+// The removal of a cancelled shutdown that cannot be stored is synced too.
+func TestRemovalIsSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "state")
+		require.NoError(t, os.Mkdir(dir, 0o700))
+		s := locked(t, options(dir))
+		save(t, s, example())
+		<-time.After(time.Second) // the write is synced
+		r := example()
+		r.Timetable = json.RawMessage("{")
+		require.Error(t, await(t, s.Save(0, content(r))))
+		require.NoFileExists(t, filepath.Join(dir, store.RecordFile))
+		require.NoError(t, os.RemoveAll(dir))
+		require.ErrorIs(t, s.Close(time.Now().Add(time.Minute)), os.ErrNotExist)
 	})
 }
 
