@@ -128,12 +128,19 @@ func (l *pairsLock) Close() error {
 	if err := l.a.leave(nil); err != nil {
 		return err
 	}
+	killed := false
 	l.a.locked(func() {
+		if killed = l.a.isDead(); killed { // meanwhile: it was closed, or systemd has it
+			return
+		}
 		l.a.locks = slices.DeleteFunc(l.a.locks, func(o io.Closer) bool { return o == l.l })
 		if time.Since(l.taken) > 0 { // else it came too late to be held
 			l.a.judgeRelease(l.a)
 		}
 	})
+	if killed {
+		return l.a.leave(nil)
+	}
 	s := l.a.meets("unlock", "")
 	if s == nil {
 		return l.l.Close()
