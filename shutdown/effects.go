@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/internal/podcondition"
 	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
@@ -105,11 +106,16 @@ func (e *effects) holdUntilEnd(s *nodeShutdown) {
 	end := s.end()
 	if s.hold != nil {
 		planned, unlock := timetable.End(e.request(time.Time{}, end))
-		left := unlock.Sub(planned) // half of the margin
-		if hostEnd := s.hostEnd(); !hostEnd.IsZero() {
-			left = min(left, max(hostEnd.Sub(end), 0)/2) // as the drain has it
+		at := end.Add(unlock.Sub(planned)) // half of the margin
+		switch hostEnd := s.hostEnd(); {
+		case hostEnd.After(end):
+			at = times.Earlier(at, end.Add(hostEnd.Sub(end)/2)) // as the drain has it
+		case hostEnd.After(time.Now()):
+			at = hostEnd // it drains again, longer than another one leaves the host
+		case !hostEnd.IsZero():
+			at = end
 		}
-		s.hold.LetGoAt(e.ctx, end.Add(left))
+		s.hold.LetGoAt(e.ctx, at)
 	}
 	e.timer.Reset(time.Until(end))
 }

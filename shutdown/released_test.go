@@ -3,6 +3,7 @@
 package shutdown_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -27,5 +28,24 @@ func TestAnnouncedAfterTheReleaseWithoutADeadline(t *testing.T) {
 		n.advance(time.Hour)
 		require.LessOrEqual(t, n.grantedSeconds()["late"], int64(10))
 		require.LessOrEqual(t, n.releasedAfter(began), time.Minute)
+	})
+}
+
+// The host is being let go, and a notice comes that leaves more time. The drain that follows uses it, but
+// the lock is let go when the host's own time is over.
+func TestAnnouncedDuringTheReleaseWithMoreTime(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.opts.OnRelease = func(ctx context.Context) { <-ctx.Done() }
+		n.run()
+		began := time.Now()
+		n.host.Announce(shutdown.Event{Deadline: began.Add(10 * time.Second)})
+		n.advance(9600 * time.Millisecond)
+		require.Equal(t, 1, n.host.Held())
+		n.setPods(shutdowntest.Pod("late", topPriority, 60))
+		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "cloud", Deadline: began.Add(time.Minute)}))
+		n.advance(time.Hour)
+		require.LessOrEqual(t, n.releasedAfter(began), 10*time.Second)
+		require.Greater(t, n.grantedSeconds()["late"], int64(10))
 	})
 }

@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// mostLists is how many calls of Options.Pods may hang at the same time.
-	mostLists = 8
+	// quickLists is how many calls of Options.Pods in a row may hang before the next one is
+	// delayed. With each further one that hangs the next one is made a second later, so that the
+	// number of those that hang grows with the square root of the time.
+	quickLists = 8
 	// listPause and listPauseMost bound the pause after a list that has failed.
 	listPause, listPauseMost = 50 * time.Millisecond, time.Second
 )
@@ -26,13 +28,14 @@ type podList struct {
 }
 
 // lister asks for the pods. A call that fails is made again, and one that hangs gets another one
-// beside it after a second. Only one goroutine may use a lister.
+// beside it after a second, or later if many hang. Only one goroutine may use a lister.
 type lister struct {
 	*hooks
 
 	answers  chan podList // of the calls that have not been heard
-	under    int          // calls under way
+	silent   int          // calls since the last answer
 	begun    int          // the number of the newest call
+	asked    time.Time    // when the newest call was made
 	newest   int          // that of the newest call that has given a complete list
 	last     []*v1.Pod    // what that has given
 	complete bool         // there is one
@@ -43,7 +46,7 @@ type lister struct {
 // complete is false if none is known.
 func (l *lister) list(ctx context.Context, until time.Time) (pods []*v1.Pod, complete bool) {
 	if l.answers == nil {
-		l.answers = make(chan podList, mostLists)
+		l.answers = make(chan podList, quickLists)
 	}
 	first := l.begun + 1
 	for pause := listPause; ; pause = min(2*pause, listPauseMost) {
@@ -61,7 +64,7 @@ func (l *lister) list(ctx context.Context, until time.Time) (pods []*v1.Pod, com
 	}
 }
 
-// ask makes one call, unless too many hang, and waits for the answer of any call from the first on
+// ask makes one call, unless many hang and the newest is too young, and waits for the answer of any call from the first on
 // until a time. What an older call gives comes late: it counts only where nothing newer is known.
 func (l *lister) ask(ctx context.Context, first int, until time.Time) (answered bool, err error) {
 	l.start()
@@ -69,7 +72,7 @@ func (l *lister) ask(ctx context.Context, first int, until time.Time) (answered 
 	for {
 		select {
 		case answer := <-l.answers:
-			l.under--
+			l.silent = 0
 			current := answer.number >= first || !l.complete
 			if answer.err == nil && answer.number > l.newest {
 				l.newest, l.last, l.complete = answer.number, answer.pods, true
@@ -87,18 +90,24 @@ func (l *lister) ask(ctx context.Context, first int, until time.Time) (answered 
 }
 
 func (l *lister) start() {
-	if l.under >= mostLists {
+	if time.Since(l.asked) < time.Duration(l.silent-quickLists+1)*answerTime {
 		return
 	}
-	l.under++
+	l.silent++
 	l.begun++
+	l.asked = time.Now()
 	number, answers, h := l.begun, l.answers, l.hooks
 	h.Calls.Go(func() string { return "Options.Pods" }, func() {
 		var pods []*v1.Pod
 		call.Guard(h.run, "Options.Pods", func() (err error) {
 			pods, err = h.Pods(h.run)
 			return err
-		}, func(err error) { answers <- podList{number, pods, err} })
+		}, func(err error) {
+			select {
+			case answers <- podList{number, pods, err}:
+			case <-h.run.Done():
+			}
+		})
 	})
 }
 

@@ -89,6 +89,10 @@ func TestListThatHangs(t *testing.T) {
 	}{
 		"once":    {1, time.Second, ms(0, 1000, 1000, 1000)},
 		"5 times": {5, 5 * time.Second, ms(0, 1000, 2000, 3000, 4000, 5000, 5000, 5000)},
+		"10 times": {10, 13 * time.Second, ms(
+			0, 1000, 2000, 3000, 4000, 5000, 6000, 7000,
+			8000, 10000, 13000, 13000, 13000, // ever slower, until one answers
+		)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, twoPods(), func(t *testing.T, r *rig) {
@@ -108,8 +112,8 @@ func TestListThatHangs(t *testing.T) {
 	}
 }
 
-// No more than eight calls hang at the same time. When one of them returns its list counts, as
-// nothing newer is known, and the others are made again.
+// If more than eight calls hang the next one waits for a second longer each time. When one of them
+// returns its list counts, as nothing newer is known.
 func TestListThatHangsForGood(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, r *rig) {
 		l := r.lists(func(call int) ([]*v1.Pod, error) {
@@ -125,7 +129,7 @@ func TestListThatHangsForGood(t *testing.T) {
 		r.ends["web"] = 0
 		require.Equal(t, 15*time.Second, r.run())
 		require.Equal(t, []call1{{"web", 13 * time.Second, 7}}, r.killed())
-		require.Equal(t, ms(0, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 13000), l.asked)
+		require.Equal(t, ms(0, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 10000, 13000, 13000, 14000), l.asked)
 	})
 }
 
