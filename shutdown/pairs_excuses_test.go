@@ -85,7 +85,7 @@ func (a *pairsAgent) life() time.Time {
 			over = s.over
 		}
 		excused = excused || s.hangs() || end.Sub(over) < pairsRewrite
-		if s.at.Sub(former) > pairsRewrite { // else nothing was written since the fault before
+		if s.at.Sub(former) > pairsRewrite || !a.wrote.Before(former) { // else nothing was written since the fault before
 			since = s.at
 		}
 		former = over
@@ -111,9 +111,9 @@ func (a *pairsAgent) writeFails() bool {
 }
 
 // lastList is when a release has to know the pods: now, or when they were listed last if the report is
-// written since, or OnRelease waited for, which takes longer than it should. The mutex is held.
+// written since, or a status or OnRelease waited for, which takes longer than it should. The mutex is held.
 func (a *pairsAgent) lastList() time.Time {
-	for _, kind := range []string{"write", "release"} {
+	for _, kind := range []string{"flush", "write", "release"} {
 		for _, s := range a.spoilt(a, kind) {
 			if s.hangs() && s.at.Before(time.Now()) || time.Since(s.over) < time.Second && s.over.After(a.listed.Add(time.Second)) {
 				return a.listed

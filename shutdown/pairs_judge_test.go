@@ -67,10 +67,17 @@ func (w *pairsWorld) judgeRelease(a *pairsAgent) {
 		case len(p.kills) == 0 && p.listed.Before(t.current.began) && !emptyOnce,
 			len(p.kills) == 0 && last.Sub(p.listed) > 1100*time.Millisecond && !w.wasBad(last.Add(-2*time.Second), last):
 			w.violate("the host is let go while %s runs, which nobody has killed", p.pod.Name)
-		case len(p.kills) > 0 && now.Before(p.killed.Add(-10*time.Millisecond)):
+		case len(p.kills) > 0 && now.Before(p.killed.Add(-10*time.Millisecond)) && !(w.isForgotten(p) && w.wasEmpty(last.Add(-2*time.Second), last)):
 			w.violate("the host is let go while %s has %v left", p.pod.Name, p.killed.Sub(now))
 		}
 	}
+}
+
+// isForgotten reports whether no kill of a pod is known to the running agent, by itself or by the record
+// of a shutdown that goes on. The mutex is held.
+func (w *pairsWorld) isForgotten(p *pairsPod) bool {
+	_, known := w.left(p)
+	return !known
 }
 
 // addReport is a report that an agent passes on or shows. The mutex is held.
@@ -110,7 +117,7 @@ func (w *pairsWorld) check() {
 		}
 	}
 	s := t.current
-	settled := min(now.Sub(a.started), now.Sub(t.since), now.Sub(a.connected)) > 1500*time.Millisecond && !a.connected.IsZero()
+	settled := min(now.Sub(a.started), now.Sub(t.since), now.Sub(a.connected), now.Sub(w.stays)) > 1500*time.Millisecond && !a.connected.IsZero()
 	switch {
 	case t.state == on && len(a.locks) > 0:
 		margin := min(500*time.Millisecond, s.end.Sub(s.plans[len(s.plans)-1].at)/10)

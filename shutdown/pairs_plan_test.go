@@ -34,16 +34,7 @@ type pairsPlan struct {
 // plan records what the pods need that are listed now.
 func (w *pairsWorld) plan() {
 	s := w.table.current
-	p := pairsPlan{at: time.Now(), end: s.end, pods: map[*pairsPod]time.Duration{}}
-	if s.asked.Before(s.end) {
-		p.end = s.asked
-	}
-	if !s.h.IsZero() && s.h.Before(p.end) { // what an earlier drain has used up is not asked for again
-		p.end = s.h
-	}
-	if w.hasFault("prepare") {
-		p.end = p.end.Add(-pairsPrepare)
-	}
+	p := pairsPlan{at: time.Now(), end: w.planEnd(), pods: map[*pairsPod]time.Duration{}}
 	for _, pod := range w.pods {
 		if pod.ended.IsZero() && !time.Now().Before(pod.listed) {
 			p.pods[pod] = time.Duration(min(*pod.pod.Spec.TerminationGracePeriodSeconds, pairsSchedule[pod.bucket].seconds)) * time.Second
@@ -53,6 +44,22 @@ func (w *pairsWorld) plan() {
 		}
 	}
 	s.plans = append(s.plans, p)
+}
+
+// planEnd returns when the pods' time is over.
+func (w *pairsWorld) planEnd() time.Time {
+	s := w.table.current
+	end := s.end
+	if s.asked.Before(end) {
+		end = s.asked
+	}
+	if !s.h.IsZero() && s.h.Before(end) { // what an earlier drain has used up is not asked for again
+		end = s.h
+	}
+	if w.hasFault("prepare") {
+		end = end.Add(-pairsPrepare)
+	}
+	return end
 }
 
 // left returns what is left to a pod by the kills that the running agent knows of.

@@ -170,7 +170,7 @@ func (w *pairsWorld) announceAgain(in time.Duration) {
 
 func (w *pairsWorld) cancelHost() {
 	w.locked(func() {
-		w.pending = time.Time{}
+		w.pending, w.stays = time.Time{}, time.Now()
 		if a := w.agent(); a != nil && a.hears() {
 			a.heard, a.contacted = true, cmp.Or(a.contacted, time.Now())
 			w.cancelled("host")

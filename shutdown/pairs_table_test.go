@@ -92,7 +92,9 @@ func (w *pairsWorld) join(origin string, deadline time.Time, pending bool) {
 		if s.end = deadline; origin == "host" && now.Add(w.asks()).Before(s.asked) {
 			s.asked = now.Add(w.asks())
 		}
-		w.plan()
+		if w.planEnd().Before(s.plans[len(s.plans)-1].end) { // else the drain goes on as it was planned
+			w.plan()
+		}
 	}
 }
 

@@ -58,6 +58,7 @@ type pairsWorld struct {
 	kept       io.Closer          // the lock in systemd's FD store; nil: none
 	notice     time.Time          // the deadline of the notice that stands; zero: none does
 	pending    time.Time          // the deadline of the host's shutdown that is pending; zero: none is
+	stays      time.Time          // when the host has said last that none is
 	empty      time.Time          // until then the list is empty
 	refused    time.Time          // until then the host refuses sessions
 	failing    time.Time          // until then the list fails
