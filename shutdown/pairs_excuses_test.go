@@ -92,7 +92,7 @@ func (a *pairsAgent) life() time.Time {
 		if s.hangs() && a.wrote.After(since) {
 			since = a.wrote
 		}
-		if (s.hangs() || since.After(a.wrote)) && since.Before(known) {
+		if (s.hangs() || !since.Before(a.wrote)) && since.Before(known) {
 			known = since
 		}
 	}
