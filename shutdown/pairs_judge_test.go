@@ -31,7 +31,7 @@ func (w *pairsWorld) judgeKill(p *pairsPod, k pairsKill) {
 	left, before := w.left(p)
 	switch wide := 1100 * time.Millisecond; {
 	case len(p.kills) == 0:
-		if known && !w.wasBad(plan.at, k.at) && until.Sub(k.at) < min(needs, fits)-wide {
+		if known && !w.wasBad(t.current.began, k.at) && until.Sub(k.at) < min(needs, fits)-wide {
 			w.violate("%s is killed with %d s, and needs %v, for which %v were there", p.pod.Name, k.seconds, needs, fits)
 		}
 	case before && k.seconds > 0 && until.Sub(k.at) > left+wide:

@@ -143,6 +143,7 @@ func (s *states) takeUpDismissed() {
 	past := s.past
 	s.past, s.current = nil, past
 	s.effects.takeUp(past, dismissed)
+	s.effects.last.set(past.number, past.account.report)
 	s.effects.outbox.Restore(past.account.spares)
 	s.effects.publishNone()
 	s.effects.restoreMarked(past.account.spares)
