@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/internal/podcondition"
-	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
@@ -109,7 +108,7 @@ func (e *effects) holdUntilEnd(s *nodeShutdown) {
 		at := end.Add(unlock.Sub(planned)) // half of the margin
 		switch hostEnd := s.hostEnd(); {
 		case hostEnd.After(end):
-			at = times.Earlier(at, end.Add(hostEnd.Sub(end)/2)) // as the drain has it
+			at = end.Add(min(at.Sub(end), hostEnd.Sub(end)/2)) // as the drain has it
 		case hostEnd.After(time.Now()):
 			at = hostEnd // it drains again, longer than another one leaves the host
 		case !hostEnd.IsZero():
