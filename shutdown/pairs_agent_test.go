@@ -140,8 +140,8 @@ func (a *pairsAgent) kill() {
 }
 
 // enter is the begin of a call that leaves the process, and leave its end.
-func (a *pairsAgent) enter(string) {
-	a.locked(a.passes)
+func (a *pairsAgent) enter(kind string) {
+	a.locked(func() { a.passes(kind) })
 	select {
 	case <-a.gone:
 		<-a.over
@@ -150,7 +150,7 @@ func (a *pairsAgent) enter(string) {
 }
 
 func (a *pairsAgent) leave(err error) error {
-	a.locked(a.passes)
+	a.locked(func() { a.passes("") })
 	select {
 	case <-a.gone:
 		<-a.over

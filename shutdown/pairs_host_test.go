@@ -186,6 +186,7 @@ func (a *pairsAgent) write(path string, encode func(io.Writer) error) error {
 				a.wrote = time.Now()
 			}
 		})
+		a.enter("renamed")
 		return nil
 	})
 }

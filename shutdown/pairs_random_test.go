@@ -3,6 +3,7 @@
 package shutdown_test
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -10,20 +11,30 @@ import (
 
 // pairsDeath is a kill -9 of an agent at one of its calls or returns.
 type pairsDeath struct {
-	after  int  // calls and returns of its process, or of all processes since the last death
-	reboot bool // the node goes with it
+	after  int    // calls and returns of its process, or of all processes since the last death
+	file   bool   // only the steps of files count
+	reboot bool   // the node goes with it
+	loses  string // the renames that a power cut undoes
 }
 
 // passes is one step of a process: a call to the host, the killer, the API server, the disk, the list
 // of pods or a hook, or the return of one. The mutex is held.
-func (a *pairsAgent) passes() {
+func (a *pairsAgent) passes(kind string) {
+	ofFile, death := slices.Contains(pairsFileSteps, kind), pairsDeath{}
+	if len(a.kills) > 0 {
+		death = a.kills[0]
+	}
+	if death.file && !ofFile || !death.file && kind == "renamed" {
+		return
+	}
 	if a.calls++; len(a.kills) == 0 || a.calls < a.kills[0].after || a.isDead() || !a.stopping.IsZero() {
 		return
 	}
-	death := a.kills[0]
 	a.calls, a.kills = 0, a.kills[1:]
 	a.restart = time.Duration(a.draw.IntN(5_000_000)) * time.Microsecond
+	a.fileDeaths = append(a.fileDeaths, fileDeath{a.stateName(), kind})
 	if a.kill(); death.reboot {
+		a.loses = death.loses
 		a.powerOff()
 	}
 }

@@ -180,8 +180,10 @@ func (w *pairsWorld) cancelHost() {
 }
 
 // cancelTrigger takes the notice back, or all announcements.
-func (w *pairsWorld) cancelTrigger() {
-	origin := []string{"", "notice"}[w.rng.IntN(2)]
+func (w *pairsWorld) cancelTrigger() { w.takeBack([]string{"", "notice"}[w.rng.IntN(2)]) }
+
+// takeBack takes back the announcements of an origin; "" stands for all.
+func (w *pairsWorld) takeBack(origin string) {
 	a := w.agent()
 	w.locked(func() {
 		if w.notice = (time.Time{}); a != nil {
@@ -205,12 +207,17 @@ func (w *pairsWorld) loseSession() {
 
 // unreachable has new sessions fail for a while, or not at all.
 func (w *pairsWorld) unreachable() {
-	refuse := func(err error) { w.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = err }) }
 	if lasts := time.Duration([]int{0, 0, 3, 7}[w.rng.IntN(4)]) * time.Second; lasts > 0 {
-		refuse(errors.New("the host is not reached"))
-		w.locked(func() { w.refused = time.Now().Add(lasts) })
-		time.AfterFunc(lasts, func() { refuse(nil) })
+		w.refuse(lasts)
 	}
+}
+
+// refuse has new sessions fail for some time.
+func (w *pairsWorld) refuse(lasts time.Duration) {
+	refuse := func(err error) { w.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = err }) }
+	refuse(errors.New("the host is not reached"))
+	w.locked(func() { w.refused = time.Now().Add(lasts) })
+	time.AfterFunc(lasts, func() { refuse(nil) })
 }
 
 func (w *pairsWorld) killAgent() {

@@ -70,11 +70,20 @@ func pairsSetting(t *testing.T) (seed uint64, all bool) {
 
 // runPairs runs one run. Its name and the seed make all that is random in it.
 func runPairs(t *testing.T, name string, seed uint64, dir string, run func(*pairsWorld)) {
+	runDrawn(t, name, drawOf(name, seed), dir, run)
+}
+
+// drawOf returns what makes all that is random in a run.
+func drawOf(name string, seed uint64) uint64 {
+	of := fnv.New64()
+	_, _ = fmt.Fprintf(of, "%s %d", name, seed)
+	return of.Sum64()
+}
+
+func runDrawn(t *testing.T, name string, draw uint64, dir string, run func(*pairsWorld)) {
 	t.Run(name, func(t *testing.T) {
-		of := fnv.New64()
-		_, _ = fmt.Fprintf(of, "%s %d", name, seed)
 		synctest.Test(t, func(t *testing.T) {
-			w := newPairsWorld(t, of.Sum64(), dir)
+			w := newPairsWorld(t, draw, dir)
 			run(w)
 			if len(w.violations) > 0 {
 				t.Errorf("%s\n%s", strings.Join(w.violations, "\n"), strings.Join(w.story, "\n"))

@@ -53,6 +53,8 @@ type pairsWorld struct {
 	boot       *boot
 	disk       map[string][]byte    // the files whose writes are done
 	unsynced   map[string]pairsFile // what a power cut may bring back in place of a file of disk
+	loses      string               // what of unsynced the next power cut brings back
+	fileDeaths []fileDeath          // that there have been
 	pods       []*pairsPod
 	agents     []*pairsAgent
 	kept       io.Closer          // the lock in systemd's FD store; nil: none
@@ -219,8 +221,9 @@ func (w *pairsWorld) wasEmpty(from, until time.Time) bool {
 // powerOff ends the boot, with all that runs, and begins the next one. The mutex is held.
 func (w *pairsWorld) powerOff() {
 	w.say("the node reboots")
-	for name, file := range w.unsynced { // each rename is lost or not, in any order
-		if time.Now().Before(file.until) && w.draw.IntN(2) == 0 {
+	for name, file := range w.unsynced { // in any order
+		lost := w.loses == losesAll || w.loses == losesAny && w.draw.IntN(2) == 0
+		if time.Now().Before(file.until) && lost {
 			w.say("the new %s is lost", name)
 			if w.disk[name] = file.former; file.former == nil {
 				delete(w.disk, name)
