@@ -38,7 +38,7 @@ type pairsAgent struct {
 	lost      time.Time // when it lost its session
 	heard     bool      // its session has sent an event
 	listed    time.Time // when Options.Pods was called last
-	wrote     time.Time // when a write of the record was done last
+	wrote     time.Time // when the last write of the record that was done has begun
 	locks     []io.Closer
 }
 

@@ -162,6 +162,7 @@ const pairsSync = 60 * time.Millisecond
 
 // write writes a state file. What an agent is killed in is lost.
 func (a *pairsAgent) write(path string, encode func(io.Writer) error) error {
+	began := time.Now()
 	var data bytes.Buffer
 	if err := encode(&data); err != nil {
 		return err
@@ -183,7 +184,7 @@ func (a *pairsAgent) write(path string, encode func(io.Writer) error) error {
 				a.unsynced[name] = pairsFile{a.disk[name], time.Now().Add(pairsSync)}
 			}
 			if a.disk[name] = data.Bytes(); kind == "write" {
-				a.wrote = time.Now()
+				a.wrote = began
 			}
 		})
 		a.enter("renamed")

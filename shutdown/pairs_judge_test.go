@@ -67,7 +67,7 @@ func (w *pairsWorld) judgeRelease(a *pairsAgent) {
 		case len(p.kills) == 0 && p.listed.Before(t.current.began) && !emptyOnce,
 			len(p.kills) == 0 && last.Sub(p.listed) > 1100*time.Millisecond && !w.wasBad(last.Add(-2*time.Second), last):
 			w.violate("the host is let go while %s runs, which nobody has killed", p.pod.Name)
-		case len(p.kills) > 0 && now.Before(p.killed.Add(-10*time.Millisecond)) && !(w.isForgotten(p) && w.wasEmpty(last.Add(-2*time.Second), last)):
+		case len(p.kills) > 0 && now.Before(p.killed.Add(-10*time.Millisecond)) && (!w.isForgotten(p) || !w.wasEmpty(last.Add(-2*time.Second), last)):
 			w.violate("the host is let go while %s has %v left", p.pod.Name, p.killed.Sub(now))
 		}
 	}
@@ -121,7 +121,8 @@ func (w *pairsWorld) check() {
 	switch {
 	case t.state == on && len(a.locks) > 0:
 		margin := min(500*time.Millisecond, s.end.Sub(s.plans[len(s.plans)-1].at)/10)
-		if late := now.Sub(s.end.Add(-margin / 2)); late > time.Millisecond && settled {
+		late := min(now.Sub(s.end.Add(-margin/2)), now.Sub(s.plans[len(s.plans)-1].at.Add(500*time.Millisecond)))
+		if late > time.Millisecond && settled {
 			w.violate("the lock is held %v too long", late)
 		}
 	case t.state == off && settled && w.pending.IsZero() && len(a.locks) == 0 && !a.hostFails():
@@ -255,8 +256,10 @@ func (w *pairsWorld) judgeShutdown(s *pairsShutdown) {
 	if s.lost {
 		return
 	}
-	overtaken := slices.ContainsFunc(w.agents, func(a *pairsAgent) bool { // its agent was killed after the next one had begun
-		return a.isDead() && slices.ContainsFunc(w.table.all, func(o *pairsShutdown) bool { return o.began.After(s.began) && !o.began.After(a.died) })
+	overtaken := slices.ContainsFunc(w.agents, func(a *pairsAgent) bool { // the next one has begun before its agent was killed, or at once afterwards
+		return slices.ContainsFunc(w.table.all, func(o *pairsShutdown) bool {
+			return o.began.After(s.began) && (a.isDead() && !o.began.After(a.died) || !o.began.Before(a.started) && o.began.Sub(a.started) < 200*time.Millisecond)
+		})
 	})
 	if overtaken && (last == nil || last.shown) {
 		return
