@@ -81,8 +81,8 @@
 // # Pods as a whole
 //
 // A [PodRuntime] takes the place of the Runtime where a pod runs as a whole: as a job, a virtual
-// machine, or a pod of another cluster. examples/virtualkubelet in the repository has one of 80
-// lines over HTTP.
+// machine, or a pod of another cluster. The example of PodRuntime keeps its pods in memory;
+// examples/virtualkubelet in the repository has one of 80 lines over HTTP.
 //
 //	Create    have the place create a pod
 //	Stop      tell it to stop a pod, with a grace period
