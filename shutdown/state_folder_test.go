@@ -181,6 +181,39 @@ func TestStaticPodOnAFullDisk(t *testing.T) {
 	})
 }
 
+// The report of a dismissed shutdown that another agent goes on with has what fails since, in memory as on
+// disk.
+func TestADismissedShutdownThatIsTakenUpReportsAFailingDisk(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.opts.Reporter = &cluster{}
+		n.runOnBoot(one)
+		pending := shutdown.Event{Origin: "host", Deadline: time.Now().Add(time.Hour)}
+		n.host.Announce(pending)
+		n.advance(time.Second)
+		require.NoError(t, n.m.Trigger(shutdown.Event{Cancelled: true}))
+		n.advance(time.Second)
+		n.crash()
+
+		n.host.SetPending(&pending)
+		full := time.Now().Add(3 * time.Second)
+		m, err := shutdown.NewManagerWith(n.opts, one.sinceBoot, func(path string, encode func(io.Writer) error) error {
+			if time.Now().Before(full) {
+				return syscall.ENOSPC
+			}
+			return atomicfile.Replace(path, encode)
+		})
+		require.NoError(t, err)
+		n.start(m)
+		n.advance(time.Minute)
+		stored, found, err := shutdown.StoredReport(n.opts.StateDir)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Len(t, stored.Errors, 1)
+		require.Equal(t, stored.Errors, n.lastReport().Errors)
+	})
+}
+
 // Of what is written between the signal and the release two writes, one after the other, are waited
 // for, as by the kubelet: at the begin and at the end. The others go on beside the pods.
 func TestTwoWritesAreWaitedFor(t *testing.T) {
