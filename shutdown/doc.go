@@ -118,7 +118,7 @@
 // Prepare runs before the first list of the pods: what would start pods again is stopped there. The
 // list is asked for when a drain begins, before each bucket and before the release. If it gives an
 // error it is not complete, and is asked for again; one that hangs gets another call beside it after a
-// second. Meanwhile those are killed whom the record of a former agent names, because a pod that was
+// second, and after eight that hang a second later each time. Meanwhile those are killed whom the record of a former agent names, because a pod that was
 // signalled and is not known to have ended is in the drain, listed or not.
 //
 // # What the cluster learns

@@ -90,7 +90,7 @@
 // is read. If an answer was lost, the call may be repeated: it writes the same again.
 //
 // [Reporter.PublishNode] decides by the node that it reads and uses its version as a
-// precondition. It tries again by itself, after 20 to 500 ms or as long as the server
+// precondition. It tries again by itself, after 20 to 750 ms or as long as the server
 // asks for, until its context ends or the API server refuses (400, 401, 403, 422). The
 // timeout of its first attempt is 1 s, but at most a quarter of the remaining time, and
 // it doubles with each attempt. An attempt that hangs therefore does not use up all the
