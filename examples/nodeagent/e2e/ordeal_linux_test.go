@@ -28,7 +28,7 @@ import (
 
 const (
 	// ordealRuns is the environment variable with the number of power offs of each machine. Those that are
-	// done are in the file of the platform, and are not done again. Without it two are, of any seed.
+	// done are in the file of the platform, and are not done again. Without it two are.
 	ordealRuns = "KUBEGRACE_ORDEAL"
 	// ordealSeed is the environment variable with the seed of the one power off that is played again.
 	ordealSeed   = "KUBEGRACE_ORDEAL_SEED"
@@ -73,7 +73,7 @@ func testOrdeal(t *testing.T, on platform) {
 	done := filepath.Join(ordealFolder, string(on.debian))
 	text, err := os.ReadFile(done)
 	require.True(t, err == nil || errors.Is(err, fs.ErrNotExist), err)
-	seeds := []uint64{rand.Uint64N(1e6) + 1000, rand.Uint64N(1e6) + 1000}
+	seeds := []uint64{1, 2} // a gate must not draw its tests
 	if runs := os.Getenv(ordealRuns); runs != "" {
 		n, err := strconv.ParseUint(runs, 10, 64)
 		require.NoError(t, err)
