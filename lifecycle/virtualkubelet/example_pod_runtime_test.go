@@ -1,3 +1,5 @@
+//go:build unix
+
 package virtualkubelet_test
 
 import (
