@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -40,6 +42,10 @@ type pairsAgent struct {
 	listed    time.Time // when Options.Pods was called last
 	wrote     time.Time // when the last write of the record that was done has begun
 	locks     []io.Closer
+
+	terminator *lifecycle.Terminator
+	killer     shutdown.PodKiller // over the terminator
+	unanswered sync.WaitGroup     // kills whose answers were lost
 }
 
 // start starts an agent.
@@ -72,9 +78,19 @@ func (w *pairsWorld) start() {
 	if w.hasFault("hold") {
 		opts.Hold, opts.Plan.HoldTimeout = call("hold"), pairsHold
 	}
+	if w.hasFault("policy") {
+		opts.Policy = func(shutdown.Kind) shutdown.PodPolicy {
+			_ = call("policy")(a.Context())
+			return shutdown.PolicySetTerminal
+		}
+	}
+	if w.hasFault("volumes") {
+		opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return call("volumes")(ctx) })
+	}
 	if w.hasFault("prepare") {
 		opts.Prepare = call("prepare")
 	}
+	a.newTerminator()
 	m, err := shutdown.NewManagerWith(opts, w.boot.sinceBoot, a.write)
 	if err != nil {
 		panic(err)
@@ -175,66 +191,6 @@ func (a *pairsAgent) listPods(ctx context.Context) (pods []*v1.Pod, err error) {
 		return err
 	})
 	return pods, a.leave(err)
-}
-
-// KillPod acts as package lifecycle does: a second call joins the first and only shortens.
-func (a *pairsAgent) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-	a.enter("kill")
-	if err := a.leave(nil); err != nil {
-		return shutdown.KillResult{}, err
-	}
-	var p *pairsPod
-	a.locked(func() {
-		p = a.find(pod)
-		k := pairsKill{time.Now(), *req.GracePeriodSeconds, a, a.table.current}
-		if a.triesAgain(p) && k.of == nil {
-			k.of = p.kills[len(p.kills)-1].of
-		}
-		a.signalled(p, k)
-	})
-	s := a.meets("kill", pod.Name)
-	if s == nil || s.after {
-		a.deliver(p, *req.GracePeriodSeconds)
-	}
-	if s != nil {
-		if err := a.goWrong(ctx, s); err != nil {
-			return shutdown.KillResult{}, err
-		}
-		a.deliver(p, *req.GracePeriodSeconds)
-	}
-	select {
-	case <-p.exit:
-		if err := a.leave(nil); err != nil {
-			return shutdown.KillResult{}, err
-		}
-		a.locked(func() {
-			if p.reached.agent == nil || p.reached.agent.isDead() {
-				p.reached = pairsKill{time.Now(), 0, a, a.table.current}
-			}
-		})
-		return shutdown.KillResult{Outcome: "Ended"}, nil
-	case <-ctx.Done():
-	case <-a.gone:
-	}
-	return shutdown.KillResult{}, a.leave(context.Cause(ctx))
-}
-
-// deliver sends SIGTERM to a pod, and SIGKILL at the end of its grace period, whether anybody waits or
-// not.
-func (a *pairsAgent) deliver(p *pairsPod, seconds int64) {
-	a.locked(func() {
-		if !p.delivered && p.term >= 0 {
-			time.AfterFunc(p.term, func() { a.locked(func() { a.end(p) }) })
-		}
-		p.delivered = true
-	})
-	time.AfterFunc(time.Duration(seconds)*time.Second, func() {
-		a.locked(func() {
-			if !p.hung && !a.isDead() {
-				a.end(p)
-			}
-		})
-	})
 }
 
 // signalled is a call of KillPod. The mutex is held.

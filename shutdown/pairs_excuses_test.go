@@ -14,7 +14,7 @@ var pairsNames = map[string]string{
 	"mark": "Options.Reporter.MarkNotReady", "restore": "Options.Reporter.RestoreReadiness", "release": "Options.OnRelease",
 	"report": "Options.OnReport", "plan": "Options.OnPlan", "hold": "Options.Hold", "prepare": "Options.Prepare",
 	"connect": "Options.Source: Connect", "pending": "Options.Source: Pending", "inhibit": "Options.Source: Inhibit",
-	"close": "Options.Source: Close", "unlock": "the closing of the shutdown inhibitor",
+	"close": "Options.Source: Close", "delay": "Options.Source: RequestDelay", "policy": "Options.Policy", "volumes": "Options.Volumes", "unlock": "the closing of the shutdown inhibitor",
 }
 
 // judgeRun judges the end of Run: it comes in time, and its error names exactly the calls that hang. The
@@ -134,7 +134,7 @@ func (a *pairsAgent) triesAgain(p *pairsPod) bool {
 // hostFails reports whether a call of the source or of a lock has gone wrong just now. One that hangs
 // is given up after eleven seconds. The mutex is held.
 func (a *pairsAgent) hostFails() bool {
-	for _, kind := range []string{"connect", "pending", "inhibit", "close", "unlock"} {
+	for _, kind := range []string{"connect", "pending", "delay", "inhibit", "close", "unlock"} {
 		for _, s := range a.spoilt(a, kind) {
 			over := s.over
 			if given := s.at.Add(11 * time.Second); s.hangs() || given.Before(over) {

@@ -74,6 +74,15 @@ func (s *pairsSession) Pending(ctx context.Context) (*shutdown.Event, error) {
 	return pending, nil
 }
 
+func (s *pairsSession) RequestDelay(ctx context.Context, wish time.Duration) (granted time.Duration, err error) {
+	s.a.enter("delay")
+	err = s.a.spoil(ctx, "delay", "", func() (err error) {
+		granted, err = s.Session.RequestDelay(ctx, wish)
+		return err
+	})
+	return granted, s.a.leave(err)
+}
+
 func (s *pairsSession) Inhibit(ctx context.Context) (io.Closer, error) {
 	s.a.enter("inhibit")
 	var l io.Closer

@@ -148,6 +148,7 @@ func (w *pairsWorld) judge(last, stored *shutdown.Report) {
 	defer w.mu.Unlock()
 	for _, p := range w.pods {
 		w.judgeTold(p)
+		w.judgeStop(p)
 		if live := w.table.state == off || w.table.state == dismissed; live && p.ended.IsZero() && len(p.kills) == 0 && !p.isReady() && !w.hangsNow("mark", p.pod.Name) && !w.hangsNow("restore", p.pod.Name) {
 			w.violate("%s is not ready, and lives on", p.pod.Name)
 		}

@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	// pairsAsked is what a drain asks of the host, but for the margin, for Hold and for Prepare.
-	pairsAsked = 25 * time.Second
-	pairsHold  = 3 * time.Second
+	// pairsAsked is what a drain asks of the host, but for the margin, for Hold, Volumes and Prepare.
+	pairsAsked   = 25 * time.Second
+	pairsHold    = 3 * time.Second
+	pairsVolumes = 2 * time.Second // of each bucket
 	// pairsPrepare is taken from the pods' time.
 	pairsPrepare = 2 * time.Second
 )
@@ -18,6 +19,9 @@ func (w *pairsWorld) asks() time.Duration {
 	asks := pairsAsked
 	if w.hasFault("hold") {
 		asks += pairsHold
+	}
+	if w.hasFault("volumes") {
+		asks += time.Duration(len(pairsSchedule)) * pairsVolumes
 	}
 	if w.hasFault("prepare") {
 		asks += pairsPrepare

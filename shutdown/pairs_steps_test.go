@@ -4,6 +4,7 @@ package shutdown_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"testing/synctest"
@@ -85,6 +86,11 @@ func (w *pairsWorld) ends() {
 	for _, a := range w.agents {
 		a.stop()
 		<-a.returned
+		a.unanswered.Wait()
+		_ = a.terminator.Close(w.Context()) // what hangs in a call ends with over
+	}
+	for _, p := range w.pods {
+		w.rt.Exit(p.pod.Name)
 	}
 	synctest.Wait()
 }
@@ -103,6 +109,9 @@ func (a *pairsAgent) finish() {
 	<-a.returned
 	a.locked(func() { clear(a.unsynced) }) // Run ends with a sync
 	a.locked(a.judgeRun)
+	left, cancel := context.WithTimeout(a.Context(), time.Second)
+	defer cancel()
+	_ = a.terminator.Close(left) // a container that hangs ends with the process
 	synctest.Wait()
 }
 

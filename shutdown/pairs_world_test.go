@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/internal/podcondition"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -39,6 +40,7 @@ type pairsWorld struct {
 
 	rng       *rand.Rand // of the steps; only the goroutine of the test uses it
 	host      *shutdowntest.Host
+	rt        *lifecycletest.Runtime
 	base      string        // the folder of all state folders
 	latency   time.Duration // of the API server
 	late      bool          // a notice has the drain begin late
@@ -98,21 +100,18 @@ type pairsReport struct {
 
 // pairsPod is a pod of the runtime and what the API server knows of it.
 type pairsPod struct {
-	pod       *v1.Pod // with the conditions that the API server has
-	boot      *boot
-	bucket    int
-	term      time.Duration // from SIGTERM to its end; negative: it ignores SIGTERM
-	hung      bool          // SIGKILL does not end it either
-	listed    time.Time     // when the list has it first
-	kills     []pairsKill
-	changing  int           // calls for its readiness by the running agent
-	delivered bool          // it has had SIGTERM
-	killed    time.Time     // the end of the shortest grace period
-	ended     time.Time     // zero: it runs
-	exit      chan struct{} // closed when it has ended
-	reached   pairsKill     // the kill that has told an agent of the end first
-	told      []time.Time   // when the API server has accepted its final status
-	rebooted  time.Time     // the end of its boot
+	pod      *v1.Pod // with the conditions that the API server has
+	boot     *boot
+	bucket   int
+	hung     bool      // no StopContainer ends it
+	listed   time.Time // when the list has it first
+	kills    []pairsKill
+	changing int         // calls for its readiness by the running agent
+	killed   time.Time   // the end of the shortest grace period
+	ended    time.Time   // zero: it runs
+	reached  pairsKill   // the kill that has told an agent of the end first
+	told     []time.Time // when the API server has accepted its final status
+	rebooted time.Time   // the end of its boot
 }
 
 // pairsKill is one call of KillPod.
@@ -128,7 +127,7 @@ func (k pairsKill) until() time.Time { return k.at.Add(time.Duration(k.seconds) 
 
 func newPairsWorld(t *testing.T, seed uint64, base string) *pairsWorld {
 	w := &pairsWorld{
-		T: t, rng: rand.New(rand.NewPCG(seed, 1)), draw: rand.New(rand.NewPCG(seed, 2)), base: base, host: &shutdowntest.Host{}, over: make(chan struct{}),
+		T: t, rng: rand.New(rand.NewPCG(seed, 1)), draw: rand.New(rand.NewPCG(seed, 2)), base: base, host: &shutdowntest.Host{}, rt: lifecycletest.NewRuntime(), over: make(chan struct{}),
 		boot: &boot{id: "boot-1", began: time.Now()}, disk: map[string][]byte{}, unsynced: map[string]pairsFile{}, table: &pairsTable{},
 	}
 	w.latency = time.Duration([]int{0, 2, 30, 300}[w.rng.IntN(4)]) * time.Millisecond
@@ -144,20 +143,30 @@ func newPairsWorld(t *testing.T, seed uint64, base string) *pairsWorld {
 func (w *pairsWorld) addPods() {
 	hung := w.draw.IntN(6)
 	for i, b := range pairsSchedule {
-		w.addPod(i, "early", 30, 300*time.Millisecond, 0)
-		w.addPod(i, "late", 30, time.Duration(b.seconds)*time.Second-700*time.Millisecond, 0)
-		w.addPod(i, "stuck", b.seconds-1, -1, 0)
-		w.pods[len(w.pods)-1].hung = i == hung
+		w.addPod(i, "early", 30, 0, lifecycletest.Script{ExitAfterTerm: 300 * time.Millisecond})
+		w.addPod(i, "late", 30, 0, lifecycletest.Script{ExitAfterTerm: time.Duration(b.seconds)*time.Second - 700*time.Millisecond})
+		stuck := lifecycletest.Script{IgnoreTerm: true}
+		if i == hung {
+			stuck.HangStops = -1
+		}
+		w.addPod(i, "stuck", b.seconds-1, 0, stuck)
 	}
-	w.addPod(w.draw.IntN(3), "appears", 3, time.Second, time.Duration([]int{2500, 7700, 29000}[w.draw.IntN(3)])*time.Millisecond)
+	w.addPod(w.draw.IntN(3), "appears", 3, time.Duration([]int{2500, 7700, 29000}[w.draw.IntN(3)])*time.Millisecond, lifecycletest.Script{ExitAfterTerm: time.Second})
 }
 
-func (w *pairsWorld) addPod(bucket int, name string, grace int64, term, listed time.Duration) {
-	name = fmt.Sprintf("%s-%d-%s", name, bucket, w.boot.id)
-	w.pods = append(w.pods, &pairsPod{
-		pod: shutdowntest.Pod(name, pairsSchedule[bucket].priority, grace), boot: w.boot, bucket: bucket, term: term,
-		listed: time.Now().Add(listed), exit: make(chan struct{}),
-	})
+func (w *pairsWorld) addPod(bucket int, name string, grace int64, listed time.Duration, script lifecycletest.Script) {
+	pod := shutdowntest.Pod(fmt.Sprintf("%s-%d-%s", name, bucket, w.boot.id), pairsSchedule[bucket].priority, grace)
+	pod.Spec.Containers = []v1.Container{{Name: "main"}}
+	if name == "early" {
+		pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"leave"}}}}
+		script.Exec = func(ctx context.Context, _ []string) ([]byte, error) { return nil, waitFor(ctx, 200*time.Millisecond) }
+	}
+	w.rt.Start(pod.Name, script)
+	w.pods = append(w.pods, &pairsPod{pod: pod, boot: w.boot, bucket: bucket, hung: script.HangStops != 0, listed: time.Now().Add(listed)})
+	go func() {
+		<-w.rt.Exited(pod.Name)
+		w.locked(func() {})
+	}()
 }
 
 // say adds to the story, and violate to what is wrong. The mutex is held.
@@ -173,6 +182,7 @@ func (w *pairsWorld) violate(format string, args ...any) {
 func (w *pairsWorld) locked(do func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.seeEnds()
 	do()
 }
 
@@ -189,12 +199,13 @@ func (w *pairsWorld) find(pod *v1.Pod) *pairsPod {
 	return w.pods[slices.IndexFunc(w.pods, func(p *pairsPod) bool { return p.pod.UID == pod.UID })]
 }
 
-// end ends a pod. The mutex is held.
-func (w *pairsWorld) end(p *pairsPod) {
-	if p.ended.IsZero() {
-		p.ended = time.Now()
-		close(p.exit)
-		w.say("%s has ended", p.pod.Name)
+// seeEnds records the pods that have ended. The mutex is held.
+func (w *pairsWorld) seeEnds() {
+	for _, p := range w.pods {
+		if _, exited := w.rt.ExitCode(p.pod.Name); exited && p.ended.IsZero() {
+			p.ended = time.Now()
+			w.say("%s has ended", p.pod.Name)
+		}
 	}
 }
 
@@ -233,8 +244,9 @@ func (w *pairsWorld) powerOff() {
 	clear(w.unsynced)
 	for _, p := range w.pods {
 		p.rebooted = cmp.Or(p.rebooted, time.Now())
-		w.end(p)
+		w.rt.Exit(p.pod.Name)
 	}
+	w.seeEnds()
 	if w.kept != nil {
 		_ = w.kept.Close()
 		w.kept = nil
