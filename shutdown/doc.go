@@ -197,8 +197,7 @@
 // the manager holds the host and refuses pods. After ten seconds it works without the folder, or Run
 // ends with an error if [Options.RequireStateDir] says so.
 //
-// The page testdata/faults.md shows how a shutdown ends for each of these faults in each of its steps.
-// A test generates it.
+// The page testdata/faults.md shows how a shutdown ends when one call goes wrong. A test generates it.
 //
 // # Testing
 //

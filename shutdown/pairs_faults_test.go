@@ -26,6 +26,8 @@ const (
 	deaf   = "deaf"
 	failed = "fails"
 	dies   = "dies"
+	slow   = "slow"
+	killed = "killed"
 )
 
 // pairsCalls are the kinds of calls: options, methods of the killer, the reporter, the source and its
@@ -97,7 +99,10 @@ type pairsSpoilt struct {
 	at, over time.Time // over is zero while it hangs
 }
 
-var errFaulty = errors.New("as the fault has it")
+var (
+	errFaulty = errors.New("as the fault has it")
+	errKilled = errors.New("the agent was killed")
+)
 
 // troubled has a run have faults.
 func (w *pairsWorld) troubled(faults ...pairsFault) {
@@ -174,6 +179,19 @@ func (a *pairsAgent) goWrong(ctx context.Context, s *pairsSpoilt) (err error) {
 			err = context.Cause(ctx)
 		case <-a.gone:
 		}
+	case slow:
+		select {
+		case <-time.After(1500 * time.Millisecond):
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-a.gone:
+		}
+	case killed:
+		a.locked(func() {
+			if !a.isDead() {
+				a.kill()
+			}
+		})
 	case failed:
 		err = errFaulty
 	case dies:

@@ -79,6 +79,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 				name := fmt.Sprintf("%s,%d,%v,%s", script, n, death.reboot, death.loses)
 				runDrawn(t, name, drawOf(script, seed), dir, func(w *pairsWorld) {
 					w.table.origin, w.kills = time.Now().Add(time.Second), []pairsDeath{death}
+					w.newPods()
 					w.start()
 					for _, s := range steps {
 						w.advance(2500 * time.Millisecond)

@@ -51,7 +51,11 @@ func (w *pairsWorld) judgeRelease(a *pairsAgent) {
 	if t.state != on || len(a.locks) > 0 || !a.stopping.IsZero() || t.since.Equal(now) {
 		return
 	}
-	if s := t.current; now.After(s.end.Add(-1050*time.Millisecond)) || now.After(s.asked) || !s.h.IsZero() && now.After(s.h.Add(-10*time.Millisecond)) {
+	asked := t.current.asked
+	if w.wasBad(now.Add(-2*time.Second), now) { // the last list that could still be of use was tried
+		asked = asked.Add(-1050 * time.Millisecond)
+	}
+	if s := t.current; now.After(s.end.Add(-1050*time.Millisecond)) || now.After(asked) || !s.h.IsZero() && now.After(s.h.Add(-10*time.Millisecond)) {
 		return // it is past H, or nearly
 	}
 	if r, err := store.ReadRecord(a.dir); err != nil || r == nil || r.Report.Ended.IsZero() {

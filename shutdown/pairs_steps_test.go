@@ -56,6 +56,7 @@ func (w *pairsWorld) run(base int, moment time.Duration, first, second int) {
 // begins starts an agent, and after a second the drain of a base, with the deaths that follow.
 func (w *pairsWorld) begins(base int, deaths []pairsDeath) {
 	w.table.origin = time.Now().Add(time.Second)
+	w.newPods()
 	w.start()
 	w.advance(time.Second)
 	w.locked(func() { w.calls, w.kills = 0, append(w.kills, deaths...) })

@@ -81,13 +81,29 @@ func drawOf(name string, seed uint64) uint64 {
 }
 
 func runDrawn(t *testing.T, name string, draw uint64, dir string, run func(*pairsWorld)) {
+	runWorld(t, name, dir, func(t *testing.T, dir string) *pairsWorld { return newPairsWorld(t, draw, dir) }, run)
+}
+
+func runWorld(t *testing.T, name, dir string, newWorld func(*testing.T, string) *pairsWorld, run func(*pairsWorld)) {
 	t.Run(name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newPairsWorld(t, draw, dir)
+			w := newWorld(t, dir)
 			run(w)
 			if len(w.violations) > 0 {
 				t.Errorf("%s\n%s", strings.Join(w.violations, "\n"), strings.Join(w.story, "\n"))
 			}
 		})
 	})
+}
+
+// memoryFolder returns a folder in memory, or on disk if there is no /dev/shm. The runs write and sync
+// thousands of files, and the speed of a disk is not their subject.
+func memoryFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "pairs")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
 }

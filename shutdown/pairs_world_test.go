@@ -57,6 +57,7 @@ type pairsWorld struct {
 	unsynced   map[string]pairsFile // what a power cut may bring back in place of a file of disk
 	loses      string               // what of unsynced the next power cut brings back
 	fileDeaths []fileDeath          // that there have been
+	newPods    func() // starts the pods of a boot
 	pods       []*pairsPod
 	agents     []*pairsAgent
 	kept       io.Closer          // the lock in systemd's FD store; nil: none
@@ -134,16 +135,16 @@ func newPairsWorld(t *testing.T, seed uint64, base string) *pairsWorld {
 	w.diskTakes = time.Duration([]int{0, 1, 20}[w.rng.IntN(3)]) * time.Millisecond
 	w.restart = time.Duration([]int{10, 1070, 4300}[w.rng.IntN(3)]) * time.Millisecond
 	w.keeps = w.rng.IntN(4) > 0
-	w.addPods()
+	w.newPods = w.addPods
 	return w
 }
 
-// addPods starts the pods of a boot: early, late and stuck ones in each bucket, one that is listed
+// addPods starts pods at random: early, late and stuck ones in each bucket, one that is listed
 // late, and sometimes one that nothing ends.
 func (w *pairsWorld) addPods() {
 	hung := w.draw.IntN(6)
 	for i, b := range pairsSchedule {
-		w.addPod(i, "early", 30, 0, lifecycletest.Script{ExitAfterTerm: 300 * time.Millisecond})
+		w.addPod(i, "early", 30, 0, lifecycletest.Script{ExitAfterTerm: 300 * time.Millisecond, Exec: leaves})
 		w.addPod(i, "late", 30, 0, lifecycletest.Script{ExitAfterTerm: time.Duration(b.seconds)*time.Second - 700*time.Millisecond})
 		stuck := lifecycletest.Script{IgnoreTerm: true}
 		if i == hung {
@@ -157,9 +158,8 @@ func (w *pairsWorld) addPods() {
 func (w *pairsWorld) addPod(bucket int, name string, grace int64, listed time.Duration, script lifecycletest.Script) {
 	pod := shutdowntest.Pod(fmt.Sprintf("%s-%d-%s", name, bucket, w.boot.id), pairsSchedule[bucket].priority, grace)
 	pod.Spec.Containers = []v1.Container{{Name: "main"}}
-	if name == "early" {
+	if script.Exec != nil {
 		pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"leave"}}}}
-		script.Exec = func(ctx context.Context, _ []string) ([]byte, error) { return nil, waitFor(ctx, 200*time.Millisecond) }
 	}
 	w.rt.Start(pod.Name, script)
 	w.pods = append(w.pods, &pairsPod{pod: pod, boot: w.boot, bucket: bucket, hung: script.HangStops != 0, listed: time.Now().Add(listed)})
@@ -197,6 +197,20 @@ func (w *pairsWorld) agent() *pairsAgent {
 // find returns a pod of the world. The mutex is held.
 func (w *pairsWorld) find(pod *v1.Pod) *pairsPod {
 	return w.pods[slices.IndexFunc(w.pods, func(p *pairsPod) bool { return p.pod.UID == pod.UID })]
+}
+
+// leaves is the command of a preStop hook.
+func leaves(ctx context.Context, _ []string) ([]byte, error) {
+	return nil, waitFor(ctx, 200*time.Millisecond)
+}
+
+func waitFor(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // seeEnds records the pods that have ended. The mutex is held.
@@ -254,7 +268,7 @@ func (w *pairsWorld) powerOff() {
 	w.host.SetPending(nil)
 	w.notice, w.pending = time.Time{}, time.Time{}
 	w.boot = &boot{id: fmt.Sprint("boot-", len(w.boot.id)+len(w.pods)), began: time.Now()}
-	w.addPods()
+	w.newPods()
 }
 
 // setReady is a request that changes the readiness of a pod. The mutex is held.

@@ -168,7 +168,7 @@ func TestStates(t *testing.T) {
 		table, tables = tables[0], tables[1:]
 		return table
 	})
-	if *updateFaults {
+	if *update {
 		require.NoError(t, os.WriteFile(page, []byte(is), 0o644))
 	} else {
 		require.Equal(t, is, string(was), "-update writes it anew")
