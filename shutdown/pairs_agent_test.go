@@ -42,6 +42,8 @@ type pairsAgent struct {
 	listed    time.Time // when Options.Pods was called last
 	wrote     time.Time // when the last write of the record that was done has begun
 	locks     []io.Closer
+	ending    time.Time   // when TerminateAll was called; zero: it was not
+	all       []*pairsPod // that were listed then
 
 	terminator *lifecycle.Terminator
 	killer     shutdown.PodKiller // over the terminator

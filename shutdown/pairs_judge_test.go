@@ -18,6 +18,9 @@ func (w *pairsWorld) judgeKill(p *pairsPod, k pairsKill) {
 	until := k.until()
 	w.tick()
 	t := w.table
+	if !k.agent.ending.IsZero() { // its own drain has a plan of its own
+		return
+	}
 	if t.state != on && !t.since.Equal(k.at) && !k.agent.triesAgain(p) {
 		w.violate("%s is killed in state %q", p.pod.Name, t.state)
 		return
@@ -102,7 +105,7 @@ func (w *pairsWorld) check() {
 	if a == nil || now.Sub(a.started) < 200*time.Millisecond || now.Sub(t.since) < time.Millisecond {
 		return
 	}
-	refuses := t.state == on || t.state == unsettled
+	refuses := t.state == on || t.state == unsettled || !a.ending.IsZero()
 	if admits := a.m.Admit(nil).Admit; admits == refuses {
 		w.violate("Admit says %v in state %q", admits, t.state)
 	}
@@ -192,7 +195,7 @@ func (w *pairsWorld) judgeTold(p *pairsPod) {
 		if !told && !w.hangsNow("flush", p.pod.Name) {
 			w.violate("the API server is not told of the end of %s, which was reached", p.pod.Name)
 		}
-	case a != nil || k.of == nil || over && (joined || !k.of.cancelled):
+	case a != nil || k.of == nil || k.local || over && (joined || !k.of.cancelled):
 	case over && told:
 		w.violate("the API server is told of the end of %s, which was not reached", p.pod.Name)
 	case p.rebooted.IsZero() && told:
@@ -205,6 +208,9 @@ func (w *pairsWorld) judgeTold(p *pairsPod) {
 // judgeReport judges that nothing in a report is invented.
 func (w *pairsWorld) judgeReport(r pairsReport) {
 	s := w.shutdownOf(r.Report)
+	if s == nil && r.Origin == localOrigin {
+		s = &pairsShutdown{began: r.Started}
+	}
 	if s == nil {
 		w.violate("a report of a shutdown that began at %v", r.Started.Sub(w.table.origin))
 		return
@@ -212,8 +218,8 @@ func (w *pairsWorld) judgeReport(r pairsReport) {
 	seen := map[types.UID]bool{}
 	for _, rp := range r.Pods {
 		p := w.pods[slices.IndexFunc(w.pods, func(p *pairsPod) bool { return p.pod.UID == rp.UID })]
-		own := slices.ContainsFunc(p.kills, func(k pairsKill) bool { return k.of == s || k.at.Equal(s.over) })
-		former := slices.ContainsFunc(p.kills, func(k pairsKill) bool { return k.of != s && k.at.Before(r.at) })
+		own := slices.ContainsFunc(p.kills, func(k pairsKill) bool { return k.of == s || k.at.Equal(s.over) || k.local })
+		former := slices.ContainsFunc(p.kills, func(k pairsKill) bool { return (k.of != s || k.local) && k.at.Before(r.at) })
 		if seen[rp.UID] {
 			w.violate("%s is in the report of %v twice", p.pod.Name, s.began.Sub(w.table.origin))
 		}
@@ -277,7 +283,7 @@ func (w *pairsWorld) judgeShutdown(s *pairsShutdown) {
 		w.violate("the report of %v is cancelled: %v", began, last.Cancelled)
 	}
 	for _, p := range w.pods {
-		i := slices.IndexFunc(p.kills, func(k pairsKill) bool { return k.of == s && k.agent.life().Sub(k.at) > pairsLag })
+		i := slices.IndexFunc(p.kills, func(k pairsKill) bool { return k.of == s && !k.local && k.agent.life().Sub(k.at) > pairsLag })
 		if i < 0 || p.kills[i].at.After(last.at) {
 			continue
 		}

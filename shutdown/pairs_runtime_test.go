@@ -77,7 +77,7 @@ func (a *pairsAgent) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kill
 	var p *pairsPod
 	a.locked(func() {
 		p = a.find(pod)
-		k := pairsKill{time.Now(), *req.GracePeriodSeconds, a, a.table.current}
+		k := pairsKill{time.Now(), *req.GracePeriodSeconds, a, a.table.current, !a.ending.IsZero()}
 		if a.triesAgain(p) && k.of == nil {
 			k.of = p.kills[len(p.kills)-1].of
 		}
@@ -99,7 +99,7 @@ func (a *pairsAgent) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kill
 	}
 	a.locked(func() {
 		if p.reached.agent == nil || p.reached.agent.isDead() {
-			p.reached = pairsKill{time.Now(), 0, a, a.table.current}
+			p.reached = pairsKill{time.Now(), 0, a, a.table.current, false}
 		}
 	})
 	return result, nil

@@ -37,6 +37,7 @@ var (
 		{"killed", (*pairsWorld).killAgent},
 		{"reboot", (*pairsWorld).reboot},
 		{"listEmpty", func(w *pairsWorld) { w.spoilList(&w.empty) }},
+		{"terminateAll", (*pairsWorld).terminateAll},
 		{"listFails", func(w *pairsWorld) { w.spoilList(&w.failing) }},
 	}
 )
@@ -78,6 +79,9 @@ func (w *pairsWorld) ends() {
 	a := w.agent()
 	a.finish()
 	last, found := a.m.LastReport()
+	if last.Origin == localOrigin { // which is not stored
+		last, found, _ = shutdown.StoredReport(a.dir)
+	}
 	stored, onRecord, err := shutdown.StoredReport(a.dir)
 	if err != nil {
 		w.violate("StoredReport: %v", err)

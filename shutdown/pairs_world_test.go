@@ -57,7 +57,7 @@ type pairsWorld struct {
 	unsynced   map[string]pairsFile // what a power cut may bring back in place of a file of disk
 	loses      string               // what of unsynced the next power cut brings back
 	fileDeaths []fileDeath          // that there have been
-	newPods    func() // starts the pods of a boot
+	newPods    func()               // starts the pods of a boot
 	pods       []*pairsPod
 	agents     []*pairsAgent
 	kept       io.Closer          // the lock in systemd's FD store; nil: none
@@ -121,6 +121,7 @@ type pairsKill struct {
 	seconds int64
 	agent   *pairsAgent
 	of      *pairsShutdown // the shutdown at that time; nil: none
+	local   bool           // after TerminateAll was called
 }
 
 // until is the end of the grace period.

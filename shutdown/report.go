@@ -1,6 +1,7 @@
 package shutdown
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,8 +45,8 @@ type PodReport struct {
 	Joined bool `json:"joined,omitempty"`
 }
 
-// Err joins what has failed: Errors, and the error of each pod that is not known to have ended.
-// Nil: nothing has.
+// Err joins what has failed: Errors, and an error for each pod that is not known to have ended, with
+// its Error if it has one. Nil: nothing has.
 func (r Report) Err() error {
 	var errs []error
 	for _, text := range r.Errors {
@@ -54,11 +55,12 @@ func (r Report) Err() error {
 	return errors.Join(append(errs, r.podErrs()...)...)
 }
 
-// podErrs returns the errors of the pods that are not known to have ended.
+// podErrs returns an error for each pod that is not known to have ended. One whose kill is still
+// under way has no error of its own.
 func (r Report) podErrs() (errs []error) {
 	for _, p := range r.Pods {
-		if p.Ended.IsZero() && p.Error != "" {
-			errs = append(errs, fmt.Errorf("pod %s/%s: %s", p.Namespace, p.Name, p.Error))
+		if p.Ended.IsZero() {
+			errs = append(errs, fmt.Errorf("pod %s/%s: %s", p.Namespace, p.Name, cmp.Or(p.Error, "it is not known to have ended")))
 		}
 	}
 	return errs

@@ -131,11 +131,17 @@ func (o *ordeal) boot(t *testing.T) {
 
 // run is one power off.
 func (o *ordeal) run(t *testing.T, seed uint64) {
-	rng := rand.New(rand.NewPCG(seed, 29))
+	rng, began := rand.New(rand.NewPCG(seed, 29)), time.Now()
 	defer func() {
-		if t.Failed() {
-			t.Logf("again: %s=%d", ordealSeed, seed)
+		if !t.Failed() {
+			return
 		}
+		for _, e := range o.m.Journal(t) {
+			if e.Time.After(began) && e.Unit == agentUnit {
+				t.Log(e.Time.Format(time.StampMilli), e.Message)
+			}
+		}
+		t.Logf("again: %s=%d", ordealSeed, seed)
 	}()
 	pods := o.start(t, seed)
 	require.Eventually(t, func() bool { return len(planOf(t, o.m).Buckets) == 3 && delaysShutdowns(t, o.m) }, time.Minute, ordealTick)
