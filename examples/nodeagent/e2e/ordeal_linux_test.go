@@ -109,11 +109,12 @@ type ordeal struct {
 	m      *machine.Machine
 	server *containerdtest.Server
 	api    *Cluster
-	seen   string // the folder that the containers have as /seen
+	seen   string    // the folder that the containers have as /seen
+	died   time.Time // when containerd was killed last
 }
 
 func newOrdeal(t *testing.T, on platform) *ordeal {
-	o := &ordeal{machine.New(t, on.debian), on.containerd.Start(t, images()...), StartCluster(t, nodeName), t.TempDir()}
+	o := &ordeal{m: machine.New(t, on.debian), server: on.containerd.Start(t, images()...), api: StartCluster(t, nodeName), seen: t.TempDir()}
 	installAgent(t, o.m, nil, nil)
 	o.m.WriteFile(t, configFile, 0o644, []byte(ordealConfig))
 	o.m.WriteFile(t, flagsFile, 0o644, []byte("NODEAGENT_FLAGS=\"-v=2 --kubeconfig="+kubeconfigFile+" --node-name="+nodeName+" --listen=\"\n"))
@@ -194,7 +195,7 @@ func (o *ordeal) spoil(t *testing.T, rng *rand.Rand, asked time.Time) (done []st
 	}
 	faults := []func(){
 		func() { unit(agentUnit) },
-		func() { o.server.Kill(t) },
+		func() { o.died = time.Now(); o.server.Kill(t) },
 		o.api.Die,
 		func() { require.NoError(t, o.api.Revive()) },
 		func() {
