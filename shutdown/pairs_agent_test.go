@@ -29,6 +29,7 @@ type pairsAgent struct {
 	gone     chan struct{} // closed when it is killed
 	returned chan struct{} // closed when Run has returned
 	err      error         // of Run
+	ranUntil time.Time     // when finish has seen the end of Run
 
 	// The mutex of the world guards all below.
 	died      time.Time // zero: it was not killed
@@ -45,6 +46,8 @@ type pairsAgent struct {
 	ending    time.Time   // when TerminateAll was called; zero: it was not
 	all       []*pairsPod // that were listed then
 
+	localErr   error
+	local      chan struct{} // closed when TerminateAll has returned; nil: it was not called
 	terminator *lifecycle.Terminator
 	killer     shutdown.PodKiller // over the terminator
 	unanswered sync.WaitGroup     // kills whose answers were lost

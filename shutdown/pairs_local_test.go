@@ -34,12 +34,14 @@ func (w *pairsWorld) terminateAll() {
 	if !first {
 		return
 	}
+	a.local = make(chan struct{})
 	ctx, cancel := context.WithCancel(klog.NewContext(w.Context(), klog.Logger{}))
 	a.unanswered.Go(func() {
+		defer close(a.local)
 		defer cancel()
 		_, err := a.m.TerminateAll(ctx)
 		if a.leave(nil) == nil {
-			a.locked(func() { a.judgeLocal(err) })
+			a.locked(func() { a.localErr = err; a.judgeLocal() })
 		}
 	})
 	a.unanswered.Go(func() {
@@ -53,7 +55,8 @@ func (w *pairsWorld) terminateAll() {
 
 // judgeLocal judges the end of TerminateAll: it comes in time, and without an error all pods that were
 // listed have ended. The mutex is held.
-func (a *pairsAgent) judgeLocal(err error) {
+func (a *pairsAgent) judgeLocal() {
+	err := a.localErr
 	a.say("TerminateAll has returned: %v", err)
 	if late := time.Since(a.ending.Add(pairsLocal)); late > 0 {
 		a.violate("TerminateAll returns %v too late", late)

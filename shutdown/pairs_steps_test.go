@@ -107,12 +107,20 @@ func reportIf(r shutdown.Report, found bool) *shutdown.Report {
 	return &r
 }
 
-// finish ends an agent as an init system does.
+// finish ends an agent as an init system does. Some agents stop their pods when they are stopped, before
+// the end of Run or beside it.
 func (a *pairsAgent) finish() {
+	if a.rng.IntN(4) == 0 {
+		a.terminateAll()
+		<-time.After(time.Duration(a.rng.IntN(3_000)) * time.Millisecond)
+	}
 	a.locked(func() { a.say("the agent ends"); a.stopping = time.Now() })
 	a.stop()
 	<-a.returned
-	a.locked(func() { clear(a.unsynced) }) // Run ends with a sync
+	a.locked(func() { clear(a.unsynced); a.ranUntil = time.Now() }) // Run ends with a sync
+	if a.local != nil {
+		<-a.local
+	}
 	a.locked(a.judgeRun)
 	left, cancel := context.WithTimeout(a.Context(), time.Second)
 	defer cancel()

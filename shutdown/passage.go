@@ -153,6 +153,14 @@ func (p *passage) onRelease(until time.Time) bool {
 // finish waits for the pods that outlive the drain, stores their ends, and passes the report on.
 func (p *passage) finish(cause error, ended bool) {
 	s := p.shutdown
+	if cause == nil { // TerminateAll does not wait for a killer that hangs
+		finish := time.AfterFunc(hangTime, func() {
+			if p.drain.Stopped() == nil {
+				s.account.finish(s.account.report())
+			}
+		})
+		defer finish.Stop()
+	}
 	var stragglers sync.WaitGroup // side by side, because the end of Run bounds the wait for all of them
 	s.eachDrain(func(d *drain.Drain) {
 		stragglers.Add(1)

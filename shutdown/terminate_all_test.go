@@ -68,6 +68,22 @@ func TestTerminateAllWithinAShutdown(t *testing.T) {
 	})
 }
 
+// TerminateAll waits for the shutdown that is draining, and ten seconds longer for a killer that hangs: it
+// does not wait for the end of Run, for which an agent may wait until TerminateAll has returned.
+func TestTerminateAllWithinAShutdownWhoseKillerHangs(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Hangs: true, Deaf: true}}
+		n.run()
+		began := time.Now()
+		n.announce()
+		report, err := n.m.TerminateAll(t.Context())
+		require.EqualError(t, err, "pod default/web: it is not known to have ended")
+		require.Equal(t, []string{"web", "etcd"}, names(report))
+		require.Equal(t, n.releasedAfter(began)+10*time.Second, time.Since(began))
+		n.killer.Release()
+	})
+}
+
 // Two calls at the same time share one drain, and both return its report. If the context of one
 // call ends, the drain goes on for the other.
 func TestTerminateAllTwice(t *testing.T) {
