@@ -138,7 +138,7 @@ func (a *pairsAgent) triesAgain(p *pairsPod) bool {
 // hostFails reports whether a call of the source or of a lock has gone wrong just now. One that hangs
 // is given up after eleven seconds. The mutex is held.
 func (a *pairsAgent) hostFails() bool {
-	for _, kind := range []string{"connect", "pending", "delay", "inhibit", "close", "unlock"} {
+	for _, kind := range []string{"connect", "event", "pending", "delay", "inhibit", "close", "unlock"} {
 		for _, s := range a.spoilt(a, kind) {
 			over := s.over
 			if given := s.at.Add(11 * time.Second); s.hangs() || given.Before(over) {

@@ -52,6 +52,7 @@ var pairsCalls = []struct {
 	{"policy", 1},
 	{"volumes", 2},
 	{"connect", 2},
+	{"event", 2},
 	{"pending", 2},
 	{"delay", 2},
 	{"inhibit", 2},
@@ -66,7 +67,7 @@ func pairsFaults() (faults []pairsFault) {
 	for _, c := range pairsCalls {
 		for _, way := range []string{hears, deaf, failed, dies} {
 			for _, n := range []int{1, 2, 10} {
-				if ours := c.kind == "write" || c.kind == "times"; n <= c.most && (!ours || way != dies) { // only code of the embedder panics
+				if ours := slices.Contains([]string{"event", "write", "times"}, c.kind); n <= c.most && (!ours || way != dies) { // only code of the embedder panics
 					faults = append(faults, pairsFault{c.kind, way, n})
 				}
 			}

@@ -50,6 +50,40 @@ type pairsSession struct {
 	a *pairsAgent
 }
 
+// Events passes on the host's events, of which the table of states hears at the same moment.
+func (s *pairsSession) Events() <-chan shutdown.Event {
+	events := make(chan shutdown.Event)
+	go func() {
+		defer close(events)
+		for e := range s.Session.Events() {
+			if err := s.a.spoil(s.a.Context(), "event", "", func() error { return nil }); err != nil {
+				return
+			}
+			s.a.locked(func() { s.hears(e) })
+			select {
+			case events <- e:
+			case <-s.a.over:
+				return
+			}
+		}
+	}()
+	return events
+}
+
+// hears is an event that reaches the agent. The mutex is held.
+func (s *pairsSession) hears(e shutdown.Event) {
+	a := s.a
+	if a.isDead() || !slices.Contains(a.sessions, s.Session) {
+		return
+	}
+	a.heard, a.contacted = true, cmp.Or(a.contacted, time.Now())
+	if e.Cancelled {
+		a.cancelled("host")
+	} else {
+		a.announced("host", e.Deadline, false)
+	}
+}
+
 func (s *pairsSession) Pending(ctx context.Context) (*shutdown.Event, error) {
 	s.a.enter("pending")
 	var pending *shutdown.Event

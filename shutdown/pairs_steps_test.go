@@ -3,7 +3,6 @@
 package shutdown_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -171,10 +170,6 @@ func (w *pairsWorld) announceHost(in time.Duration) {
 		if w.pending.IsZero() {
 			w.pending = time.Now().Add(in)
 		}
-		if a := w.agent(); a != nil && a.hears() {
-			a.heard, a.contacted = true, cmp.Or(a.contacted, time.Now())
-			w.announced("host", w.pending, false)
-		}
 	})
 	w.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Origin: "logind", Deadline: w.pending})
 }
@@ -193,10 +188,6 @@ func (w *pairsWorld) announceAgain(in time.Duration) {
 func (w *pairsWorld) cancelHost() {
 	w.locked(func() {
 		w.pending, w.stays = time.Time{}, time.Now()
-		if a := w.agent(); a != nil && a.hears() {
-			a.heard, a.contacted = true, cmp.Or(a.contacted, time.Now())
-			w.cancelled("host")
-		}
 	})
 	w.host.Cancel()
 }
