@@ -87,9 +87,12 @@ func (t *terminations) terminate(ctx context.Context) (Report, error) {
 	if current != nil && errors.Is(p.drain.Stopped(), errTakenOver) {
 		report, err = current.account.wait(ctx)
 	}
-	p.awaitReport(ctx)
+	more := answerTime
+	if !p.awaitReport(ctx) {
+		more = hangTime // from the end of its context
+	}
 	cancel(nil) // ends what was left running; it has heard of the end before
-	until := time.Now().Add(hangTime)
+	until := time.Now().Add(max(time.Until(p.hanging), more))
 	return report, errors.Join(err, hangingError(p.calls, until), hangingError(queueCalls, until))
 }
 
@@ -109,6 +112,7 @@ type localPassage struct {
 	number   uint64
 	account  *account
 	drain    *drain.Drain
+	hanging  time.Time              // until when calls that ignore their context are waited for
 	reported *call.Future[struct{}] // the call of OnReport; nil: none was made
 
 	mu   sync.Mutex // guards errs
@@ -136,7 +140,8 @@ func (p *localPassage) run() Report {
 		p.unended.add(p.account.cancel()...)
 	}
 	p.last.set(p.number, p.account.report)
-	p.drain.AwaitStragglers(hangTime)
+	p.hanging = time.Now().Add(hangTime)
+	p.drain.AwaitHanging(hangTime - answerTime) // the rest is for OnReport
 	report := p.account.report()
 	if p.opts.OnReport != nil {
 		p.reported = call.Start(p.ctx, p.calls, "Options.OnReport", func(ctx context.Context) (struct{}, error) {
@@ -148,11 +153,13 @@ func (p *localPassage) run() Report {
 }
 
 // awaitReport waits until Options.OnReport has returned, for hangTime at most; hangingError names
-// a call that has not.
-func (p *localPassage) awaitReport(ctx context.Context) {
-	if p.reported != nil {
-		_, _ = p.reported.Await(ctx, time.Now().Add(hangTime))
+// a call that has not. It returns false then.
+func (p *localPassage) awaitReport(ctx context.Context) bool {
+	if p.reported == nil {
+		return true
 	}
+	_, err := p.reported.Await(ctx, time.Now().Add(hangTime))
+	return err == nil
 }
 
 // err joins the failures of the drain.

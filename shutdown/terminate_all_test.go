@@ -84,6 +84,25 @@ func TestTerminateAllWithinAShutdownWhoseKillerHangs(t *testing.T) {
 	})
 }
 
+// So it does if the shutdown drains again meanwhile: the ten seconds count from the end of the last drain.
+func TestTerminateAllWithinAShutdownThatDrainsAgain(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Hangs: true, Deaf: true}}
+		n.run()
+		began := time.Now()
+		n.announce()
+		done := n.terminateAll()
+		n.advance(35 * time.Second)
+		released := n.releasedAfter(began)
+		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "cloud", Deadline: time.Now().Add(time.Minute)}))
+		n.advance(released + 10*time.Second - 35*time.Second)
+		require.Empty(t, done)
+		n.advance(2 * time.Minute)
+		require.EqualError(t, <-done, "pod default/web: it is not known to have ended")
+		n.killer.Release()
+	})
+}
+
 // Two calls at the same time share one drain, and both return its report. If the context of one
 // call ends, the drain goes on for the other.
 func TestTerminateAllTwice(t *testing.T) {
@@ -223,6 +242,21 @@ func TestTerminateAllIsBounded(t *testing.T) {
 		defer cancel()
 		_, err = n.m.TerminateAll(ctx)
 		require.ErrorIs(t, err, errEnough)
+	})
+}
+
+// A killer that hangs is waited for until ten seconds after the drain, also if no context ends. The error
+// names the call and the pod.
+func TestTerminateAllWhoseKillerHangs(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.run()
+		began := time.Now()
+		report, err := n.m.TerminateAll(t.Context())
+		require.EqualError(t, err, "pod default/web: it is not known to have ended\ncalls that have not returned: Options.Killer for pod default/web")
+		require.Equal(t, report.Ended.Add(10*time.Second), time.Now())
+		require.Less(t, report.Ended.Sub(began), 33*time.Second)
+		n.killer.Release()
 	})
 }
 

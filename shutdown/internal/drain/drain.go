@@ -241,5 +241,13 @@ func (d *Drain) awaitStatuses() {
 // New ends, and then for at most hang.
 func (d *Drain) AwaitStragglers(hang time.Duration) {
 	<-d.over
-	d.killing.awaitStragglers(d.table.H(), hang)
+	d.killing.awaitStragglers()
+	d.killing.awaitHanging(d.table.H(), hang)
+}
+
+// AwaitHanging waits for the end of Run and for pods that outlive it, for at most hang: those whose
+// killer ignores its context.
+func (d *Drain) AwaitHanging(hang time.Duration) {
+	<-d.over
+	d.killing.awaitHanging(d.table.H(), hang)
 }

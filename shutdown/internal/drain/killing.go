@@ -186,11 +186,14 @@ func anyUnacknowledged(pods []*kills.Kill) func() bool {
 }
 
 // awaitStragglers waits for pods that outlive the drain, without a limit until the end of Run.
-// After that, and after the host's time, it waits for at most hang.
-func (g *killing) awaitStragglers(release time.Time, hang time.Duration) {
+func (g *killing) awaitStragglers() {
 	for _, batch := range g.batches {
-		_, _ = batch.Done.Wait(g.run) // the loop below waits on after the end of Run
+		_, _ = batch.Done.Wait(g.run) // awaitHanging waits on after the end of Run
 	}
+}
+
+// awaitHanging waits for pods that outlive the drain, after the host's time for at most hang.
+func (g *killing) awaitHanging(release time.Time, hang time.Duration) {
 	until := times.Later(release, time.Now()).Add(hang)
 	for _, batch := range g.batches {
 		_, _ = batch.Done.Await(context.WithoutCancel(g.run), until) // a pod that still runs has no end in the report
