@@ -56,10 +56,18 @@ func (s *pairsSession) Events() <-chan shutdown.Event {
 	go func() {
 		defer close(events)
 		for e := range s.Session.Events() {
-			if err := s.a.spoil(s.a.Context(), "event", "", func() error { return nil }); err != nil {
+			if fault := s.a.meets("event", ""); fault != nil && fault.way == deaf { // it never comes
+				s.a.locked(func() { fault.over = time.Now() })
+				continue
+			} else if fault != nil && s.a.goWrong(s.a.Context(), fault) != nil {
 				return
 			}
-			s.a.locked(func() { s.hears(e) })
+			<-time.After(time.Nanosecond) // no two shutdowns begin at the same time
+			heard := false
+			s.a.locked(func() { heard = s.hears(e) })
+			if !heard {
+				return
+			}
 			select {
 			case events <- e:
 			case <-s.a.over:
@@ -70,11 +78,11 @@ func (s *pairsSession) Events() <-chan shutdown.Event {
 	return events
 }
 
-// hears is an event that reaches the agent. The mutex is held.
-func (s *pairsSession) hears(e shutdown.Event) {
+// hears is an event that reaches the agent, unless the session is lost. The mutex is held.
+func (s *pairsSession) hears(e shutdown.Event) bool {
 	a := s.a
 	if a.isDead() || !slices.Contains(a.sessions, s.Session) {
-		return
+		return false
 	}
 	a.heard, a.contacted = true, cmp.Or(a.contacted, time.Now())
 	if e.Cancelled {
@@ -82,6 +90,7 @@ func (s *pairsSession) hears(e shutdown.Event) {
 	} else {
 		a.announced("host", e.Deadline, false)
 	}
+	return true
 }
 
 func (s *pairsSession) Pending(ctx context.Context) (*shutdown.Event, error) {
@@ -218,7 +227,10 @@ func (a *pairsAgent) write(path string, encode func(io.Writer) error) error {
 	return a.spoil(a.Context(), kind, "", func() error {
 		<-time.After(a.diskTakes)
 		a.enter("written")
-		if err := a.leave(os.WriteFile(path, data.Bytes(), 0o600)); err != nil {
+		if err := a.leave(os.WriteFile(path+".new", data.Bytes(), 0o600)); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".new", path); err != nil { // the judge may read it meanwhile
 			return err
 		}
 		a.locked(func() {

@@ -99,7 +99,7 @@ func (a *pairsAgent) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kill
 	}
 	a.locked(func() {
 		if p.reached.agent == nil || p.reached.agent.isDead() {
-			p.reached = pairsKill{time.Now(), 0, a, a.table.current, false}
+			p.reached = pairsKill{time.Now(), 0, a, a.table.current, !a.ending.IsZero()}
 		}
 	})
 	return result, nil

@@ -36,6 +36,7 @@ type pairsShutdown struct {
 	boot      *boot
 	began     time.Time
 	standing  map[string]time.Time // the deadlines of the announcers; the host is "host"
+	changed   time.Time            // when standing has changed last
 	end       time.Time            // the earliest deadline
 	over      time.Time            // it was cancelled, or closed
 	cancelled bool
@@ -75,7 +76,7 @@ func (w *pairsWorld) join(origin string, deadline time.Time, pending bool) {
 	s, now := w.table.current, time.Now()
 	before, known := s.standing[origin]
 	if !known || deadline.Before(before) {
-		s.standing[origin] = deadline
+		s.standing[origin], s.changed = deadline, now
 	}
 	if !known {
 		s.joined = append(s.joined, now)
@@ -139,6 +140,7 @@ func (w *pairsWorld) cancelled(origin string) {
 	case t.state == dismissed:
 		cancel(off, nil)
 	case t.state == unsettled && origin == "host":
+		s.changed = time.Now()
 		if delete(s.standing, "host"); len(s.standing) == 0 {
 			cancel(off, nil)
 			return
@@ -147,9 +149,11 @@ func (w *pairsWorld) cancelled(origin string) {
 		w.plan()
 	case origin == "" && (t.state == unsettled || !s.standing["host"].IsZero()):
 		cancel(dismissed, s)
+		s.changed = time.Now()
 		maps.DeleteFunc(s.standing, func(by string, _ time.Time) bool { return by != "host" })
 		s.kept = len(w.agent().locks) > 0
 	default:
+		s.changed = time.Now()
 		maps.DeleteFunc(s.standing, func(by string, _ time.Time) bool { return origin == "" || by == origin })
 		if len(s.standing) == 0 && t.state == on {
 			cancel(off, nil)
@@ -195,6 +199,7 @@ func (w *pairsWorld) started(dir string) {
 		return
 	}
 	at := func(since time.Duration) time.Time { return w.boot.began.Add(since - time.Hour) }
+	stood := s.standing
 	s.h, s.standing, s.drained = at(r.H), map[string]time.Time{}, !r.Report.Ended.IsZero()
 	for _, a := range r.Announcements {
 		origin := a.Origin
@@ -202,6 +207,10 @@ func (w *pairsWorld) started(dir string) {
 			origin, s.drained = "host", false
 		}
 		s.standing[origin] = at(a.Deadline)
+	}
+	by := func(standing map[string]time.Time) []string { return slices.Sorted(maps.Keys(standing)) }
+	if late := w.died().Sub(s.changed); late > pairsLag && !slices.Equal(by(s.standing), by(stood)) {
+		w.violate("the record says that %v have announced the shutdown, and for %v it was %v", by(s.standing), late, by(stood))
 	}
 	if w.died().Sub(s.plans[len(s.plans)-1].at) <= pairsLag && len(s.standing) > 0 { // its reason may not be on record
 		s.end = slices.MinFunc(slices.Collect(maps.Values(s.standing)), time.Time.Compare)

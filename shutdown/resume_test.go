@@ -343,3 +343,35 @@ func TestResumedWithoutALock(t *testing.T) {
 		require.Contains(t, n.lastReport().Errors, "the host did not wait: no lock was held")
 	})
 }
+
+// An agent dies between two announcements, or after one was taken back. The next one knows who stands: the
+// shutdown is cancelled with the last of them, and not before.
+func TestResumedShutdownKnowsWhoHasAnnouncedIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first, then shutdown.Event
+		cancelled   bool // with the notice
+	}{
+		"a second announcer":                {shutdown.Event{Origin: "notice"}, shutdown.Event{Origin: "UPS"}, false},
+		"a second announcer was taken back": {shutdown.Event{Origin: "UPS"}, shutdown.Event{Origin: "UPS", Cancelled: true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+				n.runOnBoot(one)
+				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice"}))
+				n.advance(time.Second)
+				require.NoError(t, n.m.Trigger(tc.first))
+				n.advance(time.Second)
+				require.NoError(t, n.m.Trigger(tc.then))
+				n.advance(time.Second)
+				n.crash()
+				n.runOnBoot(one)
+				n.advance(time.Second)
+				require.False(t, n.m.Admit(nil).Admit)
+				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice", Cancelled: true}))
+				n.advance(time.Second)
+				require.Equal(t, tc.cancelled, n.m.Admit(nil).Admit)
+			})
+		})
+	}
+}

@@ -113,11 +113,15 @@ func (s *states) announced(a announcement, received time.Time, pending bool) {
 			s.past, s.current = nil, s.effects.begin(a, received, nil)
 		}
 	case draining:
-		if _, sooner := s.current.join(a, s.effects.end(a, received)); sooner {
+		_, sooner := s.current.join(a, s.effects.end(a, received))
+		s.effects.recorder.save(stepLag)
+		if sooner {
 			s.effects.drainSooner(s.current, received)
 		}
 	case released:
-		if first, _ := s.current.join(a, s.effects.end(a, received)); first && !pending {
+		first, _ := s.current.join(a, s.effects.end(a, received))
+		s.effects.recorder.save(stepLag)
+		if first && !pending {
 			s.effects.drainAgain(s.current, a, received)
 		}
 	case dismissed:
@@ -195,10 +199,12 @@ func (s *states) triggerCancelled(origin string) {
 // takeBack takes back announcements of the current shutdown. If none is left the shutdown is
 // cancelled.
 func (s *states) takeBack(match func(announcement) bool) {
-	removed, left := s.current.takeBack(match)
-	if !removed {
+	switch removed, left := s.current.takeBack(match); {
+	case !removed:
 		klog.FromContext(s.effects.ctx).V(1).Info("Nothing is cancelled, because nobody of this origin has announced the shutdown")
-	} else if !left {
+	case left:
+		s.effects.recorder.save(0)
+	default:
 		s.effects.cancel(s.current)
 		s.conclude()
 	}
