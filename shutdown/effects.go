@@ -125,10 +125,10 @@ func (e *effects) drainSooner(s *nodeShutdown, received time.Time) {
 }
 
 // drainAgain begins another drain of a shutdown for which the host was let go, and which somebody
-// else has announced since: the time until then, or until the deadline of another one that stands, is for
-// the pods that have not ended.
+// else has announced since: the time until then is for the pods that have not ended. Without a deadline
+// it is the time that the others leave.
 func (e *effects) drainAgain(s *nodeShutdown, a announcement, received time.Time) {
-	if end := s.hostEnd(); received.Before(end) {
+	if end := s.hostEnd(); a.deadline.IsZero() && received.Before(end) {
 		a.deadline = end
 	}
 	s.reopen(e.end(a, received))

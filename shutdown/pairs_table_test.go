@@ -38,6 +38,7 @@ type pairsShutdown struct {
 	standing  map[string]time.Time // the deadlines of the announcers; the host is "host"
 	changed   time.Time            // when standing has changed last
 	end       time.Time            // the earliest deadline
+	again     time.Time            // that of who has had it drain again after the release; zero: nobody has
 	over      time.Time            // it was cancelled, or closed
 	cancelled bool
 	h         time.Time   // by the record
@@ -82,12 +83,8 @@ func (w *pairsWorld) join(origin string, deadline time.Time, pending bool) {
 		s.joined = append(s.joined, now)
 	}
 	if released := now.After(s.end) || now.After(s.asked); released && !known && !pending {
-		s.end, s.asked, s.h = deadline, now.Add(w.asks()), time.Time{}
-		for _, other := range s.standing {
-			if other.After(now) && other.Before(s.end) {
-				s.end = other
-			}
-		}
+		s.again, s.asked, s.h = deadline, now.Add(w.asks()), time.Time{}
+		s.limitAgain()
 		w.plan()
 	} else if deadline.Before(s.end) {
 		if s.end = deadline; origin == "host" && now.Add(w.asks()).Before(s.asked) {
@@ -95,6 +92,16 @@ func (w *pairsWorld) join(origin string, deadline time.Time, pending bool) {
 		}
 		if w.planEnd().Before(s.plans[len(s.plans)-1].end) { // else the drain goes on as it was planned
 			w.plan()
+		}
+	}
+}
+
+// limitAgain sets the end of a drain after the release: whoever stands limits how long a lock is held.
+func (s *pairsShutdown) limitAgain() {
+	s.end = s.again
+	for _, other := range s.standing {
+		if other.After(time.Now()) && other.Before(s.end) {
+			s.end = other
 		}
 	}
 }
@@ -157,6 +164,8 @@ func (w *pairsWorld) cancelled(origin string) {
 		maps.DeleteFunc(s.standing, func(by string, _ time.Time) bool { return origin == "" || by == origin })
 		if len(s.standing) == 0 && t.state == on {
 			cancel(off, nil)
+		} else if !s.again.IsZero() {
+			s.limitAgain()
 		}
 	}
 }

@@ -148,6 +148,26 @@ func (n *node) terminateAll() <-chan error {
 	return done
 }
 
+// A shutdown begins during TerminateAll, with a list that is empty. The pods that are being killed are
+// waited for all the same, and are in its report.
+func TestShutdownWithinTerminateAllWaitsForUnlistedPods(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 15 * time.Second}
+		n.run()
+		began := time.Now()
+		done := n.terminateAll()
+		n.advance(3 * time.Second)
+		n.setPods()
+		n.announce()
+		require.NoError(t, <-done)
+		n.advance(time.Second)
+		require.Equal(t, 15*time.Second, n.releasedAfter(began))
+		require.Equal(t, map[string]string{"web": "Graceful"}, outcomes(n.lastReport()))
+		require.True(t, n.lastReport().Pods[0].Joined)
+		require.Len(t, n.killer.Kills(), 1)
+	})
+}
+
 // A shutdown that begins during TerminateAll waits for the pods that are being killed, and kills
 // the others.
 func TestShutdownWithinTerminateAll(t *testing.T) {

@@ -188,20 +188,24 @@ func (a *Account) join(k *Kill) {
 	a.joined[k] = struct{}{}
 }
 
-// TakeOver has the account go on with kills that another one has under way, in place of its own for
-// the same pods, which nobody sees to any more. Call it between two drains.
+// TakeOver has the account go on with kills that another one has under way, of pods that need not be
+// listed. They take the place of its own for the same pods, which nobody sees to any more. Call it between
+// two drains.
 func (a *Account) TakeOver(underway []*Kill) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, k := range underway {
-		own := a.find(Key(k.Pod()))
-		if own == nil || own == k || own.HasEnded() || own.UnderWay() {
-			continue
+		switch own := a.find(Key(k.Pod())); {
+		case own == nil && k.UnderWay() && !k.HasEnded():
+			a.all = append(a.all, k)
+			a.join(k)
+		case own == nil || own == k || own.HasEnded() || own.UnderWay():
+		default:
+			a.all = slices.Clone(a.all) // a list of All must not change
+			a.all[slices.Index(a.all, own)] = k
+			a.index[Key(k.Pod())] = k
+			a.join(k)
 		}
-		a.all = slices.Clone(a.all) // a list of All must not change
-		a.all[slices.Index(a.all, own)] = k
-		a.index[Key(k.Pod())] = k
-		a.join(k)
 	}
 }
 
