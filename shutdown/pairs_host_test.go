@@ -55,7 +55,17 @@ func (s *pairsSession) Events() <-chan shutdown.Event {
 	events := make(chan shutdown.Event)
 	go func() {
 		defer close(events)
-		for e := range s.Session.Events() {
+		for {
+			var e shutdown.Event
+			up := true
+			select {
+			case e, up = <-s.Session.Events():
+			case <-s.a.over: // nobody closes the session of an agent that was killed in Connect
+				return
+			}
+			if !up {
+				return
+			}
 			if fault := s.a.meets("event", ""); fault != nil && fault.way == deaf { // it never comes
 				s.a.locked(func() { fault.over = time.Now() })
 				continue
