@@ -66,13 +66,16 @@ func (s *pairsSession) Events() <-chan shutdown.Event {
 			if !up {
 				return
 			}
+			began := time.Now()
 			if fault := s.a.meets("event", ""); fault != nil && fault.way == deaf { // it never comes
 				s.a.locked(func() { fault.over = time.Now() })
 				continue
 			} else if fault != nil && s.a.goWrong(s.a.Context(), fault) != nil {
 				return
 			}
-			<-time.After(time.Nanosecond) // no two shutdowns begin at the same time
+			if time.Since(began) > 0 {
+				<-time.After(time.Nanosecond) // no two shutdowns begin at the same time
+			}
 			heard := false
 			s.a.locked(func() { heard = s.hears(e) })
 			if !heard {
