@@ -57,7 +57,7 @@ func (s *pairsSession) Events() <-chan shutdown.Event {
 		defer close(events)
 		for {
 			var e shutdown.Event
-			up := true
+			var up bool
 			select {
 			case e, up = <-s.Session.Events():
 			case <-s.a.over: // nobody closes the session of an agent that was killed in Connect
