@@ -176,9 +176,9 @@ func (m *Manager) LastReport() (Report, bool) {
 // It may be called before, during and after Run. It neither holds nor releases the host, stores
 // no shutdown, and does not publish the node state. If a shutdown is draining, TerminateAll waits
 // for it instead, and for a killer that hangs until ten seconds after its end; while it is not settled
-// whether that of a former agent goes on, it waits for five seconds at most. If one begins meanwhile, it takes over the pods and TerminateAll waits for
-// it. If that shutdown is cancelled or ends with Run, TerminateAll drains the rest, and its report
-// is of this part.
+// whether that of a former agent goes on, it waits for five seconds at most. If a shutdown begins
+// meanwhile, it takes over the pods, and TerminateAll waits for it. If that shutdown is cancelled or
+// ends with Run, TerminateAll drains the rest, and its report is of this part.
 //
 // The end of ctx stops the kills and the waits. Calls that ignore their context are waited for
 // ten seconds more; then the error names them. If ctx ends while TerminateAll waits for a

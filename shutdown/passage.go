@@ -153,23 +153,15 @@ func (p *passage) onRelease(until time.Time) bool {
 // finish waits for the pods that outlive the drain, stores their ends, and passes the report on.
 func (p *passage) finish(cause error, ended bool) {
 	s := p.shutdown
-	if cause == nil { // TerminateAll does not wait for a killer that hangs
-		finish := time.AfterFunc(hangTime, func() {
-			if p.drain.Stopped() == nil {
-				s.account.finish(s.account.report())
-			}
-		})
-		defer finish.Stop()
+	stragglers := p.awaitStragglers()
+	select {
+	case <-stragglers:
+	case <-time.After(hangTime):
+		if cause == nil && p.drain.Stopped() == nil { // TerminateAll does not wait longer for a killer that hangs
+			s.account.finish(s.account.report())
+		}
+		<-stragglers
 	}
-	var stragglers sync.WaitGroup // side by side, because the end of Run bounds the wait for all of them
-	s.eachDrain(func(d *drain.Drain) {
-		stragglers.Add(1)
-		go func() {
-			defer stragglers.Done()
-			d.AwaitStragglers(hangTime - answerTime) // the rest is for OnReport
-		}()
-	})
-	stragglers.Wait()
 	switch {
 	case errors.Is(cause, errCancelled): // the report says what could not be stored
 		_, _ = p.recorder.save(0).Await(p.ctx, time.Now().Add(answerTime))
@@ -185,6 +177,25 @@ func (p *passage) finish(cause error, ended bool) {
 		p.onReport(report)
 	}
 	s.account.finish(report)
+}
+
+// awaitStragglers waits for the pods that outlive the drains of the shutdown, side by side, because the
+// end of Run bounds the wait for all of them. The channel is closed when none is waited for any more.
+func (p *passage) awaitStragglers() <-chan struct{} {
+	var stragglers sync.WaitGroup
+	p.shutdown.eachDrain(func(d *drain.Drain) {
+		stragglers.Add(1)
+		go func() {
+			defer stragglers.Done()
+			d.AwaitStragglers(hangTime - answerTime) // the rest is for OnReport
+		}()
+	})
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		stragglers.Wait()
+	}()
+	return over
 }
 
 // onReport passes the report to Options.OnReport and does not wait.

@@ -199,8 +199,7 @@ func (a *Account) TakeOver(underway []*Kill) {
 		case own == nil && k.UnderWay() && !k.HasEnded():
 			a.all = append(a.all, k)
 			a.join(k)
-		case own == nil || own == k || own.HasEnded() || own.UnderWay():
-		default:
+		case own != nil && own != k && !own.HasEnded() && !own.UnderWay():
 			a.all = slices.Clone(a.all) // a list of All must not change
 			a.all[slices.Index(a.all, own)] = k
 			a.index[Key(k.Pod())] = k
