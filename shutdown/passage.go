@@ -266,8 +266,12 @@ func (p *passage) Ends(bucket int) {
 	p.recorder.savePods()
 }
 
-// Signalled stores that a pod was signalled.
-func (p *passage) Signalled(*kills.Kill) {
+// Signalled stores that a pod was signalled. After the release, which has seen to those before, TerminateAll
+// joins its kill too.
+func (p *passage) Signalled(k *kills.Kill) {
+	if !p.shutdown.account.head().Ended.IsZero() {
+		p.unended.add(k)
+	}
 	p.recorder.savePods()
 }
 

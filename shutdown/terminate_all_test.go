@@ -336,6 +336,21 @@ func TestTerminateAllAfterTheRelease(t *testing.T) {
 	})
 }
 
+// A shutdown whose deadline is over at its begin signals its pods when it is about to let the host go. Who
+// outlives it gets no second grace period.
+func TestTerminateAllAfterADeadlineThatWasOver(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+		n.run()
+		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "cloud", Deadline: time.Now().Add(-time.Second)}))
+		n.advance(5 * time.Second)
+		_, err := n.m.TerminateAll(t.Context())
+		require.EqualError(t, err, "pod default/web: timeout waiting to kill pod")
+		require.Len(t, n.killer.Kills(), 2)
+		require.Equal(t, map[string]int64{"web": 0}, n.grantedSeconds())
+	})
+}
+
 // Run ends within a shutdown, and TerminateAll drains the rest. A pod that the shutdown has signalled is
 // counted once, and its grace period goes on.
 func TestTerminateAllAfterRunHasEndedWithinAShutdown(t *testing.T) {
