@@ -32,22 +32,19 @@ type pairsAgent struct {
 	ranUntil time.Time     // when finish has seen the end of Run
 
 	// The mutex of the world guards all below.
-	died      time.Time // zero: it was not killed
-	stopping  time.Time // zero: it goes on
-	contacted time.Time // when a session has answered first; zero: none has
-	connected time.Time // when its session has answered; zero: it has none
-	adopted   bool      // the lock of a former agent
-	sessions  []shutdown.Session
-	lost      time.Time // when it lost its session
-	heard     bool      // its session has sent an event
-	listed    time.Time // when Options.Pods was called last
-	wrote     time.Time // when the last write of the record that was done has begun
-	locks     []io.Closer
-	ending    time.Time   // when TerminateAll was called; zero: it was not
-	all       []*pairsPod // that were listed then
+	died        time.Time // zero: it was not killed
+	stopping    time.Time // zero: it goes on
+	contacted   time.Time // when a session has answered first; zero: none has
+	connected   time.Time // when its session has answered; zero: it has none
+	adopted     bool      // the lock of a former agent
+	sessions    []shutdown.Session
+	lost        time.Time // when it lost its session
+	heard       bool      // its session has sent an event
+	listed      time.Time // when Options.Pods was called last
+	wrote       time.Time // when the last write of the record that was done has begun
+	locks       []io.Closer
+	termination *pairsTermination // nil: TerminateAll was not called
 
-	localErr   error
-	local      chan struct{} // closed when TerminateAll has returned; nil: it was not called
 	terminator *lifecycle.Terminator
 	killer     shutdown.PodKiller // over the terminator
 	unanswered sync.WaitGroup     // kills whose answers were lost

@@ -32,8 +32,8 @@ func (a *pairsAgent) judgeRun() {
 		text = a.err.Error()
 	}
 	all := text // TerminateAll names what it has called, and whom the API server is not told of
-	if a.localErr != nil {
-		all += a.localErr.Error()
+	if a.termination != nil && a.termination.err != nil {
+		all += a.termination.err.Error()
 	}
 	hanging := map[string]bool{}
 	for kind, name := range pairsNames {

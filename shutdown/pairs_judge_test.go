@@ -18,9 +18,19 @@ func (w *pairsWorld) judgeKill(p *pairsPod, k pairsKill) {
 	until := k.until()
 	w.tick()
 	t := w.table
-	if !k.agent.ending.IsZero() { // its own drain has a plan of its own
+	wide := 1100 * time.Millisecond
+	if w.hasFault("policy") { // it is waited for for a second
+		wide += time.Second
+	}
+	if k.agent.termination != nil { // a drain of its own has a plan of its own, and no record
+		for _, former := range p.kills {
+			if left := former.until().Sub(k.at); former.agent == k.agent && k.seconds > 0 && until.Sub(k.at) > left+wide {
+				w.violate("%s is killed by TerminateAll with %d s, and had only %v left", p.pod.Name, k.seconds, left)
+			}
+		}
 		return
 	}
+	left, before := w.left(p)
 	if t.state != on && !t.since.Equal(k.at) && !k.agent.triesAgain(p) {
 		w.violate("%s is killed in state %q", p.pod.Name, t.state)
 		return
@@ -31,11 +41,6 @@ func (w *pairsWorld) judgeKill(p *pairsPod, k pairsKill) {
 	plan := t.current.plans[len(t.current.plans)-1]
 	needs, known := plan.pods[p]
 	fits := plan.leaves(p.bucket)
-	left, before := w.left(p)
-	wide := 1100 * time.Millisecond
-	if w.hasFault("policy") { // it is waited for for a second
-		wide += time.Second
-	}
 	switch {
 	case len(p.kills) == 0:
 		if known && !w.wasBad(t.current.began, k.at) && until.Sub(k.at) < min(needs, fits)-wide {
@@ -109,7 +114,7 @@ func (w *pairsWorld) check() {
 	if a == nil || now.Sub(a.started) < 200*time.Millisecond || now.Sub(t.since) < time.Millisecond {
 		return
 	}
-	refuses := t.state == on || t.state == unsettled || !a.ending.IsZero()
+	refuses := t.state == on || t.state == unsettled || a.termination != nil
 	if admits := a.m.Admit(nil).Admit; admits == refuses {
 		w.violate("Admit says %v in state %q", admits, t.state)
 	}
@@ -157,8 +162,8 @@ func (w *pairsWorld) show(a *pairsAgent) {
 	}
 }
 
-// judge judges the whole run, after the last agent has ended. last and stored are its report.
-func (w *pairsWorld) judge(last, stored *shutdown.Report) {
+// judge judges the whole run, after the last agent has ended.
+func (w *pairsWorld) judge() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.pods {
@@ -171,13 +176,6 @@ func (w *pairsWorld) judge(last, stored *shutdown.Report) {
 	w.judgePublished()
 	if w.host.Held() > w.stuckLocks || w.host.Err() != nil {
 		w.violate("%d locks are left: %v", w.host.Held()-w.stuckLocks, w.host.Err())
-	}
-	switch {
-	case w.hangsNow("write", ""):
-	case (last == nil) != (stored == nil):
-		w.violate("LastReport has one: %v, StoredReport: %v", last != nil, stored != nil)
-	case last != nil:
-		w.judgeSame(*last, *stored)
 	}
 	for _, r := range w.reports {
 		w.judgeReport(r)
@@ -203,7 +201,7 @@ func (w *pairsWorld) judgeTold(p *pairsPod) {
 		if !told && !w.hangsNow("flush", p.pod.Name) {
 			w.violate("the API server is not told of the end of %s, which was reached", p.pod.Name)
 		}
-	case a != nil || k.of == nil || k.local || over && (joined || !k.of.cancelled):
+	case a != nil || k.of == nil || k.terminateAll || over && (joined || !k.of.cancelled):
 	case over && told:
 		w.violate("the API server is told of the end of %s, which was not reached", p.pod.Name)
 	case p.rebooted.IsZero() && told:
@@ -216,7 +214,7 @@ func (w *pairsWorld) judgeTold(p *pairsPod) {
 // judgeReport judges that nothing in a report is invented.
 func (w *pairsWorld) judgeReport(r pairsReport) {
 	s := w.shutdownOf(r.Report)
-	if s == nil && r.Origin == localOrigin {
+	if s == nil && r.Origin == terminateAllOrigin {
 		s = &pairsShutdown{began: r.Started}
 	}
 	if s == nil {
@@ -226,8 +224,8 @@ func (w *pairsWorld) judgeReport(r pairsReport) {
 	seen := map[types.UID]bool{}
 	for _, rp := range r.Pods {
 		p := w.pods[slices.IndexFunc(w.pods, func(p *pairsPod) bool { return p.pod.UID == rp.UID })]
-		own := slices.ContainsFunc(p.kills, func(k pairsKill) bool { return k.of == s || k.at.Equal(s.over) || k.local })
-		former := slices.ContainsFunc(p.kills, func(k pairsKill) bool { return (k.of != s || k.local) && k.at.Before(r.at) })
+		own := slices.ContainsFunc(p.kills, func(k pairsKill) bool { return k.of == s || k.at.Equal(s.over) || k.terminateAll })
+		former := slices.ContainsFunc(p.kills, func(k pairsKill) bool { return (k.of != s || k.terminateAll) && k.at.Before(r.at) })
 		if seen[rp.UID] {
 			w.violate("%s is in the report of %v twice", p.pod.Name, s.began.Sub(w.table.origin))
 		}
@@ -291,16 +289,34 @@ func (w *pairsWorld) judgeShutdown(s *pairsShutdown) {
 		w.violate("the report of %v is cancelled: %v", began, last.Cancelled)
 	}
 	for _, p := range w.pods {
-		i := slices.IndexFunc(p.kills, func(k pairsKill) bool { return k.of == s && !k.local && k.agent.life().Sub(k.at) > pairsLag })
+		i := slices.IndexFunc(p.kills, func(k pairsKill) bool { return k.of == s && !k.terminateAll && k.agent.life().Sub(k.at) > pairsLag })
 		if i < 0 || p.kills[i].at.After(last.at) {
 			continue
 		}
 		at := slices.IndexFunc(last.Pods, func(r shutdown.PodReport) bool { return r.UID == p.pod.UID })
 		if at < 0 {
 			w.violate("%s is not in the report of %v", p.pod.Name, began)
-		} else if a := p.reached.agent; last.Pods[at].Ended.IsZero() && a != nil && p.reached.of == s && !p.reached.local && p.reached.at.Before(last.at) && a.life().Sub(p.reached.at) > pairsLag {
+		} else if a := p.reached.agent; last.Pods[at].Ended.IsZero() && a != nil && p.reached.of == s && !p.reached.terminateAll && p.reached.at.Before(last.at) && a.life().Sub(p.reached.at) > pairsLag {
 			w.violate("%s has not ended by the report of %v", p.pod.Name, began)
 		}
+	}
+}
+
+// judgeLast judges that the last agent shows the report that is stored, unless the report is that of
+// TerminateAll, which is not stored.
+func (w *pairsWorld) judgeLast(a *pairsAgent) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, found := a.m.LastReport()
+	stored, onRecord, err := shutdown.StoredReport(a.dir)
+	switch {
+	case err != nil:
+		w.violate("StoredReport: %v", err)
+	case w.hangsNow("write", "") || last.Origin == terminateAllOrigin:
+	case found != onRecord:
+		w.violate("LastReport has one: %v, StoredReport: %v", found, onRecord)
+	case found:
+		w.judgeSame(last, stored)
 	}
 }
 

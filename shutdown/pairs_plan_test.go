@@ -69,7 +69,7 @@ func (w *pairsWorld) planEnd() time.Time {
 // left returns what is left to a pod by the kills that the running agent knows of.
 func (w *pairsWorld) left(p *pairsPod) (left time.Duration, known bool) {
 	for _, k := range p.kills {
-		if k.agent == w.agent() || k.of == w.table.current && !k.local && k.agent.life().Sub(k.at) > pairsLag {
+		if k.agent == w.agent() || k.of == w.table.current && !k.terminateAll && k.agent.life().Sub(k.at) > pairsLag {
 			if is := time.Until(k.until()); !known || is < left {
 				left, known = is, true
 			}

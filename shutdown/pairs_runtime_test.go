@@ -5,6 +5,7 @@ package shutdown_test
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -77,7 +78,7 @@ func (a *pairsAgent) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kill
 	var p *pairsPod
 	a.locked(func() {
 		p = a.find(pod)
-		k := pairsKill{time.Now(), *req.GracePeriodSeconds, a, a.table.current, !a.ending.IsZero()}
+		k := pairsKill{time.Now(), *req.GracePeriodSeconds, a, a.table.current, a.termination != nil}
 		if a.triesAgain(p) && k.of == nil {
 			k.of = p.kills[len(p.kills)-1].of
 		}
@@ -99,7 +100,7 @@ func (a *pairsAgent) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kill
 	}
 	a.locked(func() {
 		if p.reached.agent == nil || p.reached.agent.isDead() {
-			p.reached = pairsKill{time.Now(), 0, a, a.table.current, !a.ending.IsZero()}
+			p.reached = pairsKill{time.Now(), 0, a, a.table.current, a.termination != nil}
 		}
 	})
 	return result, nil
@@ -113,11 +114,13 @@ const pairsStopLag = 4 * time.Second
 // mutex is held.
 func (w *pairsWorld) judgeStop(p *pairsPod) {
 	var until time.Time
+	spoilt := slices.ContainsFunc([]string{"kill", "stop", "hook"}, func(kind string) bool {
+		return slices.ContainsFunc(w.spoilt(nil, kind), func(s *pairsSpoilt) bool { return s.of == p.pod.Name })
+	})
 	for _, k := range p.kills {
 		if end := k.until(); until.IsZero() || end.Before(until) {
 			until = end
 		}
-		spoilt := w.hasFault("kill") || w.hasFault("stop") || w.hasFault("hook")
 		if limit := k.until().Add(pairsStopLag); !p.hung && !spoilt && k.agent.life().After(limit) && (p.ended.IsZero() || p.ended.After(limit)) {
 			w.violate("%s has not ended %v after its grace period", p.pod.Name, cmp.Or(p.ended, time.Now()).Sub(k.until()))
 		}

@@ -77,15 +77,8 @@ func (w *pairsWorld) ends() {
 	w.advance(5 * time.Second) // a killed agent has a successor by now
 	a := w.agent()
 	a.finish()
-	last, found := a.m.LastReport()
-	if last.Origin == localOrigin { // which is not stored
-		last, found, _ = shutdown.StoredReport(a.dir)
-	}
-	stored, onRecord, err := shutdown.StoredReport(a.dir)
-	if err != nil {
-		w.violate("StoredReport: %v", err)
-	}
-	w.judge(reportIf(last, found), reportIf(stored, onRecord))
+	w.judge()
+	w.judgeLast(a)
 	close(w.over)
 	for _, a := range w.agents {
 		a.stop()
@@ -99,13 +92,6 @@ func (w *pairsWorld) ends() {
 	synctest.Wait()
 }
 
-func reportIf(r shutdown.Report, found bool) *shutdown.Report {
-	if !found {
-		return nil
-	}
-	return &r
-}
-
 // finish ends an agent as an init system does. Some agents stop their pods when they are stopped, before
 // the end of Run or beside it.
 func (a *pairsAgent) finish() {
@@ -117,8 +103,8 @@ func (a *pairsAgent) finish() {
 	a.stop()
 	<-a.returned
 	a.locked(func() { clear(a.unsynced); a.ranUntil = time.Now() }) // Run ends with a sync
-	if a.local != nil {
-		<-a.local
+	if a.termination != nil {
+		<-a.termination.returned
 	}
 	a.locked(a.judgeRun)
 	left, cancel := context.WithTimeout(a.Context(), time.Second)

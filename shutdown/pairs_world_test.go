@@ -121,7 +121,8 @@ type pairsKill struct {
 	seconds int64
 	agent   *pairsAgent
 	of      *pairsShutdown // the shutdown at that time; nil: none
-	local   bool           // after TerminateAll was called
+
+	terminateAll bool // its agent has called TerminateAll before
 }
 
 // until is the end of the grace period.
