@@ -134,7 +134,9 @@ func (w *pairsWorld) outcome() string {
 	}
 	s, told, force := w.table.all[0], 0, 0
 	cell := "the host is not held"
-	if released, ok := w.host.Released(); ok && released.After(s.began) {
+	if released, ok := w.host.Released(); w.host.Held() > 0 {
+		cell = "the host waits to the end of its time"
+	} else if ok && released.After(s.began) {
 		cell = fmt.Sprintf("released after %v s", released.Sub(s.began).Round(time.Microsecond).Round(500*time.Millisecond).Seconds())
 	}
 	exits := w.rt.Exits()
