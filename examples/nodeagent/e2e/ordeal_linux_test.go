@@ -39,7 +39,9 @@ const (
 	ordealTick  = 300 * time.Millisecond
 	// ordealStart is what a pod may lack of its grace period: it runs from the record of the kill, and an agent that
 	// dies before the SIGTERM leaves that to the next one.
-	ordealStart  = time.Second
+	ordealStart = time.Second
+	// ordealLeast is what the terminator gives every container, as the kubelet does.
+	ordealLeast  = 2 * time.Second
 	ordealConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 shutdownGracePeriodByPodPriority:
@@ -110,7 +112,7 @@ type ordeal struct {
 	server *containerdtest.Server
 	api    *Cluster
 	seen   string    // the folder that the containers have as /seen
-	died   time.Time // when containerd was killed last
+	died   time.Time // when containerd was killed last: once in a power off at most
 }
 
 func newOrdeal(t *testing.T, on platform) *ordeal {
