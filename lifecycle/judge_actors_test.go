@@ -337,11 +337,7 @@ func (j *judgedRun) shorten(r *rand.Rand, p *judgedPod, h *lifecycle.Pod) {
 	j.grants = append(j.grants, judgedGrant{pod: p.spec.Name, seq: j.nowLocked().seq, since: time.Now(), seconds: max(seconds, 1)})
 	j.mu.Unlock()
 	t.Shorten(seconds)
-	if old, ok := any(t).(interface {
-		ShouldRestart(string) (bool, time.Duration)
-	}); ok {
-		old.ShouldRestart(p.names[0])
-	}
+	t.ShouldRestart(p.names[0])
 }
 
 func (j *judgedRun) close() {
@@ -378,6 +374,9 @@ func (j *judgedRun) play() {
 		opts.HookTiming = lifecycle.HooksAtTurn
 	}
 	var err error
+	if j.random("events").IntN(2) == 0 {
+		opts.Events = j
+	}
 	if j.tr, err = lifecycle.NewTerminator(opts); err != nil {
 		panic(err)
 	}

@@ -74,7 +74,7 @@ func playSeed(t *testing.T, seed uint64, logged bool) (verdict string) {
 	}()
 	synctest.Test(t, func(t *testing.T) {
 		j := &judgedRun{
-			judgedRuntime: &judgedRuntime{seed: seed, graces: map[string]int64{}, sleepers: map[string]bool{}, podFaults: map[string][]fault{}, told: map[string]int{}, runs: map[string]int{}},
+			judgedRuntime: &judgedRuntime{seed: seed, graces: map[string]int64{}, sleepers: map[string]bool{}, podFaults: map[string][]fault{}, told: map[string]int{}, runs: map[string]int{}, made: map[string]int{}},
 			ctx:           klog.NewContext(t.Context(), klog.Logger{}), began: time.Now(), misnames: true,
 		}
 		j.play()

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	goruntime "runtime"
 	"slices"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
@@ -24,7 +26,7 @@ const (
 	noFault        fault = iota
 	fails                // an error at once
 	failsLate            // an error after the signal was sent
-	panics               // a panic
+	panics               // a panic, or the end of the goroutine
 	hangs                // returns only when its context ends
 	hangsDeaf            // returns 300 ms after its context has ended
 	liesNil              // nil at once, while the container runs on
@@ -124,6 +126,7 @@ type judgedRuntime struct {
 	sleepers  map[string]bool  // by pod/name: those whose hook is a sleep
 	told      map[string]int   // calls of OnHook for hooks that ran, by container ID
 	runs      map[string]int   // runs begun by container ID
+	made      map[string]int   // calls that may break, by what they are for
 }
 
 // random returns the random numbers of one purpose, which no other purpose changes.
@@ -131,6 +134,21 @@ func (rt *judgedRuntime) random(purpose ...any) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprint(h, purpose...)
 	return rand.New(rand.NewPCG(rt.seed, h.Sum64()))
+}
+
+// mayBreak panics in one of n calls for a purpose, or ends its goroutine.
+func (rt *judgedRuntime) mayBreak(n int, purpose string) {
+	rt.mu.Lock()
+	rt.made[purpose]++
+	r, honest := rt.random("break", purpose, rt.made[purpose]), rt.honest
+	rt.mu.Unlock()
+	if honest || r.IntN(n) > 0 {
+		return
+	}
+	if r.IntN(2) == 0 {
+		goruntime.Goexit()
+	}
+	panic("boom")
 }
 
 func (rt *judgedRuntime) nowLocked() moment {
@@ -231,16 +249,22 @@ func (rt *judgedRuntime) mend() {
 	}
 }
 
-// Exited implements lifecycle.ExitWatcher.
+// Exited implements lifecycle.ExitWatcher. It does not break where only the exit shows that a stop lies.
 func (rt *judgedRuntime) Exited(id string) <-chan struct{} {
 	rt.mu.Lock()
-	defer rt.mu.Unlock()
 	c := rt.findLocked(id)
+	rt.mu.Unlock()
 	if c == nil || c.watch == unwatched {
 		return nil
 	}
+	if !c.faulty {
+		rt.mayBreak(20, "Exited "+id)
+	}
 	return c.told
 }
+
+// Event implements lifecycle.EventRecorder.
+func (rt *judgedRuntime) Event(_ runtime.Object, _, reason, _ string) { rt.mayBreak(20, reason) }
 
 // StopContainer implements lifecycle.Runtime.
 func (rt *judgedRuntime) StopContainer(ctx context.Context, id string, seconds int64) error {
@@ -301,7 +325,7 @@ func (rt *judgedRuntime) stop(ctx context.Context, running []*realContainer, sec
 	case fails:
 		return errFault
 	case panics:
-		panic("boom")
+		rt.mayBreak(1, "stop")
 	case hangs, hangsDeaf:
 		<-ctx.Done()
 		if f == hangsDeaf {
@@ -395,7 +419,8 @@ func (rt *judgedRuntime) hook(ctx context.Context, id, pod, name string, cmd []s
 		<-time.After(takes) // deaf
 		return nil
 	case 1:
-		panic("boom")
+		rt.mayBreak(1, "hook")
+		return nil
 	case 2:
 		return errors.Join(pause(ctx, takes/4), errFault)
 	default:
