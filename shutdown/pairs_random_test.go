@@ -42,12 +42,9 @@ func (a *pairsAgent) passes(kind string) {
 // An agent is killed between any two steps of a drain, up to three times, with one or two inputs at any
 // moment. What TestPairs asks for holds.
 func TestKilledBetweenSteps(t *testing.T) {
-	seed, all := pairsSetting(t)
-	dir, n := memoryFolder(t), 300
-	if all {
-		n = 20_000
-	}
-	for i := range n {
+	seed, every := pairsSetting(t)
+	dir := memoryFolder(t)
+	for i := range drawnRuns(every) {
 		runPairs(t, strconv.Itoa(i), seed, dir, (*pairsWorld).runKilled)
 	}
 }

@@ -31,13 +31,13 @@ var pairsMoments = []int{0, 1, 4, 12, 30, 70, 160, 350, 900, 1600, 2700, 4100, 5
 // than its grace period where the host's time was there; no lock is held past H; admission is as
 // testdata/states.md says.
 func TestPairs(t *testing.T) {
-	seed, all := pairsSetting(t)
+	seed, every := pairsSetting(t)
 	dir, n := memoryFolder(t), uint64(0)
 	for first := range pairsSteps {
 		for second := range pairsSteps {
 			for _, moment := range pairsMoments {
 				for base := range pairsBases {
-					if n++; !all && (n+seed)%10 != 0 {
+					if n++; (n+seed)%every != 0 {
 						continue
 					}
 					name := fmt.Sprintf("%s,%s,%d,%s", pairsSteps[first].name, pairsSteps[second].name, moment, pairsBases[base].name)
@@ -50,10 +50,14 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-func pairsSetting(t *testing.T) (seed uint64, all bool) {
-	seed, all = 1, os.Getenv(pairsAll) == "all"
-	if all { // a gate must not draw its tests
-		seed = uint64(time.Now().UnixNano()) % 1_000_000
+// pairsSetting returns the seed, and that one in so many pairs is run. Under the race detector, which
+// takes six times as long, these are few, because make test runs the others.
+func pairsSetting(t *testing.T) (seed, every uint64) {
+	switch seed, every = 1, 10; {
+	case os.Getenv(pairsAll) == "all": // a gate must not draw its tests
+		seed, every = uint64(time.Now().UnixNano())%1_000_000, 1
+	case underRace:
+		every = 50
 	}
 	if text := os.Getenv(pairsSeed); text != "" {
 		var err error
@@ -65,7 +69,15 @@ func pairsSetting(t *testing.T) (seed uint64, all bool) {
 			t.Logf("%s=%d %s=all go test -run '^%s$/^<name>$' ./shutdown", pairsSeed, seed, pairsAll, t.Name())
 		}
 	})
-	return seed, all
+	return seed, every
+}
+
+// drawnRuns returns how many runs a test draws that has no list of them.
+func drawnRuns(every uint64) int {
+	if every == 1 {
+		return 20_000
+	}
+	return 3_000 / int(every)
 }
 
 // runPairs runs one run. Its name and the seed make all that is random in it.
