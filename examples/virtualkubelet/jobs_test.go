@@ -364,10 +364,12 @@ func TestOneStatusRequestForAThousandJobs(t *testing.T) {
 		w.service.loses = false
 		w.create("running", 1000)
 		w.start()
-		for range 60 {
+		for range 59 {
 			w.sync()
 			<-time.After(time.Second)
 		}
+		<-time.After(time.Second / 2) // before the request at 60 s
+		synctest.Wait()
 		require.Len(t, w.service.jobs, 1000)
 		require.Equal(t, 12, w.service.lists)
 		w.kill()
