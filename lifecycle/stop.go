@@ -155,7 +155,7 @@ func (s *stop) believeLocked(retry time.Duration) {
 		s.awaitLocked(func() bool { return deadline != s.deadline || s.confirmed() }, until, s.openExit)
 	}
 	switch {
-	case s.outcome != "" || deadline != s.deadline && time.Now().Before(until):
+	case s.outcome != "" || time.Now().Before(until): // the deadline has changed
 	case !s.isDoubtful() && s.openExit() == nil: // the watcher does not answer
 		s.outcome = s.claim
 	default:

@@ -185,16 +185,10 @@ func (p *passage) awaitStragglers() <-chan struct{} {
 	var stragglers sync.WaitGroup
 	p.shutdown.eachDrain(func(d *drain.Drain) {
 		stragglers.Add(1)
-		go func() {
-			defer stragglers.Done()
-			d.AwaitStragglers(hangTime - answerTime) // the rest is for OnReport
-		}()
+		go func() { defer stragglers.Done(); d.AwaitStragglers(hangTime - answerTime) }() // the rest is for OnReport
 	})
 	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		stragglers.Wait()
-	}()
+	go func() { defer close(over); stragglers.Wait() }()
 	return over
 }
 
