@@ -236,7 +236,7 @@ func ExamplePod_Termination() {
 
 	terminator.Pod(pod).Terminate(ctx, lifecycle.Request{})
 	termination, terminating := terminator.Pod(pod).Termination()
-	fmt.Println(terminating, time.Until(termination.Deadline()).Round(time.Second))
+	fmt.Println(terminating, time.Until(termination.Deadline()).Round(10*time.Second))
 	fmt.Println(terminator.Close(ctx))
 	// Output:
 	// false

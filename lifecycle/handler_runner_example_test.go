@@ -19,7 +19,7 @@ import (
 type printer struct{}
 
 func (printer) RunInContainer(_ context.Context, id string, cmd []string, timeout time.Duration) ([]byte, error) {
-	fmt.Println("in", id, "run", cmd, "within", timeout.Round(time.Second))
+	fmt.Println("in", id, "run", cmd, "within", timeout.Round(10*time.Second))
 	return []byte("nginx: no such process"), fmt.Errorf("command '%s' exited with %d", cmd, 1)
 }
 

@@ -39,7 +39,7 @@ func ExampleNewBroker() {
 		broker.Login1.Prepare(true)
 		event := <-session.Events()
 		held := broker.Login1.Held()
-		fmt.Printf("within %.0f s, held by %s\n", time.Until(event.Deadline).Seconds(), held[0].Who)
+		fmt.Printf("within %v, held by %s\n", time.Until(event.Deadline).Round(10*time.Second), held[0].Who)
 		err = lock.Close()
 		<-held[0].Released
 		return err
@@ -47,9 +47,9 @@ func ExampleNewBroker() {
 	fmt.Println(run(context.Background()))
 	fmt.Println(run(context.Background(), logindtest.LackList))
 	// Output:
-	// within 30 s, held by agent
+	// within 30s, held by agent
 	// <nil>
-	// within 30 s, held by agent
+	// within 30s, held by agent
 	// <nil>
 }
 
