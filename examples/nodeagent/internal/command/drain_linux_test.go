@@ -99,7 +99,7 @@ func TestDrainAndUndrain(t *testing.T) {
 	id := kubelettest.Run(t, server.Runtime(), again)["main"]
 	awaitReady(t, server, id)
 	n.Prepare(true)
-	require.Eventually(t, func() bool { return len(n.Held()) == 0 }, 30*time.Second, 10*time.Millisecond)
+	n.awaitReleased()
 	require.EqualValues(t, 3, server.Exits()[id].Code)
 	require.Zero(t, n.agent.terminate())
 	out, _, status = n.tool("report", "--state-dir="+n.dir+"/state")

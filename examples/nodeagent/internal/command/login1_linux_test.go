@@ -57,6 +57,13 @@ func (n *node) awaitHeld() {
 	require.Eventually(n.t, func() bool { return len(n.Held()) == 1 }, 20*time.Second, 10*time.Millisecond, n.agent.stderr.String())
 }
 
+// awaitReleased waits until nobody holds the host. Like the real logind, this one learns of the
+// end of a process a moment after the process has ended.
+func (n *node) awaitReleased() {
+	n.t.Helper()
+	require.Eventually(n.t, func() bool { return len(n.Held()) == 0 }, 30*time.Second, 10*time.Millisecond)
+}
+
 // healthz returns what the agent says on its socket, "" if it cannot be asked.
 func (n *node) healthz() string {
 	ctx, cancel := context.WithTimeout(n.t.Context(), 5*time.Second)

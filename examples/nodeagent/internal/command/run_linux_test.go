@@ -42,7 +42,7 @@ func TestTheHostIsHeldWhateverIsMissing(t *testing.T) {
 			n.awaitHeld()
 			n.awaitHealth("ok\n", test.want)
 			require.Zero(t, p.terminate())
-			require.Empty(t, n.Held())
+			n.awaitReleased()
 		})
 	}
 }
