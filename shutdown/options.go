@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// Config is the kubelet's configuration of the node shutdown. With the zero value no host is
 	// watched: only Trigger and TerminateAll drain, in one bucket that lasts as long as the
-	// longest grace period of a pod.
+	// longest grace period of a pod, from the first list of pods on, for which they wait 30 s.
 	Config plan.Config
 	// Pods returns the pods of this node that have not ended, each once. One without a UID is known
 	// by its namespace and name. An error says that the list is not complete yet: the last complete

@@ -129,12 +129,14 @@ func (d *Drain) makeTimetable() (onRecord *call.Future[struct{}]) {
 	if len(d.Table.Schedule) == 0 && d.Resumed == nil {
 		listTime = longestListTime
 	}
-	pods, complete := d.list(time.Now().Add(listTime))
+	asked := time.Now()
+	pods, complete := d.list(asked.Add(listTime))
 	switch fitted := d.table.Schedule(); {
 	case d.Resumed != nil && len(d.Table.Schedule) != len(fitted):
 		d.Table.Schedule = fitted // it was made of the pods, or has another configuration
 	case len(d.Table.Schedule) == 0:
 		d.Table.Schedule = ScheduleOf(pods)
+		d.Table.Schedule[0].Seconds += times.WholeSeconds(time.Since(asked) + time.Second - 2*times.Lag) // a slow list costs the pods nothing
 	}
 	d.Table.Done = min(d.Table.Done, max(len(d.Table.Schedule)-1, 0)) // the last bucket is for late pods
 	if d.Resumed == nil {

@@ -54,7 +54,7 @@ func (l *lister) list(ctx context.Context, until time.Time) (pods []*v1.Pod, com
 		if answered && err == nil {
 			return l.last, true
 		}
-		if err != nil && ctx.Err() == nil && !l.failed {
+		if ctx.Err() == nil && !l.failed {
 			l.failed = true
 			l.listener.Fail(fmt.Errorf("failed to list the pods: %w", err))
 		}

@@ -133,6 +133,30 @@ func TestListThatHangsForGood(t *testing.T) {
 	})
 }
 
+// Without a schedule the longest grace period of the first list is the schedule, so that list is waited for.
+func TestFirstListWithoutASchedule(t *testing.T) {
+	for name, test := range map[string]struct {
+		takes time.Duration
+		want  call1
+	}{
+		"slow":     {5 * time.Second, call1{"web", 5 * time.Second, 100}},
+		"too slow": {31 * time.Second, call1{"web", 31 * time.Second, 29}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, r *rig) {
+				r.request.Table.Schedule = nil
+				r.lists(func(int) ([]*v1.Pod, error) {
+					<-time.After(time.Until(r.began.Add(test.takes)))
+					return []*v1.Pod{pod("web", 0, 100)}, nil
+				})
+				r.ends["web"] = 0
+				r.run()
+				require.Equal(t, []call1{test.want}, r.killed())
+			})
+		})
+	}
+}
+
 // The list of a call that has hung does not count if it comes after that of a call that was made
 // later, even if nothing newer comes.
 func TestListThatComesTooLate(t *testing.T) {
