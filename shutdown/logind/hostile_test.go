@@ -116,7 +116,7 @@ func TestFloodIsNotKept(t *testing.T) {
 	require.NoError(t, err)
 
 	before := heapInUse()
-	const signals, size = 20_000, 3 << 10
+	const signals, size = 8_000, 3 << 10
 	text := strings.Repeat("x", size)
 	for range signals {
 		for _, name := range victims {

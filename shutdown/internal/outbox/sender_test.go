@@ -44,12 +44,13 @@ func TestTenAtATime(t *testing.T) {
 // are tried again.
 func TestOrderOfKinds(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		over := make(chan struct{})
+		all, over := make(chan struct{}), make(chan struct{})
 		r.answer = func(_ context.Context, _, pod string, n int) error {
 			switch {
 			case strings.HasPrefix(pod, "pod"):
 				<-over
 			case n == 0:
+				<-all
 				return errRefused
 			default:
 			}
@@ -61,6 +62,7 @@ func TestOrderOfKinds(t *testing.T) {
 		r.Mark(pod("b"), time.Now().Add(time.Hour))
 		r.Mark(pod("b2"), time.Now().Add(time.Hour))
 		r.owe("a", "a2")
+		close(all)
 		synctest.Wait()
 		require.Equal(t, []string{"restore c", "status a", "status a2", "mark b", "mark b2", "restore c2"}, r.callNames()[9:], "as each is refused")
 		advance(time.Second)
