@@ -156,7 +156,8 @@ func TestEC2ForgetsItsTokens(t *testing.T) {
 	})
 }
 
-// A service that has no version 2, or gives useless tokens, is told to OnError and asked again.
+// A service that has no version 2, or gives useless tokens, is told to OnError and asked again. It
+// takes nothing back that it has announced.
 func TestEC2WithoutTokens(t *testing.T) {
 	for name, token := range map[string]http.HandlerFunc{
 		"none":     http.NotFound,
@@ -169,13 +170,14 @@ func TestEC2WithoutTokens(t *testing.T) {
 			service := &ec2{}
 			inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
 				service.interrupt("stop", at(2*time.Minute))
-				w.fail(func(rw http.ResponseWriter, r *http.Request) {
+				withoutTokens := func(rw http.ResponseWriter, r *http.Request) {
 					if r.Method == http.MethodPut {
 						token(rw, r)
 						return
 					}
 					service.ServeHTTP(rw, r)
-				})
+				}
+				w.fail(withoutTokens)
 				w.watch()
 				advance(30 * time.Second)
 				require.Len(t, w.failed(), 1)
@@ -183,6 +185,11 @@ func TestEC2WithoutTokens(t *testing.T) {
 				w.fail(nil)
 				advance(10 * time.Second)
 				require.Len(t, w.announced(), 1)
+				service.forget()
+				w.fail(withoutTokens)
+				advance(30 * time.Second)
+				require.Len(t, w.failed(), 1)
+				require.Empty(t, w.announced())
 			})
 		})
 	}

@@ -138,16 +138,21 @@ func TestTimedKillerPanics(t *testing.T) {
 }
 
 // The end of the context ends the waiting and records no event. The killer, which sees
-// that end too, may return its own error first.
+// that end too, may return its own error first. Wait waits for a killer that goes on.
 func TestTimedKillerIsGivenUp(t *testing.T) {
 	timed(t, shutdowntest.Behaviour{Hangs: true, Deaf: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 		defer inner.Release()
+		began := time.Now()
+		time.AfterFunc(time.Hour, inner.Release)
 		ctx, stop := context.WithCancelCause(t.Context())
 		reason := errors.New("the agent leaves")
 		time.AfterFunc(time.Second, func() { stop(reason) })
 		_, err := k.KillPod(ctx, shutdowntest.Pod("web", 0, 60), podkiller.HardEviction("low"))
 		require.ErrorIs(t, err, reason)
 		require.Empty(t, events.all())
+		require.Equal(t, time.Second, time.Since(began))
+		k.Wait()
+		require.Equal(t, time.Hour, time.Since(began))
 	})
 }
 

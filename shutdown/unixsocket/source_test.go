@@ -237,6 +237,12 @@ func TestRequestDelay(t *testing.T) {
 	granted, err = session.RequestDelay(t.Context(), 21*time.Second)
 	require.Equal(t, 20*time.Second, granted)
 	require.ErrorAs(t, err, new(*shutdown.DelayCappedError))
+
+	unlimited, err := unixsocket.New(unixsocket.Options{Path: filepath.Join(t.TempDir(), "agent.sock")})
+	require.NoError(t, err)
+	granted, err = connect(t, unlimited).RequestDelay(t.Context(), time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, time.Hour, granted)
 }
 
 // A script announces, the manager drains, and the script goes on.

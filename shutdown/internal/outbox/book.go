@@ -141,7 +141,7 @@ func (b *book) endMarks(livesOn func(*v1.Pod) bool) {
 		b.withdraw(d)
 	}
 	for _, d := range before {
-		switch lives := d.kind == KindStatus || livesOn(d.pod); {
+		switch lives := livesOn(d.pod); {
 		case d.kind == KindMark && lives:
 			b.restore(d.pod)
 		case !lives:

@@ -133,6 +133,21 @@ func TestPausesOfANewerState(t *testing.T) {
 	})
 }
 
+// An outbox that is opened again does not wait for the pause of the last opening.
+func TestPauseEndsWithTheOpening(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.refuse(errRefused)
+		r.Publish("on") // its next call would be at 3.1 s
+		advance(2 * time.Second)
+		require.Empty(t, r.leave().Wait(nil))
+		r.refuse(nil)
+		before := len(r.callNames())
+		r.leave = r.Open(quiet(t))
+		synctest.Wait()
+		require.Len(t, r.callNames(), before+1)
+	})
+}
+
 // A call that ignores the end of its context delays the newer state, because the later one must
 // arrive last, but nobody who waits.
 func TestDeafPublish(t *testing.T) {
