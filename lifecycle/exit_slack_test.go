@@ -100,3 +100,23 @@ func TestALateAnswerIsOfTheFormerContainer(t *testing.T) {
 		})
 	})
 }
+
+// The watcher is asked once about a container that runs, however often it is named.
+func TestTheWatcherIsAskedOnce(t *testing.T) {
+	asked := 0
+	inLife(t, func(b *lifeBed) {
+		b.runs("app", "a", lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		termination := b.life.Terminate(b.ctx, lifecycle.Request{})
+		for range 3 {
+			b.life.Terminate(b.ctx, lifecycle.Request{Containers: only("app", "a"), Complete: true})
+		}
+		_, err := termination.Wait(b.ctx)
+		require.NoError(b, err)
+		require.Equal(b, 1, asked)
+	}, func(b *lifeBed, o *lifecycle.TerminatorOptions) {
+		o.Exits = exitFunc(func(id string) <-chan struct{} {
+			asked++
+			return b.rt.Exited(id)
+		})
+	})
+}

@@ -92,3 +92,27 @@ func TestAUnitOfOneAttemptBeginsAnew(t *testing.T) {
 		require.Equal(b, []int64{60, 60}, u.seconds)
 	}, func(b *lifeBed, o *lifecycle.TerminatorOptions) { u.lifeBed, o.Pods = b, u })
 }
+
+// A container that has no hook waits for the hooks of the others, and says so.
+func TestPhasesOfAUnit(t *testing.T) {
+	u := &unit{}
+	inLife(t, func(b *lifeBed) {
+		b.runs("app", "a", lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		b.runs("proxy", "p", lifecycletest.Script{})
+		b.takes = 5 * time.Second
+		termination := b.life.Terminate(b.ctx, lifecycle.Request{})
+		for _, want := range [][]lifecycle.Phase{
+			{lifecycle.PhaseHook, lifecycle.PhaseWaiting}, {lifecycle.PhaseStopping, lifecycle.PhaseStopping}, {lifecycle.PhaseEnded, lifecycle.PhaseEnded},
+		} {
+			<-time.After(4 * time.Second)
+			var phases []lifecycle.Phase
+			for _, container := range termination.Result().Containers {
+				phases = append(phases, container.Phase)
+			}
+			require.Equal(b, want, phases)
+		}
+	}, func(b *lifeBed, o *lifecycle.TerminatorOptions) {
+		u.lifeBed, o.Pods = b, u
+		b.spec.Spec.InitContainers[0].Lifecycle = nil
+	})
+}

@@ -84,7 +84,7 @@ const (
 	PhaseHook Phase = "Hook"
 	// PhaseWaiting means that the container waits for its turn to stop.
 	PhaseWaiting Phase = "Waiting"
-	// PhaseStopping means that StopContainer was called.
+	// PhaseStopping means that StopContainer was called, or StopPod for the whole pod.
 	PhaseStopping Phase = "Stopping"
 	// PhaseEnded means that the container has ended or was given up.
 	PhaseEnded Phase = "Ended"

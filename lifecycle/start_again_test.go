@@ -253,3 +253,20 @@ func TestStoppingAgainLeavesOutWhatHadExited(t *testing.T) {
 		require.Equal(b, lifecycle.Forced, result.Outcome())
 	}, withShortGiveUp)
 }
+
+// A container that was stopped before a start is another one than that which has its ID after it,
+// whose hook runs too.
+func TestAStartReturnsAnIDThatWasStopped(t *testing.T) {
+	inLife(t, func(b *lifeBed) {
+		b.rt.Start("a", lifecycletest.Script{})
+		_, err := b.life.KillContainer(b.ctx, lifecycle.Container{Name: "app", ID: "a"}, lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		<-time.After(time.Second)
+		b.runs("app", "a", lifecycletest.Script{})
+		outcome, err := b.kill(lifecycle.Request{})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.Graceful, outcome)
+		b.requireHooks("a", "a")
+		b.requireStops("a", "a")
+	})
+}

@@ -70,12 +70,18 @@ func (u *unit) stopLocked(r *run) (Outcome, error) {
 		return LeftRunning, nil
 	case u.lead == nil:
 		u.lead, live.stopping, r.result.Waited = r, u, time.Since(start)
+		for _, member := range u.members {
+			if member.result.Phase == PhaseWaiting {
+				member.result.Phase = PhaseStopping
+			}
+		}
 		u.outcome, u.err = (&stop{run: r, firstCallAt: time.Now(), failed: true}).untilEndedLocked()
 		u.done, live.stopping = true, nil
 		for _, a := range live.all() {
 			a.wakeLocked()
 		}
 	default:
+		r.result.Phase = PhaseStopping
 		r.waitLocked(func() bool { return u.done }, nil, nil)
 		r.result.Stopping = u.lead.result.Stopping
 		r.flags.renew = u.lead.flags.renew
