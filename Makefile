@@ -63,10 +63,10 @@ check: ## run everything else: linters, all tests with the race detector, soak, 
 	  else echo "Left out: make e2e, which needs $(E2E_MISSING)"; fi
 
 race: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
+race: export KUBEGRACE_WALK_DEPTH := 5
 race: apiserver ## run all tests of all modules with the race detector; those that miss a Debian package are listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
 	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) -timeout 30m ./...); done
-	@$(if $(RACE),go test -count=1 -run 'ServersPace|BesideMarks' ./shutdown > .cache/tables.txt 2>&1 || { cat .cache/tables.txt; exit 1; })
 
 # Tests that need an API server build it too, but go test shows their notice only at the end.
 apiserver:
@@ -105,7 +105,8 @@ ordeal: export KUBEGRACE_NEED_ALL := 1
 ordeal: export KUBEGRACE_CONTAINERD := $(CURDIR)/.cache/containerd
 ordeal: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 ordeal: export KUBEGRACE_ORDEAL ?= 100
-ordeal: apiserver containerd ## power off 100 machines each with systemd 252 and 257 while what they need is killed (root, Debian 12)
+ordeal: apiserver containerd ## a million seeds of the simulators and a deeper walk; power off 100 machines each with systemd 252 and 257 while what they need is killed (root, Debian 12)
+	@KUBEGRACE_SIM_SEEDS=1000000 KUBEGRACE_WALK_DEPTH=9 go test -count=1 -timeout 0 -run '^(TestSimul.*|TestWalk)$$' ./lifecycle ./shutdown/internal/node
 	@test -z "$(E2E_MISSING)" || { echo "make ordeal needs $(E2E_MISSING): as root, apt-get install $(E2E_PACKAGES)" >&2; exit 1; }
 	@cd examples && go test -tags e2e -count=1 -timeout 0 -v -run '^TestOrdeal$$' ./nodeagent/e2e
 

@@ -27,35 +27,31 @@ func TestCloseLeavesEverythingRunning(t *testing.T) {
 		require.Equal(b, 10*time.Second, b.at())
 		for _, c := range termination.Result().Containers {
 			require.Equal(b, lifecycle.LeftRunning, c.Outcome)
-			require.ErrorIs(b, c.Err, lifecycle.AgentStopping)
+			require.ErrorIs(b, c.Err, lifecycle.ErrClosed)
 		}
-		require.Equal(b, lifecycle.AgentStopping, termination.Result().Containers[0].Hook.Cause)
+		require.Equal(b, lifecycle.TerminatorClosed, termination.Result().Containers[0].Hook.Cause)
 
-		b.Forget(b.pod.UID)
+		b.Forget(b.pod)
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.ErrorIs(b, err, lifecycle.AgentStopping)
+		require.ErrorIs(b, err, lifecycle.ErrClosed)
 		require.Len(b, b.rt.Stops(), 1)
 	})
 }
 
-// waitingRuntime is a runtime whose calls wait for the end of their context and record its cause.
-type waitingRuntime struct{ cause error }
-
-func (w *waitingRuntime) StopContainer(ctx context.Context, _ string, _ int64) error {
-	<-ctx.Done()
-	w.cause = context.Cause(ctx)
-	return w.cause
-}
-
 func TestCloseTellsTheRuntimeWhyItsCallEnds(t *testing.T) {
-	var runtime waitingRuntime
+	var cause error
 	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", nil, lifecycletest.Script{})
-		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("app")}})
 		<-time.After(time.Second)
 		require.NoError(b, b.Close(b.Context()))
-		require.Equal(b, lifecycle.AgentStopping, runtime.cause)
-	}, func(o *lifecycle.TerminatorOptions) { o.Runtime = &runtime })
+		require.Equal(b, lifecycle.TerminatorClosed, cause)
+	}, func(o *lifecycle.TerminatorOptions) {
+		o.Runtime = lifecycle.RuntimeFunc(func(ctx context.Context, _ string, _ int64) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return cause
+		})
+	})
 }
 
 func TestCallersContextOnlyEndsItsWait(t *testing.T) {
@@ -73,19 +69,19 @@ func TestCallersContextOnlyEndsItsWait(t *testing.T) {
 }
 
 func TestCloseWhileMuchIsUnderWay(t *testing.T) {
-	for _, after := range slices.Repeat([]time.Duration{0, time.Second, 5 * time.Second, 9 * time.Second, 10 * time.Second, 11 * time.Second}, 10) {
+	for _, after := range slices.Repeat([]time.Duration{time.Second, 5 * time.Second, 9 * time.Second, 10 * time.Second, 11 * time.Second}, 10) {
 		inBubble(t, 10, func(b *bed) {
 			b.addSidecar("proxy", sleep(2), lifecycletest.Script{IgnoreTerm: true})
 			b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(5 * time.Second), IgnoreTerm: true})
 			b.addMain("web", nil, lifecycletest.Script{HangStops: -1})
-			termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+			termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
 			<-time.After(after)
 			require.NoError(b, b.Close(b.Context()))
 			require.NoError(b, b.Close(b.Context()))
 			<-termination.Done()
 			require.Equal(b, after, b.at())
 			require.Error(b, termination.Result().Err())
-			require.False(b, termination.Shorten(1))
+			require.False(b, b.Shorten(termination, 1))
 			for _, event := range b.events.All() {
 				require.NotEqual(b, "FailedKillPod", event.Reason, "the agent leaves, the runtime does not fail")
 			}
@@ -106,46 +102,6 @@ func TestATerminationDoesNotEndWithItsCaller(t *testing.T) {
 	})
 }
 
-func TestForgetDoesNotEndATermination(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		b.Forget(b.pod.UID)
-		require.NotSame(b, first, b.Terminate(b.Context(), b.pod, lifecycle.Request{}))
-		require.NoError(b, b.Close(b.Context()))
-		require.Equal(b, lifecycle.LeftRunning, first.Result().Outcome())
-	})
-}
-
-func TestAPodWithoutUIDHasItsNameAsKey(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
-		b.pod.UID = ""
-		other := b.pod.DeepCopy()
-		other.Name = "other"
-		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		require.Same(b, first, b.Terminate(b.Context(), b.pod, lifecycle.Request{}))
-		require.NotSame(b, first, b.Terminate(b.Context(), other, lifecycle.Request{}))
-		b.Forget("ns/pod")
-		require.NotSame(b, first, b.Terminate(b.Context(), b.pod, lifecycle.Request{}))
-	})
-}
-
-// A closed terminator accepts calls for new pods, but must not keep tables for them.
-func TestClosedTerminatorKeepsNoPods(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", nil, lifecycletest.Script{})
-		require.NoError(b, b.Close(b.Context()))
-		started := b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) { return "app", nil })
-		require.ErrorIs(b, started, lifecycle.AgentStopping)
-		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.ErrorIs(b, err, lifecycle.AgentStopping)
-		require.Equal(b, lifecycle.LeftRunning, result.Outcome())
-		_, err = b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "app"}, lifecycle.ContainerRequest{})
-		require.ErrorIs(b, err, lifecycle.AgentStopping)
-		require.Zero(b, b.Tables())
-	})
-}
-
 // slowRecorder takes a while for each event.
 type slowRecorder time.Duration
 
@@ -163,37 +119,6 @@ func TestATerminationEndsWithTheAgentBeforeItsEvents(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Events = slowRecorder(1500 * time.Millisecond) })
 }
 
-// A container that is left running has the error of its runtime, too.
-func TestWhyAContainerIsLeftRunning(t *testing.T) {
-	inLife(t, func(b *lifeBed) {
-		b.runs("app", "a", lifecycletest.Script{FailStops: -1})
-		termination := b.life.Terminate(b.ctx, lifecycle.Request{})
-		<-time.After(time.Second)
-		require.NoError(b, b.tr.Close(b.ctx))
-		_, err := termination.Wait(b.ctx)
-		require.ErrorIs(b, err, lifecycle.AgentStopping)
-		require.ErrorIs(b, err, lifecycletest.ErrScripted)
-		require.ErrorIs(b, b.start("app", "b", lifecycletest.Script{}), lifecycle.AgentStopping)
-	})
-}
-
-// A container whose end the runtime and the watcher have said has ended, also if the agent stops
-// in the same moment.
-func TestAnEndInTheMomentOfClose(t *testing.T) {
-	exited := make(chan struct{})
-	inBubble(t, 10, func(b *bed) {
-		b.addMain("app", nil, lifecycletest.Script{})
-		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		<-time.After(500 * time.Millisecond)
-		close(exited)
-		require.NoError(b, b.Close(b.Context()))
-		require.Equal(b, lifecycle.Graceful, termination.Result().Outcome())
-	}, func(o *lifecycle.TerminatorOptions) {
-		exited = make(chan struct{})
-		o.Exits = exitFunc(func(string) <-chan struct{} { return exited })
-	})
-}
-
 // A termination that Close ends is not shortened any more.
 func TestAShorteningDuringClose(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
@@ -203,7 +128,77 @@ func TestAShorteningDuringClose(t *testing.T) {
 		closed := make(chan error)
 		go func() { closed <- b.Close(b.Context()) }()
 		<-time.After(500 * time.Millisecond)
-		require.False(b, termination.Shorten(1))
+		require.False(b, b.Shorten(termination, 1))
 		require.NoError(b, <-closed)
 	}, withHooks(func(context.Context) error { <-time.After(5 * time.Second); return nil }))
+}
+
+// A closed terminator accepts calls for new pods, and keeps nothing of them.
+func TestAClosedTerminatorKeepsNothing(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		app := b.addMain("app", nil, lifecycletest.Script{})
+		require.NoError(b, b.Close(b.Context()))
+		require.ErrorIs(b, b.startContainer("app", "2", lifecycletest.Script{}), lifecycle.ErrClosed)
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+		require.ErrorIs(b, err, lifecycle.ErrClosed)
+		require.Equal(b, lifecycle.LeftRunning, result.Outcome())
+		killed, err := b.KillContainer(b.Context(), b.pod, app, lifecycle.ContainerRequest{})
+		require.ErrorIs(b, err, lifecycle.ErrClosed)
+		require.Equal(b, lifecycle.LeftRunning, killed.Outcome)
+		require.Zero(b, b.Pods())
+	})
+}
+
+// A container that is left running has the error of its runtime, too.
+func TestWhyAContainerIsLeftRunning(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{FailStops: -1})
+		termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
+		b.after(time.Second)
+		require.NoError(b, b.Close(b.Context()))
+		_, err := termination.Wait(b.Context())
+		require.ErrorIs(b, err, lifecycle.ErrClosed)
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+	})
+}
+
+// Before the runtime has said what runs, each container of the spec may run.
+func TestCloseWhileTheRuntimeIsAsked(t *testing.T) {
+	for name, lists := range map[string]lifecycletest.Lists{
+		"which hangs": {Hang: true}, "which polls": {Poll: 5 * time.Second}, "which fails": {Err: lifecycletest.ErrAway},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 30, func(b *bed) {
+				app := b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
+				b.rt.SetLists(lists)
+				termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
+				killed := begin(func() error {
+					_, err := b.KillContainer(b.silentContext(), b.pod, app, lifecycle.ContainerRequest{})
+					return err
+				})
+				b.after(time.Second)
+				require.NoError(b, b.Close(b.Context()))
+				require.Equal(b, lifecycle.LeftRunning, termination.Result().Outcome())
+				require.ErrorIs(b, killed(), lifecycle.ErrClosed)
+				require.Equal(b, time.Second, b.at())
+				require.Empty(b, b.rt.Exits())
+			})
+		})
+	}
+}
+
+// A hook that ends because the terminator was closed has not failed, whether the hook or its stop is
+// the first to notice.
+func TestAHookThatCloseEndsHasNotFailed(t *testing.T) {
+	for range 100 {
+		inBubble(t, 30, func(b *bed) {
+			b.addMain("app", exec(), lifecycletest.Script{})
+			termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+			b.after(time.Second)
+			require.NoError(b, b.Close(b.Context()))
+			hook := termination.Result().Containers[0].Hook
+			require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.TerminatorClosed, Took: time.Second}, hook)
+			b.requireEvents("Killing")
+		}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return lifecycletest.ErrScripted }))
+	}
 }

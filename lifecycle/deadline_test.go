@@ -31,12 +31,12 @@ func TestShortenTakesEffectAtOnce(t *testing.T) {
 				b.addMain("app", test.main, test.script)
 				termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 				<-time.After(10 * time.Second)
-				require.True(b, termination.Shorten(3))
+				require.True(b, b.Shorten(termination, 3))
 				require.Equal(b, 13*time.Second, termination.Deadline().Sub(b.start))
-				require.False(b, termination.Shorten(3))
+				require.False(b, b.Shorten(termination, 3))
 				<-termination.Done()
 				require.LessOrEqual(b, b.at(), 15*time.Second)
-				require.False(b, termination.Shorten(1))
+				require.False(b, b.Shorten(termination, 1))
 				require.EqualValues(b, 3, termination.Result().GracePeriodSeconds)
 			})
 		})
@@ -60,10 +60,10 @@ func TestShortenDoesNotLengthen(t *testing.T) {
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(5 * time.Second)
 		for _, longer := range []int64{15, 16, 60, 1 << 62} {
-			require.False(b, termination.Shorten(longer))
+			require.False(b, b.Shorten(termination, longer))
 		}
 		require.Equal(b, 20*time.Second, termination.Deadline().Sub(b.start))
-		require.True(b, termination.Shorten(14))
+		require.True(b, b.Shorten(termination, 14))
 		<-termination.Done()
 		require.Equal(b, 19*time.Second, b.at())
 	})
@@ -74,7 +74,7 @@ func TestShortenToZeroOrLessGivesASecond(t *testing.T) {
 		inBubble(t, 60, func(b *bed) {
 			b.addMain("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
 			termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-			require.True(b, termination.Shorten(seconds))
+			require.True(b, b.Shorten(termination, seconds))
 			<-termination.Done()
 			b.requireStop("app", 2, time.Second)
 			require.Equal(b, 3*time.Second, b.at())
@@ -88,7 +88,7 @@ func TestShortenDoesNotAffectWhatEndsBefore(t *testing.T) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(10 * time.Second)
-		require.True(b, termination.Shorten(5))
+		require.True(b, b.Shorten(termination, 5))
 		<-termination.Done()
 		require.Equal(b, lifecycle.HookCompleted, termination.Result().Containers[0].Hook.Outcome)
 		b.requireStop("app", 3, 12*time.Second)
@@ -101,8 +101,8 @@ func TestShortenMakesASecondStopContainerCall(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(1500 * time.Millisecond)
-		require.True(b, termination.Shorten(10))
-		require.True(b, termination.Shorten(4))
+		require.True(b, b.Shorten(termination, 10))
+		require.True(b, b.Shorten(termination, 4))
 		<-termination.Done()
 		require.Equal(b, 5500*time.Millisecond, b.at())
 		var asked []int64
@@ -117,12 +117,12 @@ func TestShortenMakesASecondStopContainerCall(t *testing.T) {
 
 // Both calls return when the container is killed, in any order.
 func TestOutcomeAfterTwoCallsIsThatOfTheEarlierKill(t *testing.T) {
-	for range 50 {
+	for range 10 {
 		inBubble(t, 60, func(b *bed) {
 			b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 			termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 			<-time.After(time.Second)
-			require.True(b, termination.Shorten(4))
+			require.True(b, b.Shorten(termination, 4))
 			<-termination.Done()
 			require.Equal(b, lifecycle.GraceExceeded, termination.Result().Outcome())
 		})
@@ -134,7 +134,7 @@ func TestNoSecondCallForAStopThatEndsSooner(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(1500 * time.Millisecond)
-		require.True(b, termination.Shorten(1)) // the floor of a second stop would be later than the first one's kill
+		require.True(b, b.Shorten(termination, 1)) // the floor of a second stop would be later than the first one's kill
 		<-termination.Done()
 		require.Len(b, b.rt.Stops(), 1)
 	})
@@ -147,7 +147,7 @@ func TestNoHookRunsTwice(t *testing.T) {
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		for _, seconds := range []int64{50, 40, 30, 2} {
 			<-time.After(time.Second)
-			require.True(b, termination.Shorten(seconds))
+			require.True(b, b.Shorten(termination, seconds))
 			b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		}
 		<-termination.Done()
@@ -177,7 +177,7 @@ func TestTheLongestGracePeriods(t *testing.T) {
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Hour)
 		require.True(b, termination.Deadline().After(time.Now()))
-		require.True(b, termination.Shorten(5))
+		require.True(b, b.Shorten(termination, 5))
 		<-termination.Done()
 		require.Equal(b, time.Hour+7*time.Second, b.at())
 	})
@@ -211,11 +211,10 @@ func TestAStopRightAfterTheDeadline(t *testing.T) {
 	const ms = time.Millisecond
 	for late, timeout := range map[time.Duration]time.Duration{0: 2, 50 * ms: 2, 99 * ms: 2, 100 * ms: 1, 101 * ms: 1} {
 		inBubble(t, 60, func(b *bed) {
-			b.addMain("app", nil, lifecycletest.Script{})
-			b.rt.Away(0, 1500*ms)
+			b.addMain("app", nil, lifecycletest.Script{FailStops: 4})
 			termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
 			<-time.After(500*ms - late) // the call after 1.5 s is that late
-			require.True(b, termination.Shorten(1))
+			require.True(b, b.Shorten(termination, 1))
 			<-termination.Done()
 			asks := b.stopsOf("app")
 			require.Equal(b, [2]time.Duration{timeout, 1500}, asks[len(asks)-1])

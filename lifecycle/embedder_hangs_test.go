@@ -83,54 +83,6 @@ func TestPostStartWithAHangingExitWatcher(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Exits = let })
 }
 
-// An unknown container is in the result once, after any number of calls.
-func TestUnknownContainerIsInTheResultOnce(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.addMain("x", nil, lifecycletest.Script{})
-		b.pod.Status.ContainerStatuses[1].ContainerID = ""
-		var term *lifecycle.Termination
-		for range 10 {
-			term = b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		}
-		require.Len(b, term.Result().Containers, 2)
-	})
-}
-
-// After a container was killed, the agent may have started another one of that name.
-func TestAKilledContainerMayHaveBeenStartedAgain(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addWaitingContainer("app")
-		b.pod.Status = v1.PodStatus{}
-		b.rt.Start("one", lifecycletest.Script{})
-		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "one"}, lifecycle.ContainerRequest{})
-		require.NoError(b, err)
-		b.rt.Start("two", lifecycletest.Script{})
-		_, err = b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.ErrorIs(b, err, lifecycle.ErrUnknownContainers)
-	})
-}
-
-// A postStart hook does not run for a container without an ID, which could not be stopped.
-func TestAPostStartHookNeedsAnID(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addPostStart(exec(), lifecycletest.Script{})
-		require.ErrorIs(b, b.PostStart(b.Context(), b.pod, lifecycle.Container{Name: "app"}), lifecycle.ErrUnknownContainers)
-		require.Empty(b, b.rt.Execs())
-	})
-}
-
-// Start knows the ID of a container that the status does not have yet.
-func TestStatusWithoutTheIDOfAStartedContainer(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addWaitingContainer("app")
-		require.NoError(b, b.startAfter("app", 0, lifecycletest.Script{})())
-		b.pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.NoError(b, err)
-	})
-}
-
 // A recorder that hangs delays the return of Wait by a second at most.
 func TestWaitWithAHangingRecorder(t *testing.T) {
 	var let hangingObserver

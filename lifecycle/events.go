@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -10,78 +11,103 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// killingMessage returns the message of the Killing event of a container. An ID of the
-// container in the message of the request is replaced by the name, as in the kubelet, unless
-// it is a part of the name.
-func killingMessage(message, reason, name, id string) string {
-	if message == "" {
-		return cmp.Or(reason, "Stopping container "+name)
-	}
-	if strings.Contains(name, id) {
-		return message
-	}
-	return strings.ReplaceAll(message, id, name)
+// recordKilling records the Killing event of the container.
+func (s *stop) recordKilling() {
+	s.record(containerReference(s.apiPod, s.role, s.container.Name), v1.EventTypeNormal, "Killing", killingMessage(s.options.message, s.container))
 }
 
-// queue calls functions of the embedder that are told what happens to a container, one after
-// the other, in another goroutine. Nobody waits for them but at the end, so that a recorder
-// of events that is slow or hangs uses up no grace period.
-type queue struct {
-	waiting []func() error // the first one is under way
+// killingMessage returns the message of the Killing event. Like the kubelet, it replaces the container's
+// ID in the request's message with the name, so that the events of several runs can be counted together.
+// It does not if the name contains the ID.
+func killingMessage(message string, c Container) string {
+	if message == "" || strings.Contains(c.Name, c.ID) {
+		return cmp.Or(message, "Stopping container "+c.Name)
+	}
+	return strings.ReplaceAll(message, c.ID, c.Name)
 }
 
-// addLocked adds a call about the container that a run stops.
-func (q *queue) addLocked(r *run, call func()) {
-	q.waiting = append(q.waiting, func() error {
-		call()
+// record records an event of the container.
+func (s *stop) record(object runtime.Object, eventtype, reason, message string) {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	s.recordLocked(object, eventtype, reason, message)
+}
+
+// recordLocked is record for a caller that holds the mutex.
+func (s *stop) recordLocked(object runtime.Object, eventtype, reason, message string) {
+	if recorder := s.pod.terminator.opts.Events; recorder != nil {
+		s.notifyLocked(func() { recorder.Event(object, eventtype, reason, message) })
+	}
+}
+
+// notifyLocked calls notify, which calls the event recorder or OnHook, in another goroutine. The calls
+// for one container run one after the other. Only the end of the stop waits for them, so that a slow
+// recorder does not use up the grace period. The mutex is held.
+func (s *stop) notifyLocked(notify func()) {
+	before, notified := s.notified, make(chan struct{})
+	s.notified = notified
+	s.pod.spawn(s.ctx, "the event recorder", s.apiPod, s.container.Name, func() error {
+		if before != nil {
+			<-before
+		}
+		notify()
 		return nil
-	})
-	if len(q.waiting) == 1 {
-		q.nextLocked(r)
-	}
-}
-
-// nextLocked starts the first of the calls that are left.
-func (q *queue) nextLocked(r *run) {
-	r.spawnLocked(r.ctx, "the event recorder", r.pod, r.result.Name, q.waiting[0], func(err error) {
-		r.addErrorLocked(err)
-		if q.waiting = q.waiting[1:]; len(q.waiting) > 0 {
-			q.nextLocked(r)
+	}, func(err error) {
+		close(notified)
+		if err != nil {
+			s.addError(err)
 		}
 	})
 }
 
-// awaitLocked waits until all calls have returned, at most abandonAfter, so that the events
-// are usually there when the termination has ended.
-func (q *queue) awaitLocked(r *run) {
-	until := time.Now().Add(abandonAfter)
-	r.waitLocked(func() bool { return len(q.waiting) == 0 || r.settings.isClosed() }, func() time.Time { return until }, nil)
+// addError adds the error of a panic in the embedder's code to the result.
+func (s *stop) addError(err error) {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	s.result.Err = errors.Join(s.result.Err, err)
 }
 
-// recordEventLocked records an event of the container.
-func (r *run) recordEventLocked(object runtime.Object, eventtype, reason, message string) {
-	if recorder := r.settings.Events; recorder != nil {
-		r.told.addLocked(r, func() { recorder.Event(object, eventtype, reason, message) })
+// awaitEvents waits for the container's events for at most abandonAfter. They are then usually recorded
+// before the termination ends.
+func (s *stop) awaitEvents() {
+	s.pod.mu.Lock()
+	notified := s.notified
+	s.pod.mu.Unlock()
+	if notified == nil {
+		return
+	}
+	timer := time.NewTimer(abandonAfter)
+	defer timer.Stop()
+	select {
+	case <-notified:
+	case <-timer.C:
+	case <-s.ctx.Done():
 	}
 }
 
-// recordWarningLocked records a warning event and waits for that, at most abandonAfter, so
-// that a recorder that hangs does not hold up the caller.
-func recordWarningLocked(ctx context.Context, a *attempt, object runtime.Object, reason, message string) {
-	recorder := a.settings.Events
+// recordWarning records a warning outside of a stop. It waits for the recorder for at most abandonAfter, so
+// that a recorder that hangs does not block the caller.
+func (p *pod) recordWarning(ctx context.Context, apiPod *v1.Pod, container string, object runtime.Object, reason, message string) {
+	recorder := p.terminator.opts.Events
 	if recorder == nil {
 		return
 	}
-	recorded := a.spawnLocked(ctx, "the event recorder", a.pod, a.result.Name, func() error {
+	recorded := make(chan struct{})
+	p.spawn(ctx, "the event recorder", apiPod, container, func() error {
 		recorder.Event(object, v1.EventTypeWarning, reason, message)
 		return nil
-	}, func(error) {})
-	until := time.Now().Add(abandonAfter)
-	a.waitLocked(func() bool { return *recorded || a.settings.isClosed() }, func() time.Time { return until }, nil)
+	}, func(error) { close(recorded) })
+	timer := time.NewTimer(abandonAfter)
+	defer timer.Stop()
+	select {
+	case <-recorded:
+	case <-timer.C:
+	case <-p.terminator.ctx.Done():
+	}
 }
 
-// containerReference returns a reference to a container within its pod, for events (the
-// kubelet's GenerateContainerRef).
+// containerReference returns the object of a container's events, as the kubelet's GenerateContainerRef
+// does.
 func containerReference(pod *v1.Pod, r role, name string) *v1.ObjectReference {
 	return &v1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod",

@@ -58,21 +58,14 @@ func Example() {
 	// web Graceful Completed
 }
 
-// examplePod is a pod whose main container and sidecar run in rt.
-func examplePod(rt *lifecycletest.Runtime) *v1.Pod {
-	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
-	rt.Start("1", lifecycletest.Script{})
-	rt.Start("2", lifecycletest.Script{})
+// examplePod is a pod with a main container and a sidecar.
+func examplePod() *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop", UID: "6d1f"},
 		Spec: v1.PodSpec{
 			TerminationGracePeriodSeconds: ptr.To(int64(30)),
 			Containers:                    []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{PreStop: exec()}}},
 			InitContainers:                []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}},
-		},
-		Status: v1.PodStatus{
-			ContainerStatuses:     []v1.ContainerStatus{{Name: "web", ContainerID: "containerd://1", State: running}},
-			InitContainerStatuses: []v1.ContainerStatus{{Name: "proxy", ContainerID: "containerd://2", State: running}},
 		},
 	}
 }
@@ -90,10 +83,12 @@ func exampleTerminator(rt *lifecycletest.Runtime) *lifecycle.Terminator {
 
 func ExampleTerminator_KillPod() {
 	ctx := context.Background()
-	rt := lifecycletest.NewRuntime()
+	rt, pod := lifecycletest.NewRuntime(), examplePod()
+	rt.Start(pod, "web", "1", lifecycletest.Script{})
+	rt.Start(pod, "proxy", "2", lifecycletest.Script{})
 	terminator := exampleTerminator(rt)
 
-	result, err := terminator.KillPod(ctx, examplePod(rt), lifecycle.Request{})
+	result, err := terminator.KillPod(ctx, pod, lifecycle.Request{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -113,17 +108,16 @@ func ExampleTerminator_KillPod() {
 	// container 2 was stopped with 30 s
 }
 
-func ExamplePod_Terminate() {
+func ExampleTerminator_Terminate() {
 	ctx := context.Background()
-	rt := lifecycletest.NewRuntime()
-	pod := examplePod(rt)
-	rt.Start("1", lifecycletest.Script{Exec: func(ctx context.Context, _ []string) ([]byte, error) {
+	rt, pod := lifecycletest.NewRuntime(), examplePod()
+	rt.Start(pod, "web", "1", lifecycletest.Script{Exec: func(ctx context.Context, _ []string) ([]byte, error) {
 		<-ctx.Done() // the hook runs until it is cancelled
 		return nil, context.Cause(ctx)
 	}})
 	terminator := exampleTerminator(rt)
 
-	termination := terminator.Pod(pod).Terminate(ctx, lifecycle.Request{})
+	termination := terminator.Terminate(ctx, pod, lifecycle.Request{})
 	fmt.Println(termination.Shorten(60)) // the deadline only moves earlier
 	fmt.Println(termination.Shorten(1))
 	<-termination.Done()
@@ -135,32 +129,29 @@ func ExamplePod_Terminate() {
 	// Cut Shortened
 }
 
-func ExamplePod_KillContainer() {
+func ExampleTerminator_KillContainer() {
 	ctx := context.Background()
-	rt := lifecycletest.NewRuntime()
-	pod := examplePod(rt)
+	rt, pod := lifecycletest.NewRuntime(), examplePod()
 	pod.Spec.Containers[0].LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(5))}
+	web := rt.Start(pod, "web", "1", lifecycletest.Script{})
 	terminator := exampleTerminator(rt)
 
-	web := lifecycle.ContainersOf(pod)[0]
-	result, err := terminator.Pod(pod).KillContainer(ctx, web, lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
+	result, err := terminator.KillContainer(ctx, pod, web, lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
 	fmt.Println(result.GrantedSeconds, result.Outcome, err)
 	// Output: 5 Graceful <nil>
 }
 
-func ExamplePod_Start() {
+func ExampleTerminator_Start() {
 	ctx := context.Background()
-	rt := lifecycletest.NewRuntime()
-	pod := examplePod(rt)
+	rt, pod := lifecycletest.NewRuntime(), examplePod()
 	terminator := exampleTerminator(rt)
 
-	start := func(context.Context) (string, error) {
-		rt.Start("3", lifecycletest.Script{})
-		return "3", nil
+	start := func(ctx context.Context) error {
+		return rt.StartContainer(ctx, pod, "web", "1", lifecycletest.Script{})
 	}
-	fmt.Println(terminator.Pod(pod).Start(ctx, "web", start))
-	<-terminator.Pod(pod).Terminate(ctx, lifecycle.Request{}).Done()
-	err := terminator.Pod(pod).Start(ctx, "web", start)
+	fmt.Println(terminator.Start(ctx, pod, "web", start))
+	<-terminator.Terminate(ctx, pod, lifecycle.Request{}).Done()
+	err := terminator.Start(ctx, pod, "web", start)
 	fmt.Println(errors.Is(err, lifecycle.ErrTerminating))
 	fmt.Println(err)
 	// Output:
@@ -169,15 +160,15 @@ func ExamplePod_Start() {
 	// failed to start container "web" of pod "shop_default(6d1f)": pod is being terminated, or was and has not been forgotten
 }
 
-func ExamplePod_PostStart() {
+func ExampleTerminator_PostStart() {
 	ctx := context.Background()
-	rt := lifecycletest.NewRuntime()
-	pod := examplePod(rt)
+	rt, pod := lifecycletest.NewRuntime(), examplePod()
 	pod.Spec.Containers[0].Lifecycle.PostStart = &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"warm-up"}}}
+	web := rt.Start(pod, "web", "1", lifecycletest.Script{})
 	terminator := exampleTerminator(rt)
 
 	rt.Exit("1") // the container exits before its hook runs
-	fmt.Println(terminator.Pod(pod).PostStart(ctx, lifecycle.ContainersOf(pod)[0]))
+	fmt.Println(terminator.PostStart(ctx, pod, web))
 	// Output:
 	// postStart hook of container "web" in pod "shop_default(6d1f)" failed: container has exited
 }
@@ -185,13 +176,16 @@ func ExamplePod_PostStart() {
 // A sidecar that exits is started again while a main container still runs.
 func ExampleTermination_ShouldRestart() {
 	ctx := context.Background()
-	rt := lifecycletest.NewRuntime()
-	pod := examplePod(rt)
-	pod.Spec.Containers[0].Lifecycle = nil
-	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
+	rt, pod := lifecycletest.NewRuntime(), examplePod()
+	pod.Spec.Containers[0].Lifecycle.PreStop = sleep(60)
+	rt.Start(pod, "web", "1", lifecycletest.Script{IgnoreTerm: true})
+	rt.Start(pod, "proxy", "2", lifecycletest.Script{})
 	terminator := exampleTerminator(rt)
 
-	termination := terminator.Pod(pod).Terminate(ctx, lifecycle.Request{})
+	termination := terminator.Terminate(ctx, pod, lifecycle.Request{})
+	for len(termination.Result().Containers) < 2 { // the runtime is asked what runs
+		time.Sleep(time.Millisecond)
+	}
 	rt.Exit("2")
 	restart, _ := termination.ShouldRestart("proxy")
 	fmt.Println(restart)
@@ -205,37 +199,34 @@ func ExampleTermination_ShouldRestart() {
 
 // When the context ends, Wait returns and the termination goes on.
 func ExampleTermination_Wait() {
-	rt := lifecycletest.NewRuntime()
-	pod := examplePod(rt)
-	pod.Spec.Containers[0].Lifecycle = nil
-	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
+	rt, pod := lifecycletest.NewRuntime(), examplePod()
+	rt.Start(pod, "web", "1", lifecycletest.Script{IgnoreTerm: true})
 	terminator := exampleTerminator(rt)
 
-	termination := terminator.Pod(pod).Terminate(context.Background(), lifecycle.Request{})
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
+	termination := terminator.Terminate(context.Background(), pod, lifecycle.Request{})
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
 	_, err := termination.Wait(ctx)
 	fmt.Println(err)
 	termination.Shorten(1)
 	result, err := termination.Wait(context.Background())
 	fmt.Println(result.Outcome(), err)
 	// Output:
-	// stopped waiting: containers that have not ended: default/shop/proxy, default/shop/web: context canceled
+	// timeout waiting to kill pod: containers that have not ended: default/shop/web: context deadline exceeded
 	// GraceExceeded <nil>
 }
 
 // An agent that keeps no Termination of its own asks for the one of a pod.
-func ExamplePod_Termination() {
+func ExampleTerminator_Termination() {
 	ctx := context.Background()
-	rt := lifecycletest.NewRuntime()
-	pod := examplePod(rt)
-	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
+	rt, pod := lifecycletest.NewRuntime(), examplePod()
+	rt.Start(pod, "web", "1", lifecycletest.Script{IgnoreTerm: true})
 	terminator := exampleTerminator(rt)
-	_, terminating := terminator.Pod(pod).Termination()
+	_, terminating := terminator.Termination(pod)
 	fmt.Println(terminating)
 
-	terminator.Pod(pod).Terminate(ctx, lifecycle.Request{})
-	termination, terminating := terminator.Pod(pod).Termination()
+	terminator.Terminate(ctx, pod, lifecycle.Request{})
+	termination, terminating := terminator.Termination(pod)
 	fmt.Println(terminating, time.Until(termination.Deadline()).Round(10*time.Second))
 	fmt.Println(terminator.Close(ctx))
 	// Output:
@@ -256,33 +247,22 @@ func ExampleResult_Err() {
 }
 
 // The pod is gone, and a pod with the same UID, such as a static pod, may be started again.
-func ExamplePod_Forget() {
+func ExampleTerminator_Forget() {
 	ctx := context.Background()
-	rt := lifecycletest.NewRuntime()
-	pod := examplePod(rt)
+	rt, pod := lifecycletest.NewRuntime(), examplePod()
 	terminator := exampleTerminator(rt)
+	start := func(ctx context.Context) error {
+		return rt.StartContainer(ctx, pod, "web", "1", lifecycletest.Script{})
+	}
 	if _, err := terminator.KillPod(ctx, pod, lifecycle.Request{}); err != nil {
 		fmt.Println(err)
 	}
-	start := func(context.Context) (string, error) {
-		rt.Start("3", lifecycletest.Script{})
-		return "3", nil
-	}
-	fmt.Println(terminator.Pod(pod).Start(ctx, "web", start) != nil)
-	terminator.Pod(pod).Forget()
-	fmt.Println(terminator.Pod(pod).Start(ctx, "web", start))
+	fmt.Println(terminator.Start(ctx, pod, "web", start) != nil)
+	terminator.Forget(pod)
+	fmt.Println(terminator.Start(ctx, pod, "web", start))
 	// Output:
 	// true
 	// <nil>
-}
-
-func ExampleContainersOf() {
-	for _, c := range lifecycle.ContainersOf(examplePod(lifecycletest.NewRuntime())) {
-		fmt.Println(c.Name, c.ID)
-	}
-	// Output:
-	// web 1
-	// proxy 2
 }
 
 func ExampleAddFeatureGates() {
@@ -301,12 +281,11 @@ func ExampleAddFeatureGates() {
 
 func ExampleTerminator_Close() {
 	ctx := context.Background()
-	rt := lifecycletest.NewRuntime()
-	pod := examplePod(rt)
-	rt.Start("1", lifecycletest.Script{IgnoreTerm: true})
+	rt, pod := lifecycletest.NewRuntime(), examplePod()
+	rt.Start(pod, "web", "1", lifecycletest.Script{IgnoreTerm: true})
 	terminator := exampleTerminator(rt)
 
-	termination := terminator.Pod(pod).Terminate(ctx, lifecycle.Request{})
+	termination := terminator.Terminate(ctx, pod, lifecycle.Request{})
 	fmt.Println(terminator.Close(ctx))
 	<-termination.Done()
 	fmt.Println(termination.Result().Outcome())

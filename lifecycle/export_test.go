@@ -1,8 +1,8 @@
 package lifecycle
 
-// Tables returns the number of pods for which the terminator knows a life.
-func (tr *Terminator) Tables() int {
+// Pods returns the number of pods of which something is remembered.
+func (tr *Terminator) Pods() int {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	return len(tr.lives)
+	return len(tr.pods)
 }

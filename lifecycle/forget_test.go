@@ -3,115 +3,115 @@
 package lifecycle_test
 
 import (
-	"context"
+	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// Forget removes what is known of containers for which nothing is under way.
-func TestForgetRemovesStartedContainers(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addWaitingContainer("app")
-		require.NoError(b, b.startAfter("app", 0, lifecycletest.Script{})())
-		require.Equal(b, 1, b.Tables())
-		b.Forget(b.pod.UID)
-		require.Zero(b, b.Tables())
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Complete: true})
-		require.NoError(b, err)
-		require.Empty(b, b.rt.Stops())
-	})
-}
-
-// A pod whose only start fails becomes unknown. A container that is started at that moment is
-// known all the same.
-func TestAStartWhileItsPodBecomesUnknown(t *testing.T) {
-	tr, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycletest.NewRuntime()})
+// Nothing is left of 10,000 pods that have ended and were forgotten: no memory, no goroutine.
+func TestNothingIsLeftOfAPodThatWasForgotten(t *testing.T) {
+	tr, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newObedientRuntime()})
 	require.NoError(t, err)
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"}}
-	start := func(id string, result error) error {
-		return tr.Pod(pod).Start(t.Context(), "app", func(context.Context) (string, error) { return id, result })
+	ctx, pods, before := klog.NewContext(t.Context(), klog.Logger{}), runningPods(10_000), runtime.NumGoroutine()
+	for some := range slices.Chunk(pods, 100) {
+		var kills sync.WaitGroup
+		for _, pod := range some {
+			kills.Go(func() { <-tr.Terminate(ctx, pod, lifecycle.Request{}).Done() })
+		}
+		kills.Wait()
 	}
-	var wg sync.WaitGroup
-	var over atomic.Bool
-	wg.Go(func() {
-		for !over.Load() {
-			require.Error(t, start("", lifecycle.ErrContainerNotFound))
-		}
-	})
-	for i := range 10_000 {
-		if !assert.NoError(t, start("app", nil)) {
-			break
-		}
-		result, err := tr.KillPod(t.Context(), pod, lifecycle.Request{Complete: true})
-		stopped := slices.ContainsFunc(result.Containers, func(c lifecycle.ContainerResult) bool { return c.ID == "app" })
-		if !assert.NoError(t, err) || !assert.True(t, stopped, i) {
-			break
-		}
-		tr.ForgetPod(pod.UID)
+	require.Equal(t, len(pods), tr.Pods())
+	for _, pod := range pods {
+		tr.Forget(pod)
 	}
-	over.Store(true)
-	wg.Wait()
-	require.NoError(t, tr.Close(t.Context()))
+	require.Zero(t, tr.Pods())
+	require.NoError(t, tr.Close(ctx))
+	require.LessOrEqual(t, runtime.NumGoroutine(), before+10, "others of the process may have begun")
 }
 
-// What a termination has ended that outlives its life is known in the next one: no hook runs twice.
-func TestATerminationThatOutlivesItsLife(t *testing.T) {
-	inLife(t, func(b *lifeBed) {
-		b.runs("proxy", "p", lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
-		b.runs("app", "a", lifecycletest.Script{})
-		b.life.Terminate(b.ctx, lifecycle.Request{})
-		<-time.After(time.Second)
-		b.life.Forget()
-		_, err := b.tr.KillPod(b.ctx, b.showing("a", v1.ContainerState{Running: &v1.ContainerStateRunning{}}), lifecycle.Request{})
+// Forget stops nothing: the termination goes on with what it has listed, and then nothing is kept.
+func TestForgetDuringATermination(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		synctest.Wait()
+		b.Forget(b.pod)
+		_, found := b.Termination(b.pod)
+		require.False(b, found)
+		require.Equal(b, 1, b.Pods())
+		result, err := termination.Wait(b.Context())
 		require.NoError(b, err)
-		b.requireHooks("a", "p")
+		require.Len(b, result.Containers, 2)
+		b.requireStop("proxy", 7, 3*time.Second)
+		synctest.Wait()
+		require.Zero(b, b.Pods())
 	})
 }
 
-// A life that is forgotten while the watcher is asked is over for its handle.
-func TestAPodThatIsForgottenWhileTheWatcherIsAsked(t *testing.T) {
-	inLife(t, func(b *lifeBed) {
-		b.runs("app", "a", lifecycletest.Script{})
-		_, err := b.kill(lifecycle.Request{})
-		require.NoError(b, err)
-		time.AfterFunc(20*time.Millisecond, b.life.Forget)
-		_, err = b.kill(lifecycle.Request{Containers: only("app", "a"), Complete: true})
-		require.ErrorIs(b, err, lifecycle.ErrForgotten)
-	}, func(b *lifeBed, o *lifecycle.TerminatorOptions) {
-		o.Exits = exitFunc(func(id string) <-chan struct{} { <-time.After(50 * time.Millisecond); return b.rt.Exited(id) })
+// What is being stopped when a pod is forgotten is one of the next termination: no hook runs twice.
+func TestATerminationAfterForget(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.addMain("app", exec(), draining(time.Second, lifecycletest.Script{ExitAfterTerm: 3 * time.Second}))
+		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		b.after(2 * time.Second)
+		b.Forget(b.pod)
+		second := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		require.NotSame(b, first, second)
+		for _, termination := range []*lifecycle.Termination{first, second} {
+			result, err := termination.Wait(b.Context())
+			require.NoError(b, err)
+			require.Equal(b, lifecycle.Graceful, result.Outcome())
+		}
+		require.Len(b, b.rt.Execs(), 1)
+		require.Len(b, b.rt.Stops(), 1)
 	})
 }
 
-// A container that was stopped while its start was under way is known by its ID when the start
-// returns, also after Forget: its hook does not run again.
-func TestAStartThatReturnsWhatWasStoppedBeforeForget(t *testing.T) {
-	inLife(t, func(b *lifeBed) {
-		started := make(chan error)
-		go func() {
-			started <- b.life.Start(b.ctx, "app", func(context.Context) (string, error) {
-				b.rt.Start("a", lifecycletest.Script{})
-				<-time.After(10 * time.Second)
-				return "a", nil
-			})
-		}()
-		<-time.After(time.Second)
-		_, err := b.life.KillContainer(b.ctx, lifecycle.Container{Name: "app", ID: "a"}, lifecycle.ContainerRequest{})
-		require.NoError(b, err)
-		b.life.Forget()
-		require.NoError(b, <-started)
-		_, err = b.tr.KillPod(b.ctx, b.spec, lifecycle.Request{})
-		require.NoError(b, err)
-		b.requireHooks("a")
+// A container whose start returns after Forget is stopped by the next termination.
+func TestForgetDuringAStart(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app")
+		started := begin(func() error {
+			return b.startContainer("app", "1", lifecycletest.Script{StartTakes: 2 * time.Second})
+		})
+		b.Forget(b.pod)
+		require.NoError(b, started())
+		require.Zero(b, b.Pods())
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+	})
+}
+
+// A pod without a UID is known by its namespace and name.
+func TestAPodWithoutAUID(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.pod.UID = ""
+		other := b.pod.DeepCopy()
+		other.Name = "other"
+		b.rt.SetLists(lifecycletest.Lists{Takes: time.Second}) // so that the terminations are under way
+		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		require.Same(b, first, b.Terminate(b.Context(), b.pod.DeepCopy(), lifecycle.Request{}))
+		require.NotSame(b, first, b.Terminate(b.Context(), other, lifecycle.Request{}))
+		b.Forget(b.pod)
+		_, found := b.Termination(b.pod)
+		require.False(b, found)
+	})
+}
+
+func TestAskingForATerminationKeepsNothing(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		_, found := b.Termination(b.pod)
+		require.False(b, found)
+		b.Forget(b.pod)
+		require.Zero(b, b.Pods())
 	})
 }

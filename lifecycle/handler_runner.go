@@ -19,7 +19,7 @@ import (
 // defaultUserAgent is the User-Agent of httpGet hooks in a kubelet of Kubernetes 1.37.
 const defaultUserAgent = "kube-lifecycle/1.37"
 
-// handlerKind is the kind of a hook's handler. It is a metric label with few values.
+// handlerKind is the kind of a hook's handler. It serves as a metric label.
 type handlerKind string
 
 const (
@@ -29,28 +29,28 @@ const (
 	kindOther   handlerKind = "other" // no handler, or tcpSocket, which cannot be run
 )
 
-// HandlerRunnerOptions configures the runner of [NewHandlerRunner]. The zero value runs
-// httpGet and sleep hooks; exec hooks need Commands.
+// HandlerRunnerOptions configures the runner of [NewHandlerRunner]. The zero value runs httpGet and sleep
+// hooks; exec hooks need Commands.
 type HandlerRunnerOptions struct {
-	// Commands runs the commands of exec hooks. Nil: an exec hook fails with an error
-	// that says that there is no command runner.
+	// Commands runs the commands of exec hooks. If it is nil, every exec hook fails.
 	Commands CommandRunner
-	// HTTP sends the requests of httpGet hooks. Nil: a client like the kubelet's, which
-	// does not verify certificates, and follows at most ten redirects, on the same host
-	// only. Unlike the kubelet's, it sends the headers of a hook to no other port or
-	// scheme. Another client must end a request when its context ends, and must keep no
-	// connection open after it.
+	// HTTP sends the requests of httpGet hooks. It must end a request when the request's context
+	// ends, and keep no connection open after that.
+	//
+	// nil means a client like the kubelet's. That client does not verify certificates, and follows
+	// at most ten redirects, on the same host only. Unlike the kubelet's, it does not send a hook's
+	// headers to another port or scheme.
 	HTTP HTTPDoer
-	// PodIP returns the IP address of a pod for an httpGet hook without a host. An
-	// error, or "", fails the hook. Nil: the address is read from the pod's status, the
-	// first of podIPs, else podIP.
+	// PodIP returns the IP address of a pod for an httpGet hook without a host. The hook fails if
+	// PodIP returns an error or "". nil means the first of the pod status's podIPs, or else its
+	// podIP.
 	PodIP func(context.Context, *v1.Pod) (string, error)
-	// UserAgent is the User-Agent of httpGet hooks that have no such header; "": that
-	// of a kubelet, kube-lifecycle/1.37.
+	// UserAgent is the User-Agent header of httpGet hooks that do not set one. "" means that of a
+	// kubelet, kube-lifecycle/1.37.
 	UserAgent string
-	// FailOnHTTPStatus makes a hook fail if the status of the response is not 2xx, also
-	// for a redirect to another host. If it is false, any response is a success, as in
-	// the kubelet.
+	// FailOnHTTPStatus makes a hook fail if the response's status is not 2xx. A redirect to another
+	// host fails too, because it is not followed. If FailOnHTTPStatus is false, any response is a
+	// success, as in the kubelet.
 	FailOnHTTPStatus bool
 	// Events records that an HTTPS hook was answered in plain HTTP; nil: no event is
 	// recorded.
@@ -72,16 +72,16 @@ type handlerRunner struct {
 // NewHandlerRunner makes a runner of exec, httpGet and sleep hooks. It behaves like the
 // kubelet's, and returns the same messages, with these differences:
 //
-//   - The request of an httpGet hook ends with ctx and uses no proxy (the kubelet's does
-//     not end, k/k#103300).
-//   - A command gets the time until ctx's deadline as its timeout (the kubelet's gets
-//     none), and is not run if that has passed.
-//   - A sleep whose ctx ended with the cause [ContainerExited] has not failed
-//     (k/k#134338), and neither has a sleep of which less than 100 ms were left.
+//   - The request of an httpGet hook ends with ctx, and uses no proxy. The kubelet's request
+//     ignores ctx (k/k#103300).
+//   - A command's timeout is the time until ctx's deadline, and after the deadline the command
+//     does not run. The kubelet sets no timeout.
+//   - A sleep does not fail if ctx ends with the cause [ContainerExited] (k/k#134338), or if less
+//     than 100 ms of it are left.
 //
-// A hook ends when ctx does, and its error then wraps the cause. The runner may be used
-// concurrently. Every argument of Run but ctx may be nil. A panic of Commands, HTTP or
-// PodIP is not recovered; a [Terminator] does that.
+// A hook ends when ctx ends, and its error then wraps the cause. The runner may be used concurrently.
+// Every argument of Run but ctx may be nil. The runner does not recover a panic of Commands, HTTP or
+// PodIP; a [Terminator] does.
 func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 	opts.UserAgent = cmp.Or(opts.UserAgent, defaultUserAgent)
 	if opts.HTTP == nil {
@@ -135,9 +135,8 @@ func kindOf(handler *v1.LifecycleHandler) handlerKind {
 	}
 }
 
-// hookFailed returns the kubelet's message for a hook that failed. It does not use fmt,
-// whose calls need a larger stack: that would have to grow for each sleep when many are
-// cancelled at once.
+// hookFailed returns the kubelet's message for a hook that failed. It does not use fmt, because fmt needs
+// more stack: the stacks of all sleeps would grow when many are cancelled at once.
 func hookFailed(hook, action string, pod *v1.Pod, container *v1.Container, err error) string {
 	name := ""
 	if container != nil {
@@ -155,8 +154,8 @@ func podText(pod *v1.Pod) string {
 	return pod.Name + "_" + pod.Namespace + "(" + string(pod.UID) + ")"
 }
 
-// maxOutput is how much of a command's output is put into the message, in bytes. A command
-// that prints hundreds of megabytes must not use up the agent's memory.
+// maxOutput is the most bytes of a command's output that a message contains. A command that prints
+// hundreds of megabytes must not use up the agent's memory.
 const maxOutput = 64 << 10
 
 var errNoCommands = errors.New("no command runner for exec hooks, Commands is nil")
@@ -187,9 +186,9 @@ func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []stri
 	return fmt.Sprintf(", message: %q", printed[:min(len(printed), maxOutput)]), err
 }
 
-// sleepTolerance is how much of a sleep may be left for it to count as completed. A sleep
-// may be as long as the grace period (KEP-3960), whose deadline is set a moment before the
-// sleep starts; in the kubelet such a sleep completes too.
+// sleepTolerance is how much of a sleep may be left when it is cancelled but still counts as completed.
+// A sleep may be as long as the grace period (KEP-3960), which begins a moment before the sleep. In the
+// kubelet such a sleep completes too.
 const sleepTolerance = 100 * time.Millisecond
 
 // sleepCutError is the error of a sleep that was cancelled. It wraps the cause.
@@ -221,9 +220,8 @@ func (r *handlerRunner) sleep(ctx context.Context, seconds int64) error {
 	return err
 }
 
-// sleepEnded counts a sleep that was ended by cause when some of it was left, and returns
-// its error. The error is [ContainerExited] if that was the cause, and nil if less than
-// sleepTolerance was left.
+// sleepEnded counts a sleep that cause ended early, and returns its error. The error is [ContainerExited]
+// if that was the cause, and nil if less than sleepTolerance was left.
 func (r *handlerRunner) sleepEnded(left time.Duration, cause error) error {
 	switch {
 	case left < sleepTolerance:

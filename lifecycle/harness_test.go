@@ -4,6 +4,7 @@ package lifecycle_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,9 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/kubegrace/kubegrace/internal/judge"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
@@ -22,7 +24,7 @@ import (
 // counted from the time at which it was made.
 type bed struct {
 	*testing.T
-	*lifecycle.Terminator
+	*judge.Terminator
 
 	rt     *lifecycletest.Runtime
 	events *lifecycletest.Events
@@ -31,7 +33,8 @@ type bed struct {
 }
 
 // inBubble runs a test with a bed in a synctest bubble, where time is exact and every
-// goroutine must have ended at the end. grace is the grace period of the pod in seconds.
+// goroutine must have ended at the end. grace is the grace period of the pod in seconds. What has
+// happened in the test is judged at the end.
 func inBubble(t *testing.T, grace int64, do func(*bed), change ...func(*lifecycle.TerminatorOptions)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,56 +46,60 @@ func inBubble(t *testing.T, grace int64, do func(*bed), change ...func(*lifecycl
 		for _, c := range change {
 			c(&opts)
 		}
+		record := judge.NewRecord()
 		var err error
-		b.Terminator, err = lifecycle.NewTerminator(opts)
+		b.Terminator, err = record.NewTerminator(opts)
 		require.NoError(t, err)
 		b.pod = &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"},
 			Spec:       v1.PodSpec{TerminationGracePeriodSeconds: &grace},
 		}
+		defer func() {
+			b.rt.Release()
+			require.NoError(t, b.Close(t.Context()))
+			if broken := judge.Terminations(record); len(broken) > 0 && !t.Failed() {
+				require.Fail(t, "a promise was broken", "%q\n%s", broken, record.Story())
+			}
+		}()
 		do(b)
-		require.NoError(t, b.Close(t.Context()))
 	})
 }
 
-// Terminate, Start, PostStart, Termination and Forget are those of the life of a pod.
-func (b *bed) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.Request) *lifecycle.Termination {
-	return b.Pod(pod).Terminate(ctx, req)
-}
-
-func (b *bed) Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) (string, error)) error {
-	return b.Pod(pod).Start(ctx, name, start)
-}
-
-func (b *bed) PostStart(ctx context.Context, pod *v1.Pod, c lifecycle.Container) error {
-	return b.Pod(pod).PostStart(ctx, c)
-}
-
-func (b *bed) Termination(uid types.UID) (*lifecycle.Termination, bool) {
-	return b.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}}).Termination()
-}
-
-func (b *bed) Forget(uid types.UID) { b.ForgetPod(uid) }
-
-// addMain adds a regular container to the pod and runs it.
-func (b *bed) addMain(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) {
+// addMain adds a regular container to the pod, and runs it with its name as the ID.
+func (b *bed) addMain(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) lifecycle.Container {
 	b.pod.Spec.Containers = append(b.pod.Spec.Containers, container(name, hook))
-	b.runContainer(&b.pod.Status.ContainerStatuses, name, script)
+	return b.rt.Start(b.pod, name, name, script)
 }
 
-// addSidecar adds a restartable init container to the pod and runs it.
-func (b *bed) addSidecar(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) {
+// addSidecar adds a restartable init container to the pod, and runs it with its name as the ID.
+func (b *bed) addSidecar(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) lifecycle.Container {
 	c := container(name, hook)
 	c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
 	b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, c)
-	b.runContainer(&b.pod.Status.InitContainerStatuses, name, script)
+	return b.rt.Start(b.pod, name, name, script)
 }
 
-func (b *bed) runContainer(statuses *[]v1.ContainerStatus, name string, script lifecycletest.Script) {
-	b.rt.Start(name, script)
-	*statuses = append(*statuses, v1.ContainerStatus{
-		Name: name, ContainerID: "fake://" + name, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
+// declare adds regular containers to the pod that do not run.
+func (b *bed) declare(names ...string) {
+	for _, name := range names {
+		b.pod.Spec.Containers = append(b.pod.Spec.Containers, container(name, nil))
+	}
+}
+
+// startContainer calls Start for a container, which runs by its script with an ID of its own.
+func (b *bed) startContainer(name, id string, script lifecycletest.Script) error {
+	return b.Start(b.silentContext(), b.pod, name, func(ctx context.Context) error {
+		return b.rt.StartContainer(ctx, b.pod, name, id, script)
 	})
+}
+
+// begin calls a function that blocks, in another goroutine, until it waits for something. The
+// function that it returns waits for the error.
+func begin(call func() error) (wait func() error) {
+	ended := make(chan error, 1)
+	go func() { ended <- call() }()
+	synctest.Wait()
+	return sync.OnceValue(func() error { return <-ended })
 }
 
 // at is the time since the bed was made.
@@ -139,10 +146,27 @@ func (b *bed) requireAnyEvents(want ...string) {
 	require.ElementsMatch(b, want, got)
 }
 
+// silentContext returns a context without a logger, for failures that are meant.
+func (b *bed) silentContext() context.Context { return klog.NewContext(b.Context(), klog.Logger{}) }
+
+// stopsOf returns the StopContainer calls for a container: the timeout in seconds, and the time
+// in milliseconds.
+func (b *bed) stopsOf(id string) (asks [][2]time.Duration) {
+	for _, stop := range b.rt.Stops() {
+		if stop.ID == id {
+			asks = append(asks, [2]time.Duration{time.Duration(stop.TimeoutSeconds), stop.At.Sub(b.start) / time.Millisecond})
+		}
+	}
+	return asks
+}
+
+// after waits until a time after the bed was made.
+func (b *bed) after(at time.Duration) { <-time.After(at - b.at()) }
+
 // kill terminates the pod with its own grace period and waits for the end.
 func (b *bed) kill() lifecycle.Result {
 	b.Helper()
-	result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
+	result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
 	require.NoError(b, err)
 	return result
 }
@@ -188,7 +212,7 @@ func withHooks(f hookFunc) func(*lifecycle.TerminatorOptions) {
 	return func(o *lifecycle.TerminatorOptions) { o.Hooks = f }
 }
 
-// exitFunc is an ExitWatcher.
-type exitFunc func(id string) <-chan struct{}
+// named returns the container of a name, with the name as its ID.
+func named(name string) lifecycle.Container { return lifecycle.Container{Name: name, ID: name} }
 
-func (f exitFunc) Exited(id string) <-chan struct{} { return f(id) }
+func withShortGiveUp(o *lifecycle.TerminatorOptions) { o.GiveUpAfter = time.Second }

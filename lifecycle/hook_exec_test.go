@@ -74,12 +74,12 @@ func TestExecHookGetsTheTimeThatIsLeft(t *testing.T) {
 // there is no limit.
 func TestExecHookWithoutTimeIsNotRun(t *testing.T) {
 	cancelled, cancel := context.WithCancelCause(t.Context())
-	cancel(lifecycle.AgentStopping)
+	cancel(lifecycle.TerminatorClosed)
 	tests := map[string]struct {
 		ctx  context.Context
 		want error
 	}{
-		"cancelled":               {cancelled, lifecycle.AgentStopping},
+		"cancelled":               {cancelled, lifecycle.TerminatorClosed},
 		"its timer not yet fired": {overdue{t.Context()}, context.DeadlineExceeded},
 	}
 	for name, tt := range tests {

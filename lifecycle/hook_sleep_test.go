@@ -168,16 +168,3 @@ func TestTheGatesOfTheRunnerOfARequest(t *testing.T) {
 		require.Equal(b, lifecycle.HookSkipped, result.Containers[0].Hook.Outcome)
 	})
 }
-
-// The exit of an earlier container does not end the sleep of one that has its ID.
-func TestTheExitOfAnEarlierContainerEndsNoSleep(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", sleep(10), lifecycletest.Script{ExitAfter: time.Second})
-		b.pod.Spec.Containers[0].Lifecycle.PostStart = exec()
-		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
-		<-time.After(2 * time.Second)
-		b.rt.Start("app", lifecycletest.Script{})
-		b.kill()
-		require.Equal(b, 12*time.Second, b.at())
-	})
-}

@@ -3,6 +3,7 @@
 package lifecycle_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // with what is left, without its hook (KEP-4438).
 func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.addSidecar("proxy", hooked(), lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.addSidecar("proxy", exec(), lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		ids := []string{"proxy", "proxy-2", "proxy-3", "proxy-4"}
@@ -27,14 +28,15 @@ func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
 			again, left := termination.ShouldRestart("proxy")
 			require.True(b, again, id)
 			require.Equal(b, 60*time.Second-b.at(), left)
-			require.NoError(b, b.startAgain("proxy", ids[i+1], lifecycletest.Script{ExitAfterTerm: time.Second}))
+			require.NoError(b, b.startContainer("proxy", ids[i+1], lifecycletest.Script{ExitAfterTerm: time.Second}))
 		}
 		<-termination.Done()
 		b.requireStop("proxy-4", 40, 20*time.Second)
-		require.Len(b, b.rt.Stops(), 2, "no other is stopped")
 		require.Len(b, b.rt.Execs(), 1)
 		require.Equal(b, lifecycle.Graceful, termination.Result().Outcome())
-		require.Equal(b, lifecycle.HookCompleted, termination.Result().Containers[1].Hook.Outcome, "that of the first")
+		proxies := termination.Result().Containers[1:]
+		require.Equal(b, lifecycle.HookCompleted, proxies[0].Hook.Outcome, "the hook of the first run")
+		require.Equal(b, lifecycle.HookSkipped, proxies[1].Hook.Outcome, "the run that was listed next")
 	})
 }
 
@@ -42,23 +44,23 @@ func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
 // at once and started again, and is stopped in its turn with what is left.
 func TestASidecarThatIsKilledDuringATermination(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.addSidecar("proxy", hooked(), lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.addSidecar("proxy", exec(), lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(2 * time.Second)
-		_, err := b.Pod(b.pod).KillContainer(b.Context(), lifecycle.Container{Name: "proxy", ID: "proxy"},
+		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "proxy", ID: "proxy"},
 			lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(5))})
 		require.NoError(b, err)
 		b.requireStop("proxy", 5, 2*time.Second)
 		again, left := termination.ShouldRestart("proxy")
 		require.True(b, again)
 		require.Equal(b, 57*time.Second, left)
-		require.NoError(b, b.startAgain("proxy", "proxy-2", lifecycletest.Script{ExitAfterTerm: time.Second}))
+		require.NoError(b, b.startContainer("proxy", "proxy-2", lifecycletest.Script{ExitAfterTerm: time.Second}))
 		<-termination.Done()
 		b.requireStop("proxy-2", 40, 20*time.Second)
 		require.Len(b, b.rt.Execs(), 1)
 		require.Equal(b, lifecycle.Graceful, termination.Result().Outcome())
-		require.Len(b, termination.Result().Containers, 2)
+		require.Len(b, termination.Result().Containers, 3)
 	})
 }
 
@@ -68,13 +70,86 @@ func TestASidecarThatIsKilledUntilItsTurn(t *testing.T) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 4 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		_, err := b.Pod(b.pod).KillContainer(b.Context(), lifecycle.Container{Name: "proxy", ID: "proxy"},
+		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "proxy", ID: "proxy"},
 			lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(5))})
 		require.NoError(b, err)
 		again, _ := termination.ShouldRestart("proxy")
 		require.False(b, again)
-		require.ErrorIs(b, b.startAgain("proxy", "proxy-2", lifecycletest.Script{}), lifecycle.ErrTerminating)
+		require.ErrorIs(b, b.startContainer("proxy", "proxy-2", lifecycletest.Script{}), lifecycle.ErrTerminating)
 		<-termination.Done()
 		require.Equal(b, 5*time.Second, b.at())
+	})
+}
+
+func TestWhatIsNotStartedAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		grace int64
+		main  lifecycletest.Script
+		of    string
+		at    time.Duration
+		want  bool
+	}{
+		"a sidecar that is waiting":         {60, lifecycletest.Script{IgnoreTerm: true}, "proxy", time.Second, true},
+		"a main container":                  {60, lifecycletest.Script{IgnoreTerm: true}, "app", time.Second, false},
+		"what the spec lacks":               {60, lifecycletest.Script{IgnoreTerm: true}, "unknown", time.Second, false},
+		"a sidecar whose turn has come":     {60, lifecycletest.Script{ExitAfterTerm: time.Second}, "proxy", 2 * time.Second, false},
+		"a sidecar after the deadline":      {5, lifecycletest.Script{HangStops: 1}, "proxy", 6 * time.Second, false},
+		"a sidecar of a pod with 1 s":       {1, lifecycletest.Script{IgnoreTerm: true}, "proxy", 500 * time.Millisecond, false},
+		"a sidecar of a pod that has ended": {5, lifecycletest.Script{}, "proxy", time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, test.grace, func(b *bed) {
+				b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+				b.addMain("app", nil, test.main)
+				termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
+				b.after(test.at)
+				restart, left := termination.ShouldRestart(test.of)
+				require.Equal(b, test.want, restart)
+				if !test.want {
+					require.Zero(b, left)
+				}
+			})
+		})
+	}
+}
+
+// The context of the start of a sidecar ends when its turn comes. What was started all the same is
+// stopped with what is left.
+func TestARestartThatReturnsAfterItsTurn(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: 5 * time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		b.after(6 * time.Second)
+		err := b.Start(b.Context(), b.pod, "proxy", func(ctx context.Context) error {
+			<-ctx.Done()
+			require.Equal(b, lifecycle.ErrTerminating, context.Cause(ctx))
+			b.after(13 * time.Second)
+			b.rt.Start(b.pod, "proxy", "proxy-2", lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+			return nil
+		})
+		require.ErrorIs(b, err, lifecycle.ErrTerminating)
+		<-termination.Done()
+		b.requireStop("proxy-2", 47, 13*time.Second)
+		require.Equal(b, 15*time.Second, b.at())
+	})
+}
+
+// A restart that fails may be tried again. While one is under way, another one is refused.
+func TestRestartsThatFailOrMeet(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		b.after(2 * time.Second)
+		failing := lifecycletest.Script{StartErr: lifecycletest.ErrScripted}
+		require.ErrorIs(b, b.startContainer("proxy", "proxy-2", failing), lifecycletest.ErrScripted)
+		first := begin(func() error {
+			return b.startContainer("proxy", "proxy-3", lifecycletest.Script{StartTakes: 2 * time.Second})
+		})
+		require.ErrorIs(b, b.startContainer("proxy", "proxy-4", lifecycletest.Script{}), lifecycle.ErrTerminating)
+		require.NoError(b, first())
+		<-termination.Done()
+		require.Len(b, b.rt.Exits(), 3)
 	})
 }

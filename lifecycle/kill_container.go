@@ -1,44 +1,89 @@
 package lifecycle
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-
-	"github.com/kubegrace/kubegrace/graceperiod"
+	"k8s.io/klog/v2"
 )
 
-// refuseContainer returns the error for a container that cannot be stopped alone.
-func (s *settings) refuseContainer(c Container) error {
-	switch {
-	case s.Pods != nil:
-		return fmt.Errorf("failed to stop container %q alone: %w", c.Name, ErrUnit)
-	case c.ID == "":
-		return unknownError(c.Name)
-	default:
-		return nil
+// KillContainer stops one container of a pod that keeps running, and waits until the container has
+// ended. Call it when the container's liveness probe, startup probe or postStart hook has failed, or
+// when its definition has changed. [graceperiod.ForContainer] gives the grace period. The Killing
+// event, the preStop hook and the stop are those of [Terminator.KillPod], but the container does not
+// wait for other containers. Concurrent calls for several containers run in parallel (k/k#138146).
+//
+// KillContainer stops the run that the runtime lists with c.ID and, unless it is zero, with c.Began.
+// The outcome is [NotFound] if the runtime lists no such run. If the runtime cannot list, a
+// StopContainer that succeeds is proof that the container has ended.
+//
+// If the container is being stopped already, alone or with its pod, KillContainer waits for that stop,
+// and shortens it if its own deadline is earlier. A sidecar that was waiting for its turn is then
+// stopped at once, and may be started again ([Termination.ShouldRestart]). If a termination of the pod
+// begins meanwhile, it includes the container, which then has the earlier of the two deadlines. When
+// ctx ends first, the stop goes on, and the error is a [*StillRunningError]. The preStop hook runs at
+// most once for each run.
+//
+// It is an error if the pod is nil, or if c.ID is empty or has a prefix such as "containerd://". With
+// a [PodStopper] the error wraps [errors.ErrUnsupported].
+func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Container, req ContainerRequest) (ContainerResult, error) {
+	result := ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}
+	switch err := c.check(); {
+	case pod == nil:
+		return result, errNoPod
+	case err != nil:
+		return result, fmt.Errorf("failed to stop a container of pod %q: %w", podText(pod), err)
+	case tr.opts.Pods != nil:
+		return result, fmt.Errorf("failed to stop container %q alone: the containers of the pod stop as a unit: %w", c.Name, errors.ErrUnsupported)
+	case tr.ctx.Err() != nil:
+		result.Outcome = LeftRunning
+		return result, ErrClosed
 	}
+	until := deadlineIn(req.grace(pod, c.Name))
+	options := stopOptions{alone: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
+	p := tr.lock(pod)
+	l := p.requestList(tr.callContext(ctx), pod)
+	p.unlock()
+	err := l.wait(ctx)
+	options.trusted = errors.Is(err, errors.ErrUnsupported)
+	if err != nil && !options.trusted {
+		klog.FromContext(ctx).Error(err, "Failed to list the containers of a pod, of which one is stopped", "pod", klog.KObj(pod), "containerName", c.Name)
+	}
+	if err == nil {
+		listed, found := l.find(c)
+		if !found {
+			result.Phase, result.Outcome = PhaseEnded, NotFound
+			return result, nil
+		}
+		c = listed
+	}
+	p = tr.lock(pod)
+	if s := p.stopOf(c); p.hasEndedSince(l, c) && (s == nil || !s.isUnderWay()) {
+		defer p.unlock()
+		if result.Phase, result.Outcome = PhaseEnded, NotFound; s != nil && s.result.Outcome.hasEnded() {
+			result = s.result
+		}
+		return result, nil
+	}
+	s := p.stop(tr.callContext(ctx), pod, c, until, options)
+	if t := p.termination; t.isUnderWay() {
+		t.join(s)
+	}
+	done := s.done
+	p.giveTurns()
+	p.unlock()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return s.currentResult(), &StillRunningError{Containers: []string{fullName(pod, c.Name)}, Cause: context.Cause(ctx)}
+	}
+	result = s.currentResult()
+	return result, Result{Containers: []ContainerResult{result}}.Err()
 }
 
-// killMessage returns the kubelet's message for the Killing event of a container whose
-// probe has failed, "" for other reasons.
-func killMessage(pod *v1.Pod, name string, reason graceperiod.KillReason) string {
-	var probe string
-	switch reason {
-	case graceperiod.ReasonLivenessProbe:
-		probe = "liveness"
-	case graceperiod.ReasonStartupProbe:
-		probe = "startup"
-	default:
-		return ""
-	}
-	_, role := findContainer(pod, name)
-	if role >= roleFirstSidecar {
-		return fmt.Sprintf("Init container %s failed %s probe", name, probe)
-	}
-	message := fmt.Sprintf("Container %s failed %s probe", name, probe)
-	if pod.Spec.RestartPolicy == v1.RestartPolicyNever {
-		return message
-	}
-	return message + ", will be restarted"
+// hasEndedSince reports whether a list that began after another one lacks a run.
+func (p *pod) hasEndedSince(l *list, c Container) bool {
+	return l.number > 0 && p.lists.answered > l.number && !p.lists.has(c)
 }

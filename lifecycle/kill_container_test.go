@@ -19,9 +19,6 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// named returns the lifecycle.Container of a name, with the name as its ID.
-func named(name string) lifecycle.Container { return lifecycle.Container{Name: name, ID: name} }
-
 func TestKillContainerHasTheGraceOfItsReason(t *testing.T) {
 	for _, test := range []struct {
 		reason  graceperiod.KillReason
@@ -156,7 +153,7 @@ func TestAKillIsShortenedWithItsPod(t *testing.T) {
 		synctest.Wait()
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(10 * time.Second)
-		termination.Shorten(5)
+		b.Shorten(termination, 5)
 		<-termination.Done()
 		wg.Wait()
 		b.requireStop("app", 2, 15*time.Second)
@@ -180,8 +177,6 @@ func TestAKillDuringATerminationWaitsForIt(t *testing.T) {
 
 // stuckUntil makes the runtime fail every call until a time after the start of the test.
 func (b *bed) stuckUntil(until time.Duration) { b.rt.Away(0, until) }
-
-func withShortGiveUp(o *lifecycle.TerminatorOptions) { o.GiveUp = time.Second }
 
 func TestAStuckKillIsRepeatedWithoutItsHook(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
@@ -216,32 +211,6 @@ func TestTerminationStopsAContainerThatIsStuckAgain(t *testing.T) {
 	}, withShortGiveUp)
 }
 
-func TestKillContainerAfterAStuckTermination(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
-		b.addMain("app", sleep(1), lifecycletest.Script{})
-		b.stuckUntil(20 * time.Second)
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.ErrorIs(b, err, lifecycletest.ErrAway)
-		<-time.After(10 * time.Second)
-		result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
-		require.NoError(b, err)
-		require.Equal(b, lifecycle.Forced, result.Outcome)
-		pod := b.kill() // which has heard of it
-		require.Equal(b, lifecycle.Forced, pod.Outcome())
-		require.Equal(b, []string{"app"}, stoppedIDs(b.rt))
-	}, withShortGiveUp)
-}
-
-// stoppedIDs returns the IDs of the containers for which a StopContainer call has succeeded.
-func stoppedIDs(rt *lifecycletest.Runtime) (ids []string) {
-	for _, stop := range rt.Stops() {
-		if stop.Err == nil {
-			ids = append(ids, stop.ID)
-		}
-	}
-	return ids
-}
-
 func TestKillContainerGoesOnWithoutItsCaller(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -258,9 +227,8 @@ func TestKillContainerGoesOnWithoutItsCaller(t *testing.T) {
 
 func TestAContainerThatIsNotInTheSpecIsStopped(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.rt.Start("stray", lifecycletest.Script{})
-		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("stray")}})
-		require.NoError(b, err)
+		b.rt.Start(b.pod, "stray", "stray", lifecycletest.Script{})
+		result := b.kill()
 		require.ErrorContains(b, result.Containers[0].Err, `failed to get containerSpec "stray" (id="stray") in pod "pod_ns(uid)" when killing container for reason ""`)
 		require.Equal(b, lifecycle.Graceful, result.Outcome())
 		require.Equal(b, "spec.containers{stray}", b.events.All()[0].Object.(*v1.ObjectReference).FieldPath)
@@ -273,14 +241,77 @@ func TestCloseLeavesAKilledContainerRunning(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
-			require.ErrorIs(b, err, lifecycle.AgentStopping)
+			require.ErrorIs(b, err, lifecycle.ErrClosed)
 			require.Equal(b, lifecycle.LeftRunning, result.Outcome)
 		})
 		synctest.Wait()
 		require.NoError(b, b.Close(b.Context()))
 		wg.Wait()
 		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
-		require.ErrorIs(b, err, lifecycle.AgentStopping)
+		require.ErrorIs(b, err, lifecycle.ErrClosed)
 		require.Empty(b, b.rt.Stops())
+	})
+}
+
+// A second kill with the earlier deadline shortens the first one, and the hook says so.
+func TestAKillThatASecondOneShortens(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", sleep(100), lifecycletest.Script{})
+		var kills sync.WaitGroup
+		for _, seconds := range []int64{30, 5, 20} {
+			kills.Go(func() {
+				result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{GracePeriodSeconds: &seconds})
+				require.NoError(b, err)
+				require.Equal(b, lifecycle.Shortened, result.Hook.Cause)
+			})
+			synctest.Wait()
+		}
+		kills.Wait()
+		require.Equal(b, [][2]time.Duration{{2, 5000}}, b.stopsOf("app"))
+	})
+}
+
+// A kill whose runtime hangs is given up when the termination of its pod gives up.
+func TestATerminationLimitsAKillWhoseRuntimeHangs(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
+		killed := begin(func() error {
+			_, err := b.KillContainer(b.silentContext(), b.pod, named("app"), lifecycle.ContainerRequest{})
+			return err
+		})
+		b.after(2 * time.Second)
+		_, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(5))})
+		require.ErrorContains(b, err, "StopContainer has not returned")
+		require.Equal(b, 8*time.Second, b.at(), "5 s from 2 s on, and GiveUpAfter")
+		require.ErrorContains(b, killed(), "StopContainer has not returned")
+	}, withShortGiveUp)
+}
+
+// Each kill that fails has an event, unless another container of the pod is failing already.
+func TestEachFailureOfStopsHasAnEvent(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		for _, name := range []string{"good", "bad", "fine", "worse"} {
+			fails := map[string]int{"bad": 1, "worse": 1}[name]
+			app := b.addMain(name, nil, lifecycletest.Script{FailStops: fails})
+			_, err := b.KillContainer(b.silentContext(), b.pod, app, lifecycle.ContainerRequest{})
+			require.NoError(b, err)
+		}
+		b.requireEvents("Killing", "Killing", "FailedKillPod", "Killing", "Killing", "FailedKillPod")
+	})
+}
+
+// If the kill and the context end at the same time, the result is returned.
+func TestAWaitPrefersTheEnd(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{})
+		b.kill()
+		termination, found := b.Termination(b.pod)
+		require.True(b, found)
+		ended, cancel := context.WithCancel(b.Context())
+		cancel()
+		for range 100 {
+			_, err := termination.Wait(ended)
+			require.NoError(b, err)
+		}
 	})
 }

@@ -17,21 +17,23 @@ import (
 // BenchmarkTerminateLargePod is the time of one KillPod for a pod of 500 main containers and 500
 // sidecars, which end at once, one sidecar after the other.
 func BenchmarkTerminateLargePod(b *testing.B) {
-	pod := runningCrowd(1, 500)[0]
+	pod := runningPods(1)[0]
 	for i := range 500 {
-		name := "sidecar-" + strconv.Itoa(i)
-		pod.Spec.InitContainers = append(pod.Spec.InitContainers, v1.Container{Name: name, RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)})
-		pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, v1.ContainerStatus{
-			Name: name, ContainerID: "containerd://" + name, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
-		})
+		name := strconv.Itoa(i)
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, v1.Container{Name: "sidecar-" + name, RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)})
+		if i > 0 {
+			pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "app-" + name})
+		}
 	}
-	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedientRuntime{}})
+	rt := newObedientRuntime()
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
 	require.NoError(b, err)
 	ctx := klog.NewContext(b.Context(), klog.Logger{})
 	for b.Loop() {
+		rt.stopped.Clear()
 		result, err := terminator.KillPod(ctx, pod, lifecycle.Request{})
 		require.NoError(b, err)
 		require.Len(b, result.Containers, 1000)
-		terminator.ForgetPod(pod.UID)
+		terminator.Forget(pod)
 	}
 }

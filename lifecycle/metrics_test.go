@@ -90,3 +90,21 @@ func TestAForcedContainerIsNotCountedAsKilledAfterItsGrace(t *testing.T) {
 kubelet_containers_killed_after_grace_total 0
 `), "kubelet_containers_killed_after_grace_total"))
 }
+
+// A pod of which containers were killed is counted once for a termination.
+func TestAPodThatExceedsItsGraceIsCountedOnce(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
+	require.NoError(t, err)
+	inBubble(t, 10, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.kill()
+		b.kill()
+	}, func(o *lifecycle.TerminatorOptions) { o.Metrics = handle })
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP kubelet_pod_termination_grace_period_exceeded_total Pods of which a container had to be killed because the termination grace period was over.
+# TYPE kubelet_pod_termination_grace_period_exceeded_total counter
+kubelet_pod_termination_grace_period_exceeded_total 1
+`), "kubelet_pod_termination_grace_period_exceeded_total"))
+}

@@ -90,20 +90,11 @@ func (c orderingCase) run(t *testing.T) {
 func TestNoSidecarWaitsForAContainerThatDoesNotRun(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.addSidecar("logs", nil, lifecycletest.Script{})
-		b.addMain("app", nil, lifecycletest.Script{})
-		b.addWaitingContainer("never")
-		b.pod.Status.InitContainerStatuses[1].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}} // logs has exited
-		b.kill()
-		require.Zero(b, b.at())
-		require.Len(b, b.rt.Stops(), 2)
-	})
-	inBubble(t, 60, func(b *bed) { // a status from before the exit
-		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.declare("never")
 		b.rt.Exit("app")
-		b.kill()
-		require.Zero(b, b.at())
+		require.Len(b, b.kill().Containers, 1)
+		b.requireStop("proxy", 60, 0)
 	})
 }
 
@@ -112,7 +103,7 @@ func TestReverseOrderHoldsOverAGap(t *testing.T) {
 		b.addSidecar("first", nil, lifecycletest.Script{})
 		b.addSidecar("second", nil, lifecycletest.Script{})
 		b.addSidecar("third", nil, lifecycletest.Script{ExitAfterTerm: 4 * time.Second})
-		b.pod.Status.InitContainerStatuses[1].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
+		b.rt.Exit("second")
 		b.kill()
 		b.requireStop("first", 56, 4*time.Second)
 	})
@@ -122,9 +113,11 @@ func TestContainersWithoutATurn(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, container("init", nil))
-		b.runContainer(&b.pod.Status.InitContainerStatuses, "init", lifecycletest.Script{IgnoreTerm: true})
-		b.pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
-		b.runContainer(&b.pod.Status.EphemeralContainerStatuses, "debug", lifecycletest.Script{IgnoreTerm: true})
+		b.rt.Start(b.pod, "init", "init", lifecycletest.Script{IgnoreTerm: true})
+		b.pod.Spec.EphemeralContainers = []v1.EphemeralContainer{
+			{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "shell"}}, {EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}},
+		}
+		b.rt.Start(b.pod, "debug", "debug", lifecycletest.Script{IgnoreTerm: true})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		b.kill()
 		b.requireStop("init", 60, 0)

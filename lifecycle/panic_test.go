@@ -6,16 +6,13 @@ import (
 	"context"
 	"net/http"
 	"runtime"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -24,6 +21,11 @@ import (
 // neverReturning implements all interfaces of the embedder with a function that panics or ends
 // its goroutine.
 type neverReturning func()
+
+func (b neverReturning) Running(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+	b()
+	return nil, nil
+}
 
 func (b neverReturning) StopContainer(context.Context, string, int64) error { b(); return nil }
 
@@ -43,14 +45,24 @@ func (b neverReturning) Run(context.Context, string, *v1.Pod, *v1.Container, *v1
 	return "", nil
 }
 
+// stopsBy is a runtime whose StopContainer is another one's.
+type stopsBy struct {
+	lifecycle.Runtime
+
+	stopper interface {
+		StopContainer(ctx context.Context, id string, seconds int64) error
+	}
+}
+
+func (s *stopsBy) StopContainer(ctx context.Context, id string, seconds int64) error {
+	return s.stopper.StopContainer(ctx, id, seconds)
+}
+
 // waysToBreak has a panic and runtime.Goexit.
 var waysToBreak = map[string]neverReturning{
 	"panics":  func() { panic("boom") },
 	"Goexits": runtime.Goexit,
 }
-
-// silentContext returns a context without a logger, because panics are logged with their stacks.
-func (b *bed) silentContext() context.Context { return klog.NewContext(b.Context(), klog.Logger{}) }
 
 // If code of the embedder does not return, the termination ends all the same, and its result
 // has the error.
@@ -65,7 +77,8 @@ func TestCodeThatDoesNotReturn(t *testing.T) {
 			inHook  bool
 			at      time.Duration
 		}{
-			"a runtime":        {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = code }, outcome: lifecycle.RuntimeStuck, at: 130 * time.Second},
+			"a list":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = code }, outcome: lifecycle.RuntimeStuck, at: 130500 * time.Millisecond},
+			"a stop":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = &stopsBy{o.Runtime, code} }, outcome: lifecycle.RuntimeStuck, at: 130 * time.Second},
 			"an exit watcher":  {options: func(o *lifecycle.TerminatorOptions) { o.Exits = code }, hook: sleep(2), outcome: lifecycle.Graceful, hooked: lifecycle.HookCompleted, at: 2 * time.Second},
 			"a recorder":       {options: func(o *lifecycle.TerminatorOptions) { o.Events = code }, outcome: lifecycle.Graceful},
 			"a hook runner":    {options: func(o *lifecycle.TerminatorOptions) { o.Hooks = code }, hook: sleep(2), outcome: lifecycle.Graceful, hooked: lifecycle.HookFailed, inHook: true},
@@ -84,42 +97,10 @@ func TestCodeThatDoesNotReturn(t *testing.T) {
 					if test.inHook {
 						err = app.Hook.Err
 					}
-					require.Regexp(b, "the (runtime|exit watcher|event recorder|hook) (panicked: boom|ended its goroutine)", err)
+					require.Regexp(b, "the (list of the runtime|runtime|exit watcher|event recorder|hook) (panicked: boom|ended its goroutine)", err)
 				}, test.options)
 			})
 		}
-	}
-}
-
-// A start that does not return may have started its container.
-func TestAStartThatDoesNotReturn(t *testing.T) {
-	for how, code := range waysToBreak {
-		t.Run(how, func(t *testing.T) {
-			inBubble(t, 10, func(b *bed) {
-				b.addWaitingContainer("app")
-				release := make(chan struct{})
-				var wg sync.WaitGroup
-				for _, after := range []<-chan struct{}{nil, release} {
-					wg.Go(func() {
-						err := b.Start(b.silentContext(), b.pod, "app", func(context.Context) (string, error) {
-							if after != nil {
-								<-after
-							}
-							code()
-							return "app", nil
-						})
-						require.ErrorContains(b, err, "the start panicked: boom")
-					})
-				}
-				synctest.Wait()
-				time.AfterFunc(3*time.Second, func() { close(release) })
-				result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
-				wg.Wait()
-				require.ErrorContains(b, err, "the start")
-				require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
-				require.Equal(b, 3*time.Second, b.at())
-			})
-		})
 	}
 }
 

@@ -2,201 +2,227 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"math"
+	"sync"
 
-	"github.com/kubegrace/kubegrace/graceperiod"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// ErrForgotten is the error of the methods of a [Pod] after [Pod.Forget].
-var ErrForgotten = errors.New("the pod was forgotten")
+// pod holds what the terminator remembers of a pod: its termination, its starts, and the stops of its
+// containers. It does not know what runs; the runtime lists that.
+type pod struct {
+	terminator *Terminator
+	key        types.UID
 
-var errNoPod = errors.New("the pod is nil")
-
-// Pod is the life of one pod on this agent. It begins with the first [Pod.Start] or kill,
-// and ends with [Pod.Forget]. Get one from [Terminator.Pod]. All methods may be called
-// concurrently; after Forget they give [ErrForgotten].
-//
-// A life has a slot for each container name, and a slot has the attempts to run that
-// container, at most eight. All methods use the same attempts. Therefore a termination takes
-// over the kill of a single container, a second call joins the first, a deadline only moves
-// earlier, and no hook runs twice.
-type Pod struct {
-	life *life // nil: the pod is nil
+	mu          sync.Mutex // guards the fields below, and those of the stops and the termination; methods need it held
+	dropped     bool       // it is no longer in Terminator.pods
+	lists       lists
+	starts      map[*start]struct{} // under way, or returned so recently that no list shows the result
+	stops       map[run]*stop
+	termination *Termination
+	unit        *unit         // the newest one; nil: the containers stop one by one
+	postStarts  int           // calls of PostStart under way
+	stopBegun   chan struct{} // closed when the next stop begins; nil: nobody waits for that
 }
 
-// Start calls start, the agent's function that starts one container, unless the pod is being
-// terminated. An agent that starts its containers through it cannot start one after the
-// termination of its pod has started (k/k#125050). start runs in the caller's goroutine and
-// returns the ID of the container, which must not be "". Its error is wrapped; a panic
-// becomes an error.
-//
-// If the termination of the pod starts while start runs, the context of start ends with the
-// cause [ErrTerminating]. A container that is started all the same is stopped with the
-// others of its pod or, if those have been stopped already, before Start returns. After the
-// termination has started, start is not called, and the error wraps ErrTerminating. The
-// exception is a sidecar for which [Termination.ShouldRestart] returns true: it is started,
-// and its context ends when its turn to stop comes. The preStop hook of the sidecar does not
-// run again.
-//
-// A container that is started again while the one before is not known to have ended does not
-// replace it: both are stopped with the pod, the one before without its hook, unless the
-// [ExitWatcher], the request or the pod's status shows that it runs. At most eight are kept.
-//
-// If start fails with an error that wraps [ErrContainerNotFound], it has started nothing, and
-// the terminator keeps nothing of it: of a pod whose only start has failed, it knows no
-// container. Terminate such a pod with [Request.Complete], which says that none runs; without
-// it and without a status it is [RuntimeStuck] with [ErrUnknownContainers]. With any other error
-// it may have started the container, as a request that is cancelled or whose answer is lost
-// may. If it returns the ID together with the error, the container is stopped with its pod. If
-// it returns no ID, or panics, it is not known whether the container runs. The pod is then
-// [RuntimeStuck] whenever it is terminated, until a request that is Complete lacks the container,
-// the pod's status has it running or terminated since a time after the call of Start, or
-// [Pod.Forget].
-//
-// After [Terminator.Close] start is not called, and the error wraps [AgentStopping].
-func (p *Pod) Start(ctx context.Context, name string, start func(context.Context) (id string, err error)) error {
-	p = p.now()
-	if err := p.life.start(ctx, p, name, start); err != nil {
-		return fmt.Errorf("failed to start container %q of pod %q: %w", name, p.ref(), err)
-	}
-	return nil
+// run identifies one run of a container.
+type run struct {
+	id    string
+	began int64 // in nanoseconds since 1970; 0: not known
 }
 
-// PostStart runs the postStart hook of a container that was started, with the same runner
-// as preStop hooks, and waits for it. It returns nil if there is no hook.
-//
-// If the hook fails, PostStart records a FailedPostStartHook event and kills the container
-// as [Pod.KillContainer] does, which gives [ErrUnit] with a [PodStopper]. The error wraps
-// that of the hook and that of the kill. What happens next is up to the agent's restart
-// policy. A nil pod and an empty ID are errors.
-//
-// The context of the hook is derived from ctx. It also ends
-//
-//   - when the container exits during a sleep, which is no failure;
-//   - when the container is being stopped and its grace period is over, or it has ended, but
-//     not when the termination of its pod starts (KEP-4438);
-//   - with the cause [AgentStopping], when the terminator is closed.
-//
-// If ctx has ended, the container is being stopped, the pod is or was terminated, or the
-// terminator was closed, an error of the hook is returned, but there is no event and no kill. A hook that ignores its context holds
-// up only this call.
-func (p *Pod) PostStart(ctx context.Context, c Container) error {
-	p = p.now()
-	failed, err := (&postStart{caller: ctx, container: c}).run(p)
-	if err == nil {
-		return nil
+// runOf returns the identity of a container's run.
+func runOf(c Container) run {
+	if c.Began.IsZero() {
+		return run{id: c.ID}
 	}
-	err = fmt.Errorf("postStart hook of container %q in pod %q failed: %w", c.Name, p.ref(), err)
-	if !failed {
-		return err
+	return run{id: c.ID, began: c.Began.UnixNano()}
+}
+
+func newPod(tr *Terminator, key types.UID) *pod {
+	return &pod{terminator: tr, key: key, starts: map[*start]struct{}{}, stops: map[run]*stop{}}
+}
+
+// unlock unlocks the mutex. Before that it drops the stops of containers that have ended, unless a
+// termination or a PostStart may still read them, and the pod if nothing of it is left to remember.
+func (p *pod) unlock() {
+	if !p.termination.isUnderWay() && p.postStarts == 0 {
+		for key, s := range p.stops {
+			if s.result.Outcome.hasEnded() && !s.isUnderWay() {
+				delete(p.stops, key)
+			}
+		}
 	}
-	_, killErr := p.KillContainer(ctx, c, ContainerRequest{
-		Reason: graceperiod.ReasonFailedPostStartHook, Message: "FailedPostStartHook",
+	if p.termination == nil && len(p.stops)+len(p.starts)+p.postStarts == 0 && p.lists.underWay == nil && !p.dropped {
+		p.dropped = true
+		p.terminator.mu.Lock()
+		delete(p.terminator.pods, p.key)
+		p.terminator.mu.Unlock()
+	}
+	p.mu.Unlock()
+}
+
+// forget drops everything but starts and stops that are under way.
+func (p *pod) forget() {
+	if t := p.termination; t.isUnderWay() && t.needsList() {
+		t.firstList = math.MaxInt // no list answers it any more
+	}
+	p.termination.wake()
+	p.termination = nil
+	for c := range p.starts {
+		if c.returned {
+			delete(p.starts, c)
+		}
+	}
+	for key, s := range p.stops {
+		if !s.isUnderWay() {
+			delete(p.stops, key)
+		}
+	}
+}
+
+// stop returns the stop of a run. It begins the stop if it is not under way, and shortens it otherwise.
+// A stop that was given up resumes under its old deadline.
+func (p *pod) stop(ctx context.Context, apiPod *v1.Pod, c Container, until deadline, options stopOptions) *stop {
+	s := p.stopOf(c)
+	if s == nil {
+		s = newStop(p, c)
+		p.stops[s.run] = s
+	}
+	if s.run.began == 0 && !c.Began.IsZero() { // the caller that began it did not know Began
+		delete(p.stops, s.run)
+		s.run, s.result.Began = runOf(c), c.Began
+		p.stops[s.run] = s
+	}
+	if options.alone && !s.options.alone {
+		s.options.alone = true
+		s.takeTurn()
+	}
+	if s.isUnderWay() {
+		s.shorten(until)
+		return s
+	}
+	s.begin(ctx, apiPod, until, options)
+	if p.stopBegun != nil {
+		close(p.stopBegun)
+		p.stopBegun = nil
+	}
+	return s
+}
+
+// stopOf returns the stop of a run, nil if there is none. If Began is zero, any run with the ID matches,
+// one that is being stopped first.
+func (p *pod) stopOf(c Container) *stop {
+	if s := p.stops[runOf(c)]; s != nil {
+		return s
+	}
+	if s := p.stops[run{id: c.ID}]; !c.Began.IsZero() {
+		if s != nil && s.result.Outcome.hasEnded() && c.Began.After(s.firstCallAt) {
+			return nil // it began when that one had been stopped
+		}
+		return s
+	}
+	var found *stop
+	for _, s := range p.stops {
+		if s.run.id == c.ID && (found == nil || s.isUnderWay()) {
+			found = s
+		}
+	}
+	return found
+}
+
+// dropEnded drops stops that were given up, and whose runs have ended since.
+func (p *pod) dropEnded(hasEnded func(*stop) bool) {
+	for key, s := range p.stops {
+		if hasEnded(s) && s.isGivenUp() {
+			delete(p.stops, key)
+		}
+	}
+}
+
+// isBlocked reports whether containers of a role have to wait. A sidecar waits for main containers, and
+// for sidecars that are declared after it, if they are being stopped, could not be stopped, or may have
+// been started. A container that does not run blocks nothing (k/k#125880).
+func (p *pod) isBlocked(r role) bool {
+	if !r.isSidecar() {
+		return false
+	}
+	main, last := p.blocking()
+	return main || last > r
+}
+
+// blocking reports whether a main container blocks the sidecars, and returns the role of the last sidecar
+// that blocks those before it; roleUnknown if none does.
+func (p *pod) blocking() (main bool, last role) {
+	last = roleUnknown
+	block := func(r role) {
+		if main = main || r == roleMain; r.isSidecar() {
+			last = max(last, r)
+		}
+	}
+	for _, s := range p.stops {
+		if !s.result.Outcome.hasEnded() || s.isListedAgain() {
+			block(s.role)
+		}
+	}
+	for c := range p.starts {
+		block(c.role)
+	}
+	return main, last
+}
+
+// giveTurns gives their turn to the stops that nothing blocks any more. During a termination it also
+// cancels the starts of such containers.
+func (p *pod) giveTurns() {
+	main, last := p.blocking()
+	hasTurn := func(r role) bool { return !r.isSidecar() || !main && last <= r }
+	for _, s := range p.stops {
+		if s.role.isSidecar() && hasTurn(s.role) {
+			s.takeTurn()
+		}
+	}
+	for c := range p.starts {
+		if p.termination.isUnderWay() && hasTurn(c.role) {
+			c.cancel(ErrTerminating)
+		}
+	}
+}
+
+// cancelStarts ends the contexts of the starts that are under way.
+func (p *pod) cancelStarts() {
+	for c := range p.starts {
+		c.cancel(ErrTerminating)
+	}
+}
+
+// isFirstToFail marks a stop as failing, and reports whether it is the only one under way that fails. It
+// locks the mutex.
+func (p *pod) isFirstToFail(s *stop) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.failing = true
+	for _, other := range p.stops {
+		if other != s && other.failing && other.isUnderWay() {
+			return false
+		}
+	}
+	return true
+}
+
+// spawn calls do, which runs code of the embedder, in a goroutine for which Close waits. It then calls
+// then with the error; a panic becomes an error, which names the code by what. container is "" if the
+// code is about the whole pod.
+func (p *pod) spawn(ctx context.Context, what string, apiPod *v1.Pod, container string, do func() error, then func(error)) {
+	p.terminator.calls.Go(func() string { return fullName(apiPod, container) }, func() {
+		call.GuardAbout(ctx, what, logValues(apiPod, container), do, then)
 	})
-	return errors.Join(err, killErr)
 }
 
-// Terminate starts the termination of the pod and returns at once. The pod must not be
-// changed until the termination has ended.
-//
-// The grace period is that of [graceperiod.ForPod], with the override of the request; it
-// is at least 1 s. The containers are those of the request, or those that run by the
-// pod's status, and always those that [Pod.Start] has started or is starting and that are
-// not known to have exited. The error of a container whose state nothing of this tells
-// wraps [ErrUnknownContainers]. A hook or stop that is under way for a container becomes
-// part of the termination and gets its deadline.
-//
-// A pod has one termination at a time. If one is under way, Terminate returns it, adds
-// containers that it did not have, and shortens its grace period if the pod or the request
-// now gives less. A termination that has ended is kept until [Pod.Forget], and is returned
-// again unless there is something to stop. Then another one replaces it. It has the old
-// deadline while that is ahead, and for containers that are stuck. Else it has the grace
-// period of the request. That is also so for a container that has ended and that the
-// request or the status names again: unless the [ExitWatcher] says that it has exited, within
-// 100 ms, the runtime is asked to stop it again, without a hook.
-//
-// ctx gives values such as the logger; its end and its deadline have no effect. After
-// [Terminator.Close] the result is a termination that has ended, with all containers
-// [LeftRunning]. For a nil pod, and after Forget, it is one that has ended with an error.
-func (p *Pod) Terminate(ctx context.Context, req Request) *Termination {
-	p = p.now()
-	t, err := terminate(ctx, p.life, p, nil, &req)
-	if err != nil {
-		return failedTermination(err)
-	}
-	return t
-}
-
-// Kill calls [Pod.Terminate] and then [Termination.Wait].
-func (p *Pod) Kill(ctx context.Context, req Request) (Result, error) {
-	return p.Terminate(ctx, req).Wait(ctx)
-}
-
-// KillContainer stops one container of a pod that goes on, and waits until it has ended.
-// Call it when the liveness or startup probe or the postStart hook of the container has
-// failed, or when its definition has changed. The grace period is that of
-// [graceperiod.ForContainer]; the Killing event, the preStop hook and the stop are as in
-// [Pod.Kill], but the container does not wait for a turn. Concurrent calls for several
-// containers take as long as the longest of them, not as their sum (k/k#138146).
-//
-// When ctx ends first, the container is still stopped, and the error is a
-// [*StillRunningError]. If the container is being stopped already, alone or with its pod,
-// KillContainer waits for that, and a grace period in the request can shorten it; a sidecar that
-// waits for its turn is stopped at once, and may be started again
-// ([Termination.ShouldRestart]). One that has ended is asked to stop again, without a hook and with the grace period of this request,
-// unless the [ExitWatcher] says within 100 ms that it has exited. If the termination of the
-// pod starts meanwhile, it includes the container and gives it its deadline. A container that
-// is [RuntimeStuck] is stopped again, under its old deadline. No hook runs twice. A nil pod and
-// an empty ID are errors; with a [PodStopper] the error is [ErrUnit].
-func (p *Pod) KillContainer(ctx context.Context, c Container, req ContainerRequest) (ContainerResult, error) {
-	p = p.now()
-	return p.life.killContainer(ctx, p, nil, c, req)
-}
-
-// Termination returns the termination of the pod that is under way or has ended; false if
-// there is none, and after Forget.
-func (p *Pod) Termination() (*Termination, bool) {
-	p = p.now()
-	if _, err := p.life.lock(p, nil); err != nil {
-		return nil, false
-	}
-	defer p.life.mu.Unlock()
-	return p.life.current, p.life.current != nil
-}
-
-// Forget ends the life of the pod. Call it when the pod is gone: it frees the memory, and a
-// pod with the same UID, such as a static pod that returns, can be started and terminated
-// again, with a handle of its own.
-//
-// Forget stops nothing. A termination that is under way goes on, and containers that are
-// being started or stopped belong to the next life of the pod until they have ended. It also
-// removes the record that a preStop hook has run: if a container is stopped again in the next
-// life, its hook runs again.
-func (p *Pod) Forget() {
-	p = p.now()
-	p.life.forget(p)
-}
-
-// now returns the handle of the life that the pod has now. It is another one if that life began
-// without a UID after this handle was made, which has begun none.
-func (p *Pod) now() *Pod {
-	if pod := p.life.unbegun(p); pod != nil {
-		return p.life.terminator.Pod(pod)
-	}
-	return p
-}
-
-// ref returns the name of the pod in errors.
-func (p *Pod) ref() string {
-	pod, err := p.life.lock(p, nil)
-	switch {
-	case err == nil:
-		defer p.life.mu.Unlock()
-		return podText(pod)
-	case p.life == nil:
-		return ""
-	default:
-		return "that was forgotten"
-	}
+// logValues returns the function that makes the key-value pairs for the log line of a panic.
+func logValues(apiPod *v1.Pod, container string) func() []any {
+	return func() []any { return []any{"pod", klog.KObj(apiPod), "containerName", container} }
 }

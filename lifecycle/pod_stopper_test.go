@@ -3,104 +3,125 @@
 package lifecycle_test
 
 import (
-	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// unit is a PodStopper whose first calls fail.
-type unit struct {
-	*lifeBed
-
-	failing int
-	at      []time.Duration
-	seconds []int64
+// asUnit makes the containers of a pod stop together.
+func asUnit(o *lifecycle.TerminatorOptions) {
+	o.Pods = lifecycletest.Unit{Runtime: o.Runtime.(*lifecycletest.Runtime)}
 }
 
-func (u *unit) StopPod(ctx context.Context, _ *v1.Pod, seconds int64) error {
-	u.at, u.seconds = append(u.at, time.Since(u.began)), append(u.seconds, seconds)
-	if len(u.at) <= u.failing {
-		return lifecycletest.ErrScripted
-	}
-	u.rt.Exit("p")
-	return u.rt.StopContainer(ctx, "a", seconds)
+// draining is a container whose hook takes a while.
+func draining(hook time.Duration, s lifecycletest.Script) lifecycletest.Script {
+	s.Exec = commandTaking(hook)
+	return s
 }
 
 // A pod that stops as a unit has all its hooks side by side, uncut, and then one stop.
-func TestAUnitIsStoppedOnce(t *testing.T) {
+func TestAUnitIsStoppedOnceAfterAllHooks(t *testing.T) {
 	for name, test := range map[string]struct {
-		hooks   time.Duration
-		failing int
-		at      []time.Duration
-		seconds []int64
+		hook    time.Duration
+		script  lifecycletest.Script
+		stops   [][2]time.Duration
 		outcome lifecycle.Outcome
 	}{
-		"after its hooks":       {10 * time.Second, 0, []time.Duration{10 * time.Second}, []int64{50}, lifecycle.Graceful},
-		"at its deadline":       {100 * time.Second, 0, []time.Duration{60 * time.Second}, []int64{2}, lifecycle.GraceExceeded},
-		"again after a failure": {10 * time.Second, 1, []time.Duration{10 * time.Second, 10100 * time.Millisecond}, []int64{50, 50}, lifecycle.Graceful},
+		"after its hooks":       {10 * time.Second, lifecycletest.Script{}, [][2]time.Duration{{50, 10000}}, lifecycle.Graceful},
+		"at its deadline":       {100 * time.Second, lifecycletest.Script{IgnoreTerm: true}, [][2]time.Duration{{2, 60000}}, lifecycle.GraceExceeded},
+		"again after a failure": {10 * time.Second, lifecycletest.Script{FailStops: 1}, [][2]time.Duration{{50, 10000}, {50, 10100}}, lifecycle.Graceful},
+		"again after a hang":    {10 * time.Second, lifecycletest.Script{HangStops: 1}, [][2]time.Duration{{50, 10000}, {0, 65000}}, lifecycle.Forced},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := &unit{failing: test.failing}
-			inLife(t, func(b *lifeBed) {
-				b.takes = test.hooks
-				b.runs("app", "a", lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
-				b.runs("proxy", "p", lifecycletest.Script{})
-				_, err := b.life.KillContainer(b.ctx, lifecycle.Container{Name: "app", ID: "a"}, lifecycle.ContainerRequest{})
-				require.ErrorIs(b, err, lifecycle.ErrUnit)
-				outcome, err := b.kill(lifecycle.Request{})
-				require.NoError(b, err)
-				require.Equal(b, test.outcome, outcome)
-				require.Equal(b, test.at, u.at)
-				require.Equal(b, test.seconds, u.seconds)
-				b.requireHooks("a", "p")
-			}, func(b *lifeBed, o *lifecycle.TerminatorOptions) { u.lifeBed, o.Pods = b, u })
+			inBubble(t, 60, func(b *bed) {
+				b.addSidecar("proxy", exec(), draining(time.Second, lifecycletest.Script{}))
+				b.addMain("app", exec(), draining(test.hook, test.script))
+				b.addMain("web", nil, lifecycletest.Script{})
+				result := b.kill()
+				require.Equal(b, test.outcome, result.Outcome())
+				require.Len(b, result.Containers, 3)
+				require.Equal(b, test.stops, b.stopsOf("app"))
+				require.Equal(b, test.stops[0], b.stopsOf("proxy")[0])
+				require.Len(b, b.rt.Execs(), 2)
+			}, asUnit)
 		})
 	}
 }
 
-// A container that joins while StopPod is under way has a StopPod of its own.
-func TestAContainerThatJoinsAUnitThatIsStopped(t *testing.T) {
-	u := &unit{}
-	inLife(t, func(b *lifeBed) {
-		b.runs("app", "a", lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
-		termination := b.life.Terminate(b.ctx, lifecycle.Request{})
-		<-time.After(time.Second)
-		b.life.Terminate(b.ctx, lifecycle.Request{Containers: only("app", "late"), Complete: true})
-		_, err := termination.Wait(b.ctx)
+func TestAContainerOfAUnitIsNotKilledAlone(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		app := b.addMain("app", nil, lifecycletest.Script{})
+		_, err := b.KillContainer(b.Context(), b.pod, app, lifecycle.ContainerRequest{})
+		require.ErrorIs(b, err, errors.ErrUnsupported)
+		require.ErrorContains(b, err, `failed to stop container "app" alone`)
+		require.Empty(b, b.rt.Stops())
+	}, asUnit)
+}
+
+// A shorter deadline for what is left of a unit is one for the StopPod that is under way.
+func TestAUnitOfWhichAPartIsShortened(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addMain("app", exec(), draining(time.Second, lifecycletest.Script{})) // its goroutine calls StopPod
+		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		b.after(5 * time.Second)
+		b.Forget(b.pod)
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(3))})
 		require.NoError(b, err)
-		require.Equal(b, []int64{60, 55}, u.seconds)
-	}, func(b *lifeBed, o *lifecycle.TerminatorOptions) { u.lifeBed, o.Pods = b, u })
+		require.Len(b, result.Containers, 1)
+		require.Equal(b, lifecycle.GraceExceeded, result.Outcome())
+		require.Equal(b, [][2]time.Duration{{59, 1000}, {3, 5000}}, b.stopsOf("web"))
+		require.Equal(b, 8*time.Second, b.at())
+	}, asUnit)
+}
+
+// A container that is listed for the first time while StopPod is under way has a StopPod of its own.
+func TestAContainerThatJoinsAUnitThatIsStopped(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		b.declare("late")
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		b.after(time.Second)
+		b.rt.Start(b.pod, "late", "late", lifecycletest.Script{})
+		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		result, err := termination.Wait(b.Context())
+		require.NoError(b, err)
+		require.Len(b, result.Containers, 2)
+		require.Equal(b, [][2]time.Duration{{55, 5000}}, b.stopsOf("late"))
+	}, asUnit)
 }
 
 // After a call of OneAttempt that has failed, all containers of a unit have a new grace period.
 func TestAUnitOfOneAttemptBeginsAnew(t *testing.T) {
-	u := &unit{failing: 1}
-	inLife(t, func(b *lifeBed) {
-		b.runs("app", "a", lifecycletest.Script{})
-		b.runs("proxy", "p", lifecycletest.Script{})
-		_, err := b.kill(lifecycle.Request{OneAttempt: true})
+	inBubble(t, 60, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
+		b.addMain("web", nil, lifecycletest.Script{})
+		b.rt.Away(0, time.Second)
+		once := lifecycle.Request{OneAttempt: true, Containers: []lifecycle.Container{named("app"), named("web")}}
+		_, err := b.KillPod(b.silentContext(), b.pod, once)
+		require.ErrorIs(b, err, lifecycletest.ErrAway)
+		b.after(100 * time.Second)
+		_, err = b.KillPod(b.silentContext(), b.pod, once)
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
-		<-time.After(100 * time.Second)
-		_, err = b.kill(lifecycle.Request{OneAttempt: true})
+		_, err = b.KillPod(b.silentContext(), b.pod, once)
 		require.NoError(b, err)
-		require.Equal(b, []int64{60, 60}, u.seconds)
-	}, func(b *lifeBed, o *lifecycle.TerminatorOptions) { u.lifeBed, o.Pods = b, u })
+		require.Equal(b, [][2]time.Duration{{60, 100000}, {60, 100000}}, b.stopsOf("app"))
+	}, asUnit)
 }
 
 // A container that has no hook waits for the hooks of the others, and says so.
 func TestPhasesOfAUnit(t *testing.T) {
-	u := &unit{}
-	inLife(t, func(b *lifeBed) {
-		b.runs("app", "a", lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
-		b.runs("proxy", "p", lifecycletest.Script{})
-		b.takes = 5 * time.Second
-		termination := b.life.Terminate(b.ctx, lifecycle.Request{})
+	inBubble(t, 60, func(b *bed) {
+		b.addMain("app", exec(), draining(5*time.Second, lifecycletest.Script{ExitAfterTerm: 5 * time.Second}))
+		b.addMain("web", nil, lifecycletest.Script{})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		for _, want := range [][]lifecycle.Phase{
 			{lifecycle.PhaseHook, lifecycle.PhaseWaiting}, {lifecycle.PhaseStopping, lifecycle.PhaseStopping}, {lifecycle.PhaseEnded, lifecycle.PhaseEnded},
 		} {
@@ -111,8 +132,22 @@ func TestPhasesOfAUnit(t *testing.T) {
 			}
 			require.Equal(b, want, phases)
 		}
-	}, func(b *lifeBed, o *lifecycle.TerminatorOptions) {
-		u.lifeBed, o.Pods = b, u
-		b.spec.Spec.InitContainers[0].Lifecycle = nil
-	})
+	}, asUnit)
+}
+
+// A sidecar of a unit has no turn, and is not started again.
+func TestASidecarOfAUnit(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addSidecar("proxy", nil, lifecycletest.Script{})
+		b.addMain("app", exec(), draining(5*time.Second, lifecycletest.Script{}))
+		b.pod.Spec.RestartPolicy = v1.RestartPolicyAlways
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		b.after(time.Second)
+		b.rt.Exit("proxy")
+		restart, _ := termination.ShouldRestart("proxy")
+		require.False(b, restart)
+		result, err := termination.Wait(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
+	}, asUnit)
 }

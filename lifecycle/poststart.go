@@ -3,80 +3,138 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// postStart is one call of [Pod.PostStart].
-type postStart struct {
-	caller    context.Context
-	container Container
+// PostStart runs the postStart hook of a container that was started, and waits for it. It uses the same
+// [HandlerRunner] as preStop hooks. It returns nil if there is no hook.
+//
+// If the hook fails, PostStart records a FailedPostStartHook event and kills the container as
+// [Terminator.KillContainer] does, which a [PodStopper] does not support. The error wraps the errors of
+// the hook and of the kill. The agent's restart policy decides what happens next. It is an error if the
+// pod is nil, if its spec has no container of this name, or if c.ID is empty or has a prefix. After
+// [Terminator.Close] the hook does not run, and the error wraps [ErrClosed].
+//
+// The context of the hook is derived from ctx. It also ends
+//
+//   - when the container exits during a sleep, which is not a failure;
+//   - when the container is being stopped and has ended or used up its grace period, but not when
+//     the termination of its pod begins (KEP-4438);
+//   - with the cause [TerminatorClosed], when the terminator is closed.
+//
+// PostStart only returns the hook's error, without an event and a kill, if by then
+//
+//   - ctx has ended;
+//   - a stop of the container, or a termination of its pod, has begun;
+//   - the terminator was closed.
+//
+// A hook that ignores its context blocks only this call.
+func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) error {
+	failed, err := tr.postStart(ctx, pod, c)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("postStart hook of container %q in pod %q failed: %w", c.Name, podText(pod), err)
+	if !failed {
+		return err
+	}
+	_, killErr := tr.KillContainer(ctx, pod, c, ContainerRequest{
+		Reason: graceperiod.ReasonFailedPostStartHook, Message: "FailedPostStartHook",
+	})
+	return errors.Join(err, killErr)
 }
 
-// run runs the postStart hook in another goroutine and waits for it. failed tells whether the
-// hook has failed, so that the container must be killed; the event is recorded then.
-func (h *postStart) run(handle *Pod) (failed bool, err error) {
-	l := handle.life
-	pod, err := l.lock(handle, nil)
-	if err != nil {
-		return false, err
+// postStart runs the hook. failed reports that the hook has failed, that the event was recorded, and that
+// the caller has to kill the container.
+func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container) (failed bool, err error) {
+	if pod == nil {
+		return false, errNoPod
 	}
-	settings, named := l.settings(), h.container
-	spec, role := findContainer(pod, named.Name)
-	switch {
-	case spec == nil || spec.Lifecycle == nil || spec.Lifecycle.PostStart == nil:
-		l.mu.Unlock()
+	spec, role := findContainer(pod, c.Name)
+	switch err := c.check(); {
+	case spec == nil:
+		return false, errors.New("the pod's spec has no container of this name")
+	case err != nil:
+		return false, err
+	case spec.Lifecycle == nil || spec.Lifecycle.PostStart == nil:
 		return false, nil
-	case named.ID == "":
-		err = unknownError(named.Name)
-	case settings.isClosed():
-		err = AgentStopping
+	case tr.ctx.Err() != nil:
+		return false, ErrClosed
 	}
-	if err != nil {
-		l.mu.Unlock()
-		return false, err
-	}
-	l.begin()
-	before, handler := l.named(context.WithoutCancel(h.caller), pod, named), spec.Lifecycle.PostStart
-	a := before
-	switch {
-	case before.isOver(): // its ID is used again, or this is late; the hook of an ID runs once all the same
-		a = l.add(pod, named.Name, named.ID)
-		a.flags.hookDone, a.flags.announced = true, true
-	case l.live.isStartedAgain(before): // it is the one that is being started
-		a = l.add(pod, named.Name, named.ID)
-		a.flags.hookDone = before.flags.hookDone
-		l.live.end(before)
-	}
-	a.goroutines++
-	defer a.doneAndUnlock()
-	if a.exits.askLocked(context.WithoutCancel(h.caller), a, false); !a.hasEnded() {
-		a.flags.started = true
-	}
-	ctx, cut := context.WithCancelCause(h.caller)
+	handler := spec.Lifecycle.PostStart
+	ctx, cut := context.WithCancelCause(caller)
 	defer cut(nil)
-	returned := a.spawnLocked(ctx, "the hook", pod, named.Name, func() error {
-		_, err := settings.Hooks.Run(ctx, named.ID, pod, spec, handler)
+	p := tr.lock(pod)
+	p.postStarts++
+	p.unlock()
+	returned := make(chan struct{})
+	p.spawn(ctx, "the hook", pod, c.Name, func() error {
+		_, err := tr.opts.Hooks.Run(ctx, c.ID, pod, spec, handler)
 		return err
-	}, func(hookErr error) { err = hookErr })
-	var exit <-chan struct{}
-	exited := func() <-chan struct{} { return exit }
+	}, func(hookErr error) {
+		err = hookErr
+		close(returned)
+	})
+	var exited <-chan struct{}
 	if kindOf(handler) == kindSleep {
-		exited = func() <-chan struct{} { exit = a.exits.channel(); return exit }
+		exited = p.watchExit(ctx, pod, c, func(error) {}) // a panic is logged already
 	}
-	a.waitLocked(func() bool { return *returned || settings.isClosed() || a.hasEnded() }, a.deadlineTime, exited)
-	if !*returned {
-		cut(a.deadline.hookCause(exit, settings.isClosed()))
+	cause := p.awaitPostStart(c, returned, exited)
+	if cause != nil {
+		cut(cause)
+		<-returned
 	}
-	a.waitLocked(func() bool { return *returned }, nil, nil)
-	cause := context.Cause(ctx)
+	p.mu.Lock()
+	p.postStarts--
+	isStopping := p.termination != nil || p.stopOf(c) != nil
+	p.unlock()
+	if cause == nil {
+		cause = context.Cause(caller)
+	}
 	switch {
 	case err == nil, errors.Is(cause, ContainerExited):
 		return false, nil
 	case cause != nil && !errors.Is(err, cause):
 		err = errors.Join(cause, err)
 	}
-	failed = cause == nil && !settings.isClosed() && l.current == nil && a.run == nil
+	failed = cause == nil && tr.ctx.Err() == nil && !isStopping
 	if failed {
-		recordWarningLocked(ctx, a, containerReference(pod, role, named.Name), "FailedPostStartHook", "PostStartHook failed")
+		p.recordWarning(ctx, pod, c.Name, containerReference(pod, role, c.Name), "FailedPostStartHook", "PostStartHook failed")
 	}
 	return failed, err
+}
+
+// awaitPostStart waits until a postStart hook has returned or has to be cancelled. It returns the cause
+// of the cancellation; nil if the hook has returned.
+func (p *pod) awaitPostStart(c Container, returned, exited <-chan struct{}) error {
+	for {
+		p.mu.Lock()
+		s := p.stopOf(c)
+		if p.stopBegun == nil {
+			p.stopBegun = make(chan struct{})
+		}
+		begun := p.stopBegun
+		var over, ended <-chan struct{}
+		if s != nil {
+			over, ended = s.over, s.done
+		}
+		p.mu.Unlock()
+		select {
+		case <-returned:
+			return nil
+		case <-exited:
+			return ContainerExited
+		case <-over:
+			return s.deadlineCause()
+		case <-ended:
+			return ErrTerminating
+		case <-p.terminator.ctx.Done():
+			return TerminatorClosed
+		case <-begun:
+		}
+	}
 }

@@ -29,12 +29,26 @@ func TestPostStartRunsThroughTheSameRunner(t *testing.T) {
 		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
 		require.Equal(b, 3*time.Second, b.at())
 		require.Empty(b, b.events.All())
-		require.Equal(b, 1, b.Tables(), "the container is known to run")
-
 		b.addMain("plain", sleep(3), lifecycletest.Script{})
 		require.NoError(b, b.PostStart(b.Context(), b.pod, named("plain")))
-		require.NoError(b, b.PostStart(b.Context(), b.pod, named("unknown")))
 		require.Equal(b, 3*time.Second, b.at())
+		require.Zero(b, b.Pods())
+	})
+}
+
+func TestWhatPostStartRefuses(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addPostStart(exec(), lifecycletest.Script{})
+		for text, c := range map[string]lifecycle.Container{
+			"the pod's spec has no container of this name":                                         named("other"),
+			`container "app": ID: must be set`:                                                     {Name: "app"},
+			`container "app": ID: must be without the prefix "containerd://", is "containerd://a"`: {Name: "app", ID: "containerd://a"},
+		} {
+			require.ErrorContains(b, b.PostStart(b.Context(), b.pod, c), text)
+		}
+		require.ErrorContains(b, b.PostStart(b.Context(), nil, named("app")), "the pod is nil")
+		require.Empty(b, b.rt.Execs())
+		require.Empty(b, b.rt.Stops())
 	})
 }
 
@@ -57,7 +71,7 @@ func TestAFailedPostStartKillsItsContainer(t *testing.T) {
 func TestAPanickingPostStartHasFailed(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.addPostStart(exec(), lifecycletest.Script{})
-		require.ErrorContains(b, b.PostStart(b.Context(), b.pod, named("app")), "the hook panicked: boom")
+		require.ErrorContains(b, b.PostStart(b.silentContext(), b.pod, named("app")), "the hook panicked: boom")
 		b.requireEvents("FailedPostStartHook", "Killing")
 	}, withHooks(func(context.Context) error { panic("boom") }))
 }
@@ -106,13 +120,13 @@ func TestCloseEndsPostStartWithoutAKill(t *testing.T) {
 		b.addPostStart(exec(), lifecycletest.Script{Exec: commandTaking(time.Hour)})
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.AgentStopping)
+			require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.ErrClosed)
 		})
 		synctest.Wait()
 		require.NoError(b, b.Close(b.Context()))
 		wg.Wait()
 		require.Empty(b, b.events.All())
-		require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.AgentStopping)
+		require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.ErrClosed)
 	})
 }
 
@@ -170,44 +184,21 @@ func TestAPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
 // of the pod all the same.
 func TestAPostStartHookThatOutlivesItsStart(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
-		b.addWaitingContainer("app")
-		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec()}
+		b.declare("app")
+		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec(), PreStop: exec()} // it is stopped after its grace
 		var wg sync.WaitGroup
-		require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) (string, error) {
-			b.rt.Start("app", lifecycletest.Script{IgnoreTerm: true})
+		require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) error {
+			b.rt.Start(b.pod, "app", "app", lifecycletest.Script{IgnoreTerm: true})
 			wg.Go(func() {
 				require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.GraceSpent)
 				require.Equal(b, 5*time.Second, b.at())
 			})
 			synctest.Wait()
-			return "app", nil
+			return nil
 		}))
 		b.kill()
 		wg.Wait()
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }))
-}
-
-// A container whose postStart hook is under way is one of the termination, although the status
-// has it as terminated: the hook ends with the grace period.
-func TestAPostStartHookUnderWayIsPartOfTheTermination(t *testing.T) {
-	inBubble(t, 5, func(b *bed) {
-		b.addPostStart(exec(), lifecycletest.Script{IgnoreTerm: true})
-		b.pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ContainerID: "fake://app"}}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.GraceSpent)
-		})
-		synctest.Wait()
-		require.Len(b, b.kill().Containers, 1)
-		wg.Wait()
-		require.Equal(b, 5*time.Second, b.at())
-	}, withHooks(func(ctx context.Context) error {
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Minute):
-		}
-		return context.Cause(ctx)
-	}))
 }
 
 // A postStart hook that fails while its container is killed is no second reason to kill it.
@@ -222,4 +213,16 @@ func TestAPostStartHookThatFailsDuringAKill(t *testing.T) {
 		wg.Wait()
 		b.requireEvents("Killing")
 	}, withHooks(func(context.Context) error { <-time.After(2 * time.Second); return errors.New("sorry") }))
+}
+
+// A postStart hook that the end of the caller's context ends has not failed: no kill, no event.
+func TestTheCallersContextEndsAPostStartHook(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addPostStart(exec(), lifecycletest.Script{Exec: commandTaking(10 * time.Second)})
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(b, b.PostStart(ctx, b.pod, named("app")), context.DeadlineExceeded)
+		require.Empty(b, b.rt.Stops())
+		require.Empty(b, b.events.All())
+	})
 }

@@ -7,160 +7,198 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
-
-	"github.com/kubegrace/kubegrace/graceperiod"
-	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// abandonAfter is how long a hook that was cancelled may take to return before it is
-// [HookAbandoned]. The stop does not wait for it; the end of the termination does, so that
-// the result is final then.
+// abandonAfter is how long a cancelled hook may take to return before it is [HookAbandoned]. StopContainer
+// does not wait for the hook. The end of the termination does, so that the result is final then.
 const abandonAfter = time.Second
 
-var errHookFailed = errors.New("the hook has returned an error, which is in the result, OnHook is told, and verbosity 1 shows")
+var errHookFailed = errors.New("the hook returned an error; see the result, OnHook or log verbosity 1")
 
-// preStop is the preStop hook of a run.
+// preStop is the state of a run's preStop hook. The pod's mutex guards it.
 type preStop struct {
+	isDone    bool // it was begun or skipped, by this agent or a previous one
 	kind      handlerKind
-	running   bool      // it has neither returned nor been abandoned
-	startedAt time.Time // when it was called
-	cutAt     time.Time // when it was cancelled
+	startedAt time.Time
+	cutAt     time.Time     // zero: it was not cancelled
+	returned  chan struct{} // closed when it has returned and its outcome is set and logged; nil: it was not called
 }
 
-// runLocked runs the preStop hook of the container if it is due, and returns when the hook
-// has returned or was cut.
-func (h *preStop) runLocked(r *run) {
-	if r.spec == nil || r.spec.Lifecycle == nil || r.spec.Lifecycle.PreStop == nil || r.isClosed() || !h.startLocked(r) {
+// runHook runs the container's preStop hook if it is due. It returns when the hook has returned or was
+// cut.
+func (s *stop) runHook() {
+	if s.spec == nil || s.spec.Lifecycle == nil || s.spec.Lifecycle.PreStop == nil || s.ctx.Err() != nil {
 		return
 	}
-	hooks := r.settings.Hooks
-	if r.hooks != nil {
-		hooks = r.hooks
+	handler, hooks := s.spec.Lifecycle.PreStop, s.options.hooks
+	if hooks == nil {
+		hooks = s.pod.terminator.opts.Hooks
 	}
-	handler := r.spec.Lifecycle.PreStop
-	if builtin, _ := hooks.(*handlerRunner); builtin != nil && h.kind == kindSleep {
-		h.sleepLocked(r, builtin, handler.Sleep.Seconds)
-	} else {
-		h.callLocked(r, hooks, handler)
+	if !s.beginHook(handler) {
+		return
+	}
+	ctx, cut := context.WithCancelCause(&graceContext{Context: s.ctx, stop: s})
+	defer cut(nil)
+	s.pod.spawn(ctx, "the hook", s.apiPod, s.spec.Name, func() error {
+		_, err := hooks.Run(ctx, s.container.ID, s.apiPod, s.spec, handler)
+		return err
+	}, s.hookReturned)
+	var exited <-chan struct{}
+	if s.hook.kind == kindSleep { // other hooks may have work to do outside the container after its exit
+		exited = s.pod.watchExit(ctx, s.apiPod, s.container, s.addError)
+	}
+	select {
+	case <-s.hook.returned:
+	case <-exited:
+		cut(s.cutHook(ContainerExited))
+	case <-s.over:
+		cut(s.cutHook(s.deadlineCause()))
+	case <-s.ctx.Done():
+		cut(s.cutHook(TerminatorClosed))
 	}
 }
 
-// startLocked reports whether the preStop hook has to run now, and prepares its state if so.
-// A hook runs once, so the second call for a container returns false. The hook is also
-// skipped if the deadline has passed, or if it is a sleep and the feature is off.
-func (h *preStop) startLocked(r *run) bool {
-	kind := kindOf(r.spec.Lifecycle.PreStop)
-	isDue := !r.flags.hookDone && !r.deadline.isOver() && (kind != kindSleep || r.settings.isSleepEnabled(r.hooks))
-	r.flags.hookDone = true
-	if !isDue {
-		r.result.Hook.Outcome = cmp.Or(r.result.Hook.Outcome, HookSkipped)
+// beginHook reports whether the hook has to run, and marks it as begun or skipped. A hook is skipped if
+// it has been begun before for this run, if the deadline has passed, or if it is a sleep and the feature
+// is off.
+func (s *stop) beginHook(handler *v1.LifecycleHandler) bool {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	h := &s.hook
+	wasDone := h.isDone
+	h.isDone, h.kind = true, kindOf(handler)
+	if wasDone || s.deadline.isOver() || h.kind == kindSleep && !s.pod.terminator.isSleepEnabled(s.options.hooks) {
+		s.result.Hook.Outcome = cmp.Or(s.result.Hook.Outcome, HookSkipped)
 		return false
 	}
-	r.result.Phase = PhaseHook
-	*h = preStop{kind: kind, running: true, startedAt: time.Now()}
+	s.result.Phase = PhaseHook
+	h.startedAt, h.cutAt, h.returned = time.Now(), time.Time{}, make(chan struct{})
 	return true
 }
 
-// exited returns the channel of the container's exit, which ends a sleep. Other hooks may do
-// something outside of the container.
-func (h *preStop) exited(r *run) func() <-chan struct{} {
-	if h.kind != kindSleep {
-		return nil
+// isSleepEnabled reports whether sleep hooks run. The runner of a request decides if it is of this
+// package, and otherwise the terminator's feature gates.
+func (tr *Terminator) isSleepEnabled(hooks HandlerRunner) bool {
+	if builtin, _ := hooks.(*handlerRunner); builtin != nil {
+		return builtin.sleepEnabled
 	}
-	return r.exits.channel
+	return tr.sleepEnabled
 }
 
-// callLocked runs a hook in another goroutine, and waits until it has returned or its time
-// is over. Then it cancels the hook.
-func (h *preStop) callLocked(r *run, hooks HandlerRunner, handler *v1.LifecycleHandler) {
-	ctx, cut := context.WithCancelCause(&graceContext{Context: r.ctx, attempt: r.attempt})
-	defer cut(nil)
-	id, pod, spec := r.result.ID, r.pod, r.spec
-	r.spawnLocked(ctx, "the hook", pod, spec.Name, func() error {
-		_, err := hooks.Run(ctx, id, pod, spec, handler)
-		return err
-	}, func(err error) { h.returnedLocked(r, err) })
-	r.waitLocked(func() bool { return !h.running || r.isClosed() }, r.deadlineTime, h.exited(r))
-	hook := &r.result.Hook
-	if h.running {
-		h.cutAt = time.Now()
-		cause := r.deadline.hookCause(h.exit(r), r.isClosed())
-		errors.As(cause, &hook.Cause)
-		cut(cause)
-	} else if hook.Outcome == HookFailed {
-		err := hook.Err
-		// The error stays out of the event, and out of a log that is not detailed: it may have
-		// output of the hook in it, which is not meant for everybody.
-		r.logLocked(func(l klog.Logger) {
-			if !l.V(1).Enabled() && !errors.Is(err, errNoCommands) {
-				err = errHookFailed
-			}
-			l.Error(err, "PreStop hook failed")
-		})
-		r.recordEventLocked(containerReference(r.pod, r.role, r.result.Name), v1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
-	}
+// deadlineCause returns the cause with which the deadline cuts a hook.
+func (s *stop) deadlineCause() Cause {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	return s.deadline.cause()
 }
 
-// exit returns the channel that exited gives now.
-func (h *preStop) exit(r *run) <-chan struct{} {
-	if exited := h.exited(r); exited != nil {
-		return exited()
+// cutHook notes why the hook is cancelled, unless it has just returned. It returns the cause.
+func (s *stop) cutHook(cause Cause) Cause {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	if s.result.Hook.Outcome == "" {
+		s.hook.cutAt, s.result.Hook.Cause = time.Now(), cause
 	}
-	return nil
+	return cause
 }
 
-// sleepLocked runs a sleep hook of the built-in runner in the goroutine of the run. It saves
-// a goroutine and a context, which would be most of the memory of a pod that sleeps. It
-// keeps few variables, because the stack of the run's goroutine is the rest of that memory.
-func (h *preStop) sleepLocked(r *run, runner *handlerRunner, seconds int64) {
-	end := h.startedAt
-	if runner.sleepEnabled && seconds > 0 {
-		end = end.Add(graceperiod.Duration(seconds))
+// hookReturned sets the outcome of a hook that has returned, and logs a failure. The hook's error may
+// contain its output, which may be secret. The event and the log therefore omit the error; only
+// verbosity 1 shows it.
+func (s *stop) hookReturned(err error) {
+	defer close(s.hook.returned) // after the log line, which is then there when the termination ends
+	if s.setHookOutcome(err) != HookFailed {
+		return
 	}
-	r.waitLocked(r.isClosed, func() time.Time { return times.Earlier(end, r.deadline.at()) }, r.exits.channel)
-	err := runner.sleepEnded(time.Until(end), r.deadline.hookCause(r.exits.exited, r.isClosed()))
-	errors.As(err, &r.result.Hook.Cause)
-	h.returnedLocked(r, err)
+	logger := s.logger()
+	if !logger.V(1).Enabled() && !errors.Is(err, errNoCommands) {
+		err = errHookFailed
+	}
+	logger.Error(err, "PreStop hook failed")
 }
 
-// returnedLocked sets the outcome of a hook that has returned. An error from a hook that was
-// cut, or that returns after the deadline, is no failure. A hook that returns no error has
-// completed even if it was cut, unless its container has exited.
-func (h *preStop) returnedLocked(r *run, err error) {
-	hook := &r.result.Hook
-	if err != nil && hook.Cause == "" {
-		errors.As(r.deadline.hookCause(nil, r.isClosed()), &hook.Cause)
+// setHookOutcome sets and returns the outcome of a hook that has returned. If the hook was cut, or returns
+// after the deadline, its error is not a failure. A hook without an error has completed even if it was
+// cut, unless the cause was the exit of its container.
+func (s *stop) setHookOutcome(err error) HookOutcome {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	hook := &s.result.Hook
+	switch {
+	case hook.Cause != "":
+	case s.deadline.isOver():
+		hook.Cause = s.deadline.cause()
+	case s.ctx.Err() != nil:
+		hook.Cause = TerminatorClosed
 	}
 	switch {
-	case !h.running: // the hook was abandoned, and its outcome is final
+	case hook.Outcome == HookAbandoned: // an outcome is final
 	case err == nil && hook.Cause != ContainerExited:
 		hook.Cause = ""
-		h.endLocked(r, HookCompleted)
+		s.endHook(HookCompleted)
 	case hook.Cause != "":
-		h.endLocked(r, HookCut)
+		s.endHook(HookCut)
 	default:
 		hook.Err = err
-		h.endLocked(r, HookFailed)
+		s.recordLocked(containerReference(s.apiPod, s.role, s.spec.Name), v1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
+		s.endHook(HookFailed)
+	}
+	return hook.Outcome
+}
+
+// endHook sets the outcome of the hook, counts it, and calls OnHook. The mutex is held.
+func (s *stop) endHook(outcome HookOutcome) {
+	opts := &s.pod.terminator.opts
+	s.result.Hook.Outcome, s.result.Hook.Took = outcome, time.Since(s.hook.startedAt)
+	opts.Metrics.HookEnded(string(s.hook.kind), string(outcome), s.result.Hook.Took)
+	if opts.OnHook != nil {
+		c, result := s.container, s.result.Hook
+		c.PreStopDone = true
+		s.notifyLocked(func() { opts.OnHook(s.apiPod, c, result) })
 	}
 }
 
-// endLocked sets the outcome of the hook, and tells it.
-func (h *preStop) endLocked(r *run, outcome HookOutcome) {
-	h.running = false
-	r.result.Hook.Outcome, r.result.Hook.Took = outcome, time.Since(h.startedAt)
-	r.settings.Metrics.HookEnded(string(h.kind), string(outcome), r.result.Hook.Took)
-	if tell := r.settings.OnHook; tell != nil {
-		pod, c, result := r.pod, Container{Name: r.result.Name, ID: r.result.ID, PreStopDone: true}, r.result.Hook
-		r.told.addLocked(r, func() { tell(pod, c, result) })
+// awaitHook waits until a hook that was cut returns, and abandons it after abandonAfter.
+func (s *stop) awaitHook() {
+	if s.hook.returned == nil {
+		return
+	}
+	timer := time.NewTimer(time.Until(s.hook.cutAt.Add(abandonAfter)))
+	defer timer.Stop()
+	select {
+	case <-s.hook.returned:
+	case <-timer.C:
+		s.pod.mu.Lock()
+		defer s.pod.mu.Unlock()
+		if s.result.Hook.Outcome == "" {
+			s.endHook(HookAbandoned)
+		}
 	}
 }
 
-// awaitLocked waits for a hook that was cut, and abandons it if it does not return in time.
-func (h *preStop) awaitLocked(r *run) {
-	latest := func() time.Time { return h.cutAt.Add(abandonAfter) }
-	r.waitLocked(func() bool { return !h.running }, latest, nil)
-	if h.running {
-		h.endLocked(r, HookAbandoned)
+// watchExit returns a channel that is closed when a container exits; nil if there is no ExitWatcher. It
+// calls the watcher in another goroutine, which ends with ctx, and calls failed if the watcher panics.
+func (p *pod) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, failed func(error)) <-chan struct{} {
+	watcher := p.terminator.opts.Exits
+	if watcher == nil {
+		return nil
 	}
+	exited := make(chan struct{})
+	p.spawn(ctx, "the exit watcher", apiPod, c.Name, func() error {
+		watched := watcher.Exited(c.ID)
+		if watched == nil {
+			return nil
+		}
+		select {
+		case <-watched:
+			close(exited)
+		case <-ctx.Done():
+		}
+		return nil
+	}, func(err error) {
+		if err != nil {
+			failed(err)
+		}
+	})
+	return exited
 }

@@ -139,9 +139,10 @@ func TestHookThatReturnsWhenItIsCutHasCompleted(t *testing.T) {
 
 func TestASleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", sleep(40), lifecycletest.Script{})
+		app := b.addMain("app", sleep(40), lifecycletest.Script{})
 		b.rt.Exit("app")
-		result := b.kill()
+		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{app}})
+		require.NoError(b, err)
 		require.Zero(b, b.at())
 		require.Equal(b, lifecycle.ContainerExited, result.Containers[0].Hook.Cause)
 		b.requireEvents("Killing")
@@ -215,7 +216,7 @@ func TestAHookHasOneCauseForItsEnd(t *testing.T) {
 		<-time.After(time.Second)
 		synctest.Wait()
 		require.Equal(b, 60*time.Second, deadline.Sub(b.start))
-		termination.Shorten(3)
+		b.Shorten(termination, 3)
 		<-termination.Done()
 		require.Equal(b, lifecycle.Shortened, cause)
 	}, withHooks(func(ctx context.Context) error {

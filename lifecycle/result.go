@@ -6,33 +6,38 @@ import (
 	"time"
 )
 
-// Outcome says how the stop of a container ended; "" means that it has not ended yet. It is
-// a metric label with few values.
+// Outcome says how the stop of a container ended; "" means that it has not ended yet. It serves as a
+// metric label.
 type Outcome string
 
 const (
 	// Graceful means that the container ended within its grace period.
 	Graceful Outcome = "Graceful"
-	// GraceExceeded means that the container used up its grace period and the runtime
-	// killed it. The runtime does not say that it killed: it is concluded from a
-	// StopContainer that took as long as its timeout.
-	GraceExceeded Outcome = "GraceExceeded"
-	// Forced means that a StopContainer with timeout 0 ended the container, because
-	// earlier calls had failed until the deadline, or had not returned in time. It is
-	// not known whether the container had time to end by itself.
-	Forced Outcome = "Forced"
-	// RuntimeStuck means that it is not known whether the container runs: no
-	// StopContainer had succeeded when it was given up, its start had not returned at
-	// the deadline, or its ID or state is not known ([ErrUnknownContainers]).
-	RuntimeStuck Outcome = "RuntimeStuck"
-	// NotFound means that there was nothing to stop: the runtime did not have the
-	// container any more, its start said so with [ErrContainerNotFound], or it had exited,
-	// as only [Pod.Start] and the [ExitWatcher] could tell. It is a success.
+	// NotFound means that there was nothing to stop: the runtime did not list the container, or
+	// did not have it any more. It is a success.
 	NotFound Outcome = "NotFound"
-	// LeftRunning means that the terminator was closed before the container had ended.
-	// A StopContainer that was under way may still end it.
+	// GraceExceeded means that the container used up its grace period and the runtime killed it.
+	// Without [ErrKilled] this is assumed if StopContainer took as long as its timeout.
+	GraceExceeded Outcome = "GraceExceeded"
+	// Forced means that the container has ended after a StopContainer with timeout 0. Earlier calls
+	// had not returned in time, or the deadline had passed. It is not known whether the container
+	// had time to end by itself.
+	Forced Outcome = "Forced"
+	// RuntimeStuck means that the container may still run. When the terminator gave up, the runtime
+	// listed the container, could not list, or could not stop it, or its start had not returned.
+	RuntimeStuck Outcome = "RuntimeStuck"
+	// LeftRunning means that the terminator was closed before the container had ended. A
+	// StopContainer that was under way may still end it.
 	LeftRunning Outcome = "LeftRunning"
 )
+
+// Outcomes returns all outcomes but "", from the best to the worst.
+func Outcomes() []Outcome {
+	return []Outcome{Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck, LeftRunning}
+}
+
+// hasEnded reports whether the container is known to have ended.
+func (o Outcome) hasEnded() bool { return o != "" && o != RuntimeStuck && o != LeftRunning }
 
 // HookOutcome says how the preStop hook of a container ended; "" means that the container
 // has no hook, or that the hook has not ended yet.
@@ -44,20 +49,17 @@ const (
 	// HookFailed means that the hook returned an error, or panicked. A
 	// FailedPreStopHook event was recorded, and the container was stopped.
 	HookFailed HookOutcome = "Failed"
-	// HookCut means that the hook was cancelled: its time was over or was shortened,
-	// the terminator was closed, or the container of a sleep exited. The cause is in
-	// [HookResult.Cause].
+	// HookCut means that the hook was cancelled. [HookResult].Cause says why.
 	HookCut HookOutcome = "Cut"
 	// HookAbandoned means that the hook did not return within a second after it was
 	// cancelled. The stop did not wait for it.
 	HookAbandoned HookOutcome = "Abandoned"
 	// HookSkipped means that there was no time for the hook, that it had run before
-	// ([Container.PreStopDone]), or that it is a sleep and the feature is off.
+	// ([Container].PreStopDone), or that it is a sleep and [PodLifecycleSleepAction] is off.
 	HookSkipped HookOutcome = "Skipped"
 )
 
-// Cause is why a hook, a wait or a stop was ended early. It is an error, which context.Cause
-// returns for the context of a hook, and a metric label with few values.
+// Cause says why a hook was cancelled. It is an error: [context.Cause] returns it for the hook's context.
 type Cause string
 
 const (
@@ -68,25 +70,28 @@ const (
 	Shortened Cause = "Shortened"
 	// ContainerExited means that the container exited by itself, which ends a sleep.
 	ContainerExited Cause = "ContainerExited"
-	// AgentStopping means that [Terminator.Close] was called.
-	AgentStopping Cause = "AgentStopping"
+	// TerminatorClosed means that [Terminator.Close] was called. errors.Is finds [ErrClosed] in it.
+	TerminatorClosed Cause = "TerminatorClosed"
 )
 
-// Error returns the label as a text.
+// Error returns the cause as it is, such as "GraceSpent".
 func (c Cause) Error() string { return string(c) }
 
-// Phase says what is being done about a container now, for programs that show the result
-// of [Termination.Result] while the termination is under way.
+// Is makes [errors.Is] find [ErrClosed] in [TerminatorClosed].
+func (c Cause) Is(target error) bool { return c == TerminatorClosed && target == ErrClosed }
+
+// Phase says which step of its stop a container has reached, for programs that show
+// [Termination.Result] while the termination is under way.
 type Phase string
 
 const (
 	// PhaseHook means that the preStop hook is running.
 	PhaseHook Phase = "Hook"
-	// PhaseWaiting means that the container waits for its turn to stop.
+	// PhaseWaiting means that the container waits for other containers.
 	PhaseWaiting Phase = "Waiting"
-	// PhaseStopping means that StopContainer was called, or StopPod for the whole pod.
+	// PhaseStopping means that StopContainer, or StopPod, is called until the container has ended.
 	PhaseStopping Phase = "Stopping"
-	// PhaseEnded means that the container has ended or was given up.
+	// PhaseEnded means that the stop has ended, with any outcome.
 	PhaseEnded Phase = "Ended"
 )
 
@@ -94,86 +99,71 @@ const (
 type HookResult struct {
 	// Outcome is "" if the container has no hook, and while the hook has not ended.
 	Outcome HookOutcome
-	// Took is how long the hook ran, until it returned or was abandoned; 0 if it did
-	// not run.
+	// Took is how long the hook ran until it returned or was abandoned; 0 if it did not run or
+	// has not ended.
 	Took time.Duration
-	// Cause is why the hook was cut or abandoned, "" for other outcomes.
+	// Cause is why the hook was cut or abandoned; "" for other outcomes.
 	Cause Cause
-	// Err is the error of a hook that failed, nil for other outcomes. It may contain
-	// output of the hook that is not meant for everybody.
+	// Err is the error of a hook that failed; nil for other outcomes. It may contain secret output
+	// of the hook.
 	Err error
 }
 
-// ContainerResult is the result of one container so far.
+// ContainerResult is the result of one run of a container so far.
 type ContainerResult struct {
 	// Name is the name of the container in the pod's spec.
 	Name string
-	// ID is the ID in the runtime. It is "" while the container is being started, and
-	// the new one after a sidecar was started again.
-	ID string
-	// Phase is what is being done now; "" if nothing was done yet.
+	// ID and Began identify the run, as the runtime lists it or the request names it. They are zero
+	// for a container of the spec that was not listed.
+	ID    string
+	Began time.Time
+	// Phase is the present step; "" if none has begun.
 	Phase Phase
-	// Outcome is final once it is set; that of the hook may be set up to a second
-	// later.
+	// Outcome is final once it is set. The outcome of the hook may be set up to a second later.
 	Outcome Outcome
 	Hook    HookResult
-	// GrantedSeconds is the first grace period of the container. If the termination
-	// was shortened, the present one is [Result.GracePeriodSeconds].
+	// GrantedSeconds is the first grace period of the container, in seconds; it may be below 1. If
+	// the termination was shortened, [Result].GracePeriodSeconds is the present one.
 	GrantedSeconds int64
-	// Waited is how long the container waited for its turn; 0 until that is over.
+	// Waited is how long the container has waited for others. It is updated when the wait ends.
 	Waited time.Duration
-	// Stopping is the time from the first StopContainer to the end; 0 until then.
+	// Stopping is the time from the first StopContainer to the end; 0 before the end.
 	Stopping time.Duration
-	// Err joins the last error of StopContainer (also if a later call succeeded), why
-	// the container was forced, is stuck or was left running, that the pod's spec has no
-	// container of this name, and panics of the embedder's code. It is nil if there is
-	// none of these.
+	// Err joins what went wrong; nil if nothing did: the newest failure to stop the container, even
+	// if a later call succeeded; the reason for [Forced], [RuntimeStuck] or [LeftRunning]; a name
+	// that the pod's spec does not have; and panics of the embedder's code.
 	Err error
 }
 
 // Result has the results of a pod's containers.
 type Result struct {
-	// GracePeriodSeconds is the present grace period: the first one, or the last one
-	// that shortened it.
+	// GracePeriodSeconds is the present grace period, in seconds: the first one, or the newest one
+	// that shortened it. It may be below 1 if the request has Containers.
 	GracePeriodSeconds int64
-	// Containers are those of the request, in its order, and then those that only the
-	// terminator knew of: started, being started, killed alone, or stuck.
+	// Containers has each run that was listed or that a request has named, in the order of the pod's
+	// spec: main containers, init containers, ephemeral containers. Once the termination has ended
+	// without any run, it has each container of the spec as [NotFound].
 	Containers []ContainerResult
 }
 
-// Outcomes returns all outcomes of a container that has ended or was given up, from the best
-// to the worst.
-func Outcomes() []Outcome {
-	return []Outcome{Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck, LeftRunning}
-}
-
-// orWorse returns the worse of two outcomes.
-func (o Outcome) orWorse(other Outcome) Outcome {
-	all := Outcomes()
-	place := func(o Outcome) uint { return uint(slices.Index(all, o)) } // of any other value: the highest
-	if place(other) > place(o) {
-		return other
-	}
-	return o
-}
-
-// Outcome returns the worst outcome of the containers, by the order of [Outcomes]; any other
-// value counts as worse. It is "" while a container has no outcome, and Graceful for a pod
-// without containers.
+// Outcome returns the worst outcome of the containers, by the order of [Outcomes]. "" is worse than all,
+// so the result is "" while a container has no outcome. It is [NotFound] if there are no containers.
 func (r Result) Outcome() Outcome {
-	worst := Graceful
+	if len(r.Containers) == 0 {
+		return NotFound
+	}
+	worst, all := Graceful, Outcomes()
+	place := func(o Outcome) uint { return uint(slices.Index(all, o)) } // of any other value: the highest
 	for i := range r.Containers {
-		worst = worst.orWorse(r.Containers[i].Outcome)
+		if o := r.Containers[i].Outcome; place(o) > place(worst) {
+			worst = o
+		}
 	}
 	return worst
 }
 
-// resultOf returns a result with a single container.
-func resultOf(c ContainerResult) Result { return Result{Containers: []ContainerResult{c}} }
-
-// Err joins the errors of the containers that are not known to have ended: [RuntimeStuck]
-// and [LeftRunning]. The errors of other containers, such as [Forced] ones, are only in
-// their results.
+// Err joins the errors of the containers that may still run: [RuntimeStuck] and [LeftRunning]; nil if
+// there are none. The errors of other containers, such as [Forced] ones, are only in their results.
 func (r Result) Err() error {
 	var errs []error
 	for _, c := range r.Containers {

@@ -14,7 +14,7 @@ func TestTheOutcomeOfAPodIsItsWorst(t *testing.T) {
 		lifecycle.Graceful, lifecycle.NotFound, lifecycle.GraceExceeded,
 		lifecycle.Forced, lifecycle.RuntimeStuck, lifecycle.LeftRunning, "",
 	}
-	require.Equal(t, lifecycle.Graceful, lifecycle.Result{}.Outcome())
+	require.Equal(t, lifecycle.NotFound, lifecycle.Result{}.Outcome())
 	for i, worse := range order {
 		for _, better := range order[:i+1] {
 			result := lifecycle.Result{Containers: []lifecycle.ContainerResult{{Outcome: better}, {Outcome: worse}, {Outcome: better}}}

@@ -4,57 +4,264 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
-
-	"github.com/kubegrace/kubegrace/graceperiod"
-	"github.com/kubegrace/kubegrace/internal/call"
-	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// The shortest and the longest wait between a StopContainer that failed and the next one.
-const (
-	minRetry = 100 * time.Millisecond
-	maxRetry = time.Second
-)
+// stopOptions says how a request wants its containers stopped.
+type stopOptions struct {
+	alone      bool          // KillContainer stops this container only; it waits for no other
+	trusted    bool          // a StopContainer that succeeds is proof that the container has ended
+	oneAttempt bool          // the stop ends when the first StopContainer fails
+	message    string        // of the Killing event; "": the kubelet's
+	hooks      HandlerRunner // nil: [TerminatorOptions].Hooks
+}
 
-// stop calls StopContainer for one container, or StopPod for those of a unit, until it has
-// ended or is given up. A new call is made if the last one has failed or has not returned in
-// time, if the runtime kills the container earlier by it, or if the [ExitWatcher] goes on
-// saying that the container runs. Calls that have not returned stay under way.
+// stop stops one run of a container. Its goroutine executes perform, which follows the kubelet's
+// killContainer. The pod's mutex guards the fields that change.
 type stop struct {
-	*run
+	pod       *pod
+	container Container
+	run       run // as the runtime lists it
 
+	ctx      context.Context
+	apiPod   *v1.Pod
+	spec     *v1.Container // nil: the pod's spec has no container of this name
+	role     role
+	options  stopOptions
+	unit     *unit // the containers that stop together with this one; nil: it stops by itself
+	hook     preStop
+	listedBy int           // the number of the newest list that has the run; 0: none
+	joined   *Termination  // the newest one that the stop belongs to; nil: none
+	notified chan struct{} // closed when the newest call of Events or OnHook has returned; nil: there was none
+	deadline deadline      // its end is zero if the next begin grants a new grace period
+	timer    *time.Timer   // of the deadline
+	over     chan struct{} // closed at the deadline
+	moved    chan struct{} // has a value while an earlier deadline is unread
+	turn     chan struct{} // closed when the container need not wait for others
+	done     chan struct{} // closed when the stop has ended; nil: it has not begun
+	failing  bool          // StopContainer has failed
+	// firstCallAt is when StopContainer was called first. It stays when the runtime lists a run again
+	// that it had not listed before, so that such a runtime does not put off GiveUpAfter.
 	firstCallAt time.Time
-	calls       int       // number of StopContainer calls so far
-	failed      bool      // the last call has failed, or has not returned in time
-	killAt      time.Time // when the timeout of the last call ends, and the runtime kills
-	silent      bool      // a call has not returned in time
-	forced      bool      // a call had the timeout 0
-	claim       Outcome   // the outcome by the runtime, which the watcher has not confirmed
-	claimant    stopCall  // the call that has made the claim
-	failures    int
-	reported    bool  // the first failure was logged
-	err         error // of the last failure
-	outcome     Outcome
+	result      ContainerResult
 }
 
-// stopCall is one call of StopContainer.
-type stopCall struct {
-	number    int // from 1
-	seconds   int64
-	at        time.Time
-	startedAt time.Time // when the Start of the container had returned; zero: it had not
+func newStop(p *pod, c Container) *stop {
+	s := &stop{pod: p, container: c, run: runOf(c), result: ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}}
+	s.hook.isDone = c.PreStopDone
+	return s
 }
 
-var errStillRuns = errors.New("StopContainer has returned, but the container has not exited")
+// isUnderWay reports whether the goroutine of the stop runs.
+func (s *stop) isUnderWay() bool { return s.done != nil && !isClosed(s.done) }
 
-// stopError is the error of a container that could not be stopped in time. It formats its
-// text only when that is needed, because an agent that stops makes one for each container.
+// isGivenUp reports whether the stop has ended and its container may run.
+func (s *stop) isGivenUp() bool {
+	return s.done != nil && isClosed(s.done) && !s.result.Outcome.hasEnded()
+}
+
+// isListedAgain reports whether the newest list has the container, though the container has ended
+// according to an earlier one.
+func (s *stop) isListedAgain() bool {
+	return s.result.Outcome.hasEnded() && !s.options.trusted && s.listedBy > 0 && s.listedBy == s.pod.lists.answered
+}
+
+// begin starts the goroutine of the stop. The mutex is held.
+func (s *stop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, options stopOptions) {
+	// A stop that was given up resumes under its old deadline, without a second Killing event. The
+	// kubelet records one for each attempt, and so does the request after one with OneAttempt.
+	resumes := !s.deadline.end.IsZero()
+	recordsKilling := !resumes || s.options.oneAttempt
+	if resumes && s.deadline.end.Before(until.end) {
+		until = s.deadline
+	}
+	s.ctx, s.apiPod, s.options, s.deadline = ctx, apiPod, options, until
+	s.spec, s.role = findContainer(apiPod, s.container.Name)
+	if !s.result.Outcome.hasEnded() {
+		s.firstCallAt = time.Time{}
+	}
+	s.over, s.moved, s.turn, s.done = make(chan struct{}), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	s.failing, s.result.Phase, s.result.Outcome, s.result.Err = false, "", "", nil
+	if s.result.GrantedSeconds == 0 {
+		s.result.GrantedSeconds = until.granted
+	}
+	if s.spec == nil {
+		// The kubelet returns this error, and its reason is the message of the event. Unlike the
+		// kubelet, the stop goes on, without a hook and without waiting for other containers.
+		s.result.Err = fmt.Errorf("failed to get containerSpec %q (id=%q) in pod %q when killing container for reason %q",
+			s.container.Name, s.container.ID, podText(apiPod), options.message)
+	}
+	if s.unit = s.pod.openUnit(); s.unit != nil {
+		s.unit.members = append(s.unit.members, s)
+	}
+	if options.alone || s.unit != nil || !s.role.isSidecar() {
+		s.takeTurn()
+	}
+	s.timer = time.AfterFunc(time.Until(until.end), s.endGrace)
+	s.pod.terminator.calls.Go(func() string { return fullName(apiPod, s.container.Name) }, func() { s.perform(recordsKilling) })
+}
+
+// endGrace closes over when the deadline has passed. It does nothing if the timer fired for a deadline
+// that has moved since.
+func (s *stop) endGrace() {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	if s.deadline.isOver() && !isClosed(s.over) {
+		close(s.over)
+	}
+}
+
+// shorten moves the deadline to until if that is earlier, and that of the containers that stop together
+// with this one. The mutex is held.
+func (s *stop) shorten(until deadline) {
+	if !s.isUnderWay() || !until.end.Before(s.deadline.end) {
+		return
+	}
+	until.shortened = true
+	s.deadline = until
+	s.timer.Reset(time.Until(until.end))
+	select {
+	case s.moved <- struct{}{}:
+	default: // an earlier value is unread, and its reader looks at the newest deadline
+	}
+	if s.unit != nil { // one member makes the calls for all
+		for _, member := range s.unit.members {
+			member.shorten(until)
+		}
+	}
+}
+
+// takeTurn ends the wait for other containers. The mutex is held.
+func (s *stop) takeTurn() {
+	if s.isUnderWay() && !isClosed(s.turn) {
+		close(s.turn)
+	}
+}
+
+// perform runs the hook of the container, waits for its turn, and stops it.
+func (s *stop) perform(recordsKilling bool) {
+	if recordsKilling {
+		s.recordKilling()
+	}
+	if s.pod.terminator.opts.HookTiming == HooksAtTurn && s.unit == nil {
+		s.awaitTurn()
+	}
+	s.runHook()
+	s.awaitTurn()
+	outcome, err := s.untilEnded()
+	s.end(outcome, err)
+	s.awaitHook()
+	s.awaitEvents()
+	s.finish()
+}
+
+// awaitTurn waits until no other container blocks this one, at most until the deadline.
+func (s *stop) awaitTurn() {
+	for began := time.Now(); s.isWaiting(began); {
+		select {
+		case <-s.turn:
+		case <-s.over:
+		case <-s.ctx.Done():
+		}
+	}
+}
+
+// isWaiting reports whether the container still waits for others. It also updates the result, and makes
+// a new turn channel where one is needed.
+func (s *stop) isWaiting(since time.Time) bool {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	s.result.Waited = max(s.result.Waited, time.Since(since))
+	if s.options.alone || s.unit != nil || isClosed(s.over) || s.ctx.Err() != nil || !s.pod.isBlocked(s.role) {
+		return false
+	}
+	s.result.Phase = PhaseWaiting
+	if isClosed(s.turn) { // the turn had come, but a list has shown another container that blocks this one
+		s.turn = make(chan struct{})
+	}
+	return true
+}
+
+// untilEnded stops the container, alone or with its unit, and returns its outcome.
+func (s *stop) untilEnded() (Outcome, error) {
+	if s.unit != nil {
+		return s.unit.untilEnded(s)
+	}
+	began := time.Now()
+	s.setPhase(PhaseStopping)
+	calls := &stopCalls{
+		stop: s, runs: []*stop{s}, call: func(ctx context.Context, seconds int64) error {
+			return s.pod.terminator.opts.Runtime.StopContainer(ctx, s.container.ID, seconds)
+		},
+	}
+	outcome, err := calls.untilEnded()
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	s.result.Stopping = time.Since(began)
+	return outcome, err
+}
+
+// setFirstCall notes that StopContainer is called now, unless firstCallAt is set already.
+func (s *stop) setFirstCall() {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	if s.firstCallAt.IsZero() {
+		s.firstCallAt = time.Now()
+	}
+}
+
+// setPhase sets the phase in the result.
+func (s *stop) setPhase(phase Phase) {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	s.result.Phase = phase
+}
+
+// end sets the outcome of the container, and gives their turn to the containers that waited for it.
+func (s *stop) end(outcome Outcome, err error) {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	if outcome == LeftRunning {
+		err = errors.Join(ErrClosed, err)
+	}
+	if err != nil {
+		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: err})
+	}
+	if outcome == GraceExceeded {
+		s.pod.terminator.opts.Metrics.ContainerKilledAfterGrace()
+	}
+	s.result.Outcome = outcome
+	s.pod.giveTurns()
+}
+
+// finish marks the stop as ended, for those who wait for done.
+func (s *stop) finish() {
+	s.pod.mu.Lock()
+	defer s.pod.unlock()
+	s.timer.Stop()
+	s.result.Phase = PhaseEnded
+	close(s.done)
+	if t := s.pod.termination; t.isUnderWay() && t.usesLists && s.isListedAgain() {
+		t.requireList() // the next list begins another stop, which could not begin before the end of this one
+	}
+}
+
+// currentResult returns a copy of the container's result so far.
+func (s *stop) currentResult() ContainerResult {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	return s.result
+}
+
+// logger returns a logger that names the container.
+func (s *stop) logger() klog.Logger {
+	return klog.FromContext(s.ctx).WithValues("pod", klog.KObj(s.apiPod), "containerName", s.container.Name, "containerID", s.container.ID)
+}
+
+// stopError names the container that could not be stopped, or whose stop failed at first.
 type stopError struct {
 	name, id string
 	err      error
@@ -68,218 +275,12 @@ func (e *stopError) Error() string {
 // Unwrap returns the error of the stop.
 func (e *stopError) Unwrap() error { return e.err }
 
-// untilEndedLocked stops the container and returns its outcome, with the last error if a
-// call has failed.
-func (s *stop) untilEndedLocked() (Outcome, error) {
-	retry, slack := minRetry, s.settings.StopSlack
-	s.result.Phase = PhaseStopping
-	for s.outcome == "" {
-		s.callLocked()
-		deadline := s.deadline
-		s.awaitLocked(func() bool { return s.failed || s.claim != "" || deadline != s.deadline }, s.killAt.Add(slack), nil)
-		switch {
-		case s.outcome != "":
-		case s.claim != "":
-			s.believeLocked(retry)
-			retry = min(2*retry, maxRetry)
-		case s.failed && s.manner.once:
-			s.reportFailureLocked()
-			s.outcome, s.flags.renew = RuntimeStuck, s.failures == s.calls && !s.silent // and none is under way
-		case s.failed:
-			s.reportFailureLocked()
-			s.awaitLocked(func() bool { return s.claim != "" }, time.Now().Add(retry), nil)
-			retry = min(2*retry, maxRetry)
-		case deadline == s.deadline: // the call has not returned in time
-			s.failed, s.silent = true, true
-			s.addSilenceLocked()
-			s.reportFailureLocked()
-			slack = 2 * min(slack, math.MaxInt64/2) // so that a runtime that hangs gets few calls
-		}
-	}
-	s.result.Stopping = time.Since(s.firstCallAt)
-	s.logEndLocked()
-	return s.outcome, s.err
-}
-
-// awaitLocked waits until ready returns true, the time until is reached, or the channel of
-// interrupt is closed. It returns earlier, with an outcome set, if the terminator is closed or
-// the container is given up.
-func (s *stop) awaitLocked(ready func() bool, until time.Time, interrupt func() <-chan struct{}) {
-	s.waitLocked(func() bool { return s.isClosed() || ready() }, func() time.Time { return times.Earlier(until, s.giveUpAt()) }, interrupt)
-	switch {
-	case s.claim != "" && s.confirmed():
-		s.outcome = s.claim
-	case s.isClosed():
-		s.outcome = LeftRunning
-	case !time.Now().Before(s.giveUpAt()):
-		if s.err == nil && s.claim == "" {
-			s.addSilenceLocked()
-		}
-		s.outcome = RuntimeStuck
-	}
-	if s.outcome == GraceExceeded {
-		s.settings.Metrics.ContainerKilledAfterGrace()
-	}
-}
-
-// confirmed reports whether nothing contradicts the claim of the runtime: no watcher says
-// that the container runs, or has still to answer.
-func (s *stop) confirmed() bool { return !s.isDoubtful() && s.openExit() == nil && !s.isAsked() }
-
-// isDoubtful reports whether the claim may be about the time before the container was started.
-func (s *stop) isDoubtful() bool { return s.start.returnedAt != s.claimant.startedAt }
-
-// isAsked reports whether a watcher was asked and has not answered.
-func (s *stop) isAsked() bool {
-	return slices.ContainsFunc(s.unit.with(s.run), func(r *run) bool { return r.exits.isAsked() })
-}
-
-// openExit returns the channel of a container that runs, as far as its watcher says, nil if
-// there is none.
-func (s *stop) openExit() <-chan struct{} {
-	for _, r := range s.unit.with(s.run) {
-		if open := r.exits.open(); open != nil {
-			return open
-		}
-	}
-	return nil
-}
-
-// believeLocked waits for the watcher to confirm what the runtime says, ExitSlack at most,
-// and at least retry. If it goes on saying that the container runs, the runtime is asked again,
-// which is no failure.
-func (s *stop) believeLocked(retry time.Duration) {
-	deadline, now := s.deadline, time.Now()
-	until := now.Add(max(retry, s.settings.ExitSlack))
-	for s.outcome == "" && time.Now().Before(until) && deadline == s.deadline {
-		s.awaitLocked(func() bool { return deadline != s.deadline || s.confirmed() }, until, s.openExit)
-	}
-	switch {
-	case s.outcome != "" || time.Now().Before(until): // the deadline has changed
-	case !s.isDoubtful() && s.openExit() == nil: // the watcher does not answer
-		s.outcome = s.claim
+// isClosed reports whether a channel is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
 	default:
-		s.claim, s.failed = "", s.claimant.number == s.calls // else a later call is under way
-		if s.err == nil {
-			s.err = errStillRuns
-		}
-	}
-}
-
-// addSilenceLocked counts a call that has not returned in time as a failure.
-func (s *stop) addSilenceLocked() {
-	s.failures++
-	s.err = fmt.Errorf("StopContainer was silent for %v", time.Since(s.firstCallAt))
-}
-
-// callLocked calls StopContainer in another goroutine, unless the last call is still under
-// way and the runtime kills the container as early by that one.
-func (s *stop) callLocked() {
-	seconds := s.deadline.stopTimeout()
-	if s.silent {
-		seconds = 0
-	}
-	killAt := time.Now().Add(graceperiod.Duration(seconds))
-	if s.isClosed() || !s.failed && !killAt.Before(s.killAt) {
-		return
-	}
-	s.calls++
-	s.claim = ""
-	s.killAt, s.failed, s.forced = killAt, false, s.forced || seconds == 0
-	s.goroutines++
-	go s.call(s.ctx, s.pod, s.result.Name, s.result.ID, stopCall{s.calls, seconds, time.Now(), s.start.returnedAt})
-}
-
-// call is the body of the goroutine of one call.
-func (s *stop) call(ctx context.Context, pod *v1.Pod, name, id string, c stopCall) {
-	call.GuardAbout(ctx, "the runtime", about(pod, name), func() error {
-		if s.settings.Pods != nil {
-			return s.settings.Pods.StopPod(ctx, pod, c.seconds)
-		}
-		return s.settings.Runtime.StopContainer(ctx, id, c.seconds)
-	}, func(err error) {
-		s.mu.Lock()
-		s.returnedLocked(c, err)
-		s.doneAndUnlock()
-	})
-}
-
-// returnedLocked handles the result of a StopContainer call. The first success is the claim
-// that the container has ended. If the last call fails, another one is made. A runtime kills
-// when its timeout is over: a successful call that took as long as its timeout counts as a
-// kill, unless the runtime says so itself.
-func (s *stop) returnedLocked(c stopCall, err error) {
-	killAt := c.at.Add(graceperiod.Duration(c.seconds))
-	if !s.failed {
-		killAt = times.Earlier(killAt, s.killAt)
-	}
-	wasKilled, isGone := errors.Is(err, ErrKilled), errors.Is(err, ErrContainerNotFound)
-	switch {
-	case s.outcome != "" || s.claim != "" || s.isClosed():
-		return
-	case err != nil && !wasKilled && !isGone:
-		s.failures++
-		s.err = fmt.Errorf("StopContainer with timeout %d failed: %w", c.seconds, err)
-		s.failed = s.failed || c.number == s.calls
-		return
-	case isGone:
-		s.claim = NotFound
-	case s.forced:
-		s.claim = Forced
-	case wasKilled || !time.Now().Before(killAt):
-		s.claim = GraceExceeded
-	default:
-		s.claim = Graceful
-	}
-	s.claimant = c
-	for _, r := range s.unit.with(s.run) {
-		r.exits.askLocked(r.ctx, r.attempt, true)
-	}
-}
-
-// giveUpAt returns when the container is given up: GiveUp after the deadline, or after the
-// first call if that comes after the deadline.
-func (s *stop) giveUpAt() time.Time {
-	from := s.deadline.at()
-	if from.Before(s.firstCallAt) {
-		from = s.firstCallAt
-	}
-	return from.Add(s.settings.GiveUp)
-}
-
-// reportFailureLocked logs the first failure of the container. It also records an event,
-// unless another container of the pod is failing already.
-func (s *stop) reportFailureLocked() {
-	if s.reported {
-		return
-	}
-	err := s.err
-	s.reported = true
-	if s.live.addFailing(1) == 1 {
-		s.recordEventLocked(s.pod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
-	}
-	s.logLocked(func(l klog.Logger) { l.Error(err, "Failed to stop a container", "tryAgain", !s.manner.once) })
-}
-
-// logEndLocked logs how the stop ended if there was a failure, and adds the number of
-// failures to the error.
-func (s *stop) logEndLocked() {
-	if s.reported {
-		s.live.addFailing(-1)
-	}
-	switch err := s.err; {
-	case s.outcome == RuntimeStuck && s.reported && s.manner.once: // that it is not tried again was logged
-	case s.outcome == RuntimeStuck:
-		s.logLocked(func(l klog.Logger) { l.Error(err, "Gave up stopping a container", "failures", s.failures) })
-	case s.reported && s.outcome != LeftRunning:
-		s.logLocked(func(l klog.Logger) {
-			l.Info("A container is stopped after all", "outcome", s.outcome, "failures", s.failures)
-		})
-	}
-	if s.outcome != RuntimeStuck && s.outcome != LeftRunning && s.failures == 0 {
-		s.err = nil
-	}
-	if s.failures > 1 {
-		s.err = fmt.Errorf("%w (the last of %d failures)", s.err, s.failures)
+		return false
 	}
 }

@@ -20,14 +20,14 @@ type answer struct {
 	err   error
 }
 
-// answeringRuntime is a runtime that gives one answer to each call. It counts the calls.
-type answeringRuntime struct {
-	calls   atomic.Int32
-	answers []answer
+// answers are those of a runtime, one for each call.
+type answers struct {
+	calls atomic.Int32
+	all   []answer
 }
 
-func (s *answeringRuntime) StopContainer(context.Context, string, int64) error {
-	a := s.answers[min(int(s.calls.Add(1)), len(s.answers))-1]
+func (s *answers) StopContainer(context.Context, string, int64) error {
+	a := s.all[min(int(s.calls.Add(1)), len(s.all))-1]
 	<-time.After(a.after)
 	return a.err
 }
@@ -48,22 +48,19 @@ func TestOverlappingStops(t *testing.T) {
 		"the first succeeds after the second has killed": {
 			5, []answer{{7000 * ms, nil}, {7000 * ms, nil}}, 7000 * ms, lifecycle.GraceExceeded,
 		},
-		"the first succeeds after the second has failed": {
-			3, []answer{{6050 * ms, nil}, {5000 * ms, lifecycletest.ErrScripted}}, 6050 * ms, lifecycle.Graceful,
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runtime := answeringRuntime{answers: test.answers}
+			given := &answers{all: test.answers}
 			inBubble(t, 60, func(b *bed) {
-				b.addMain("app", nil, lifecycletest.Script{})
-				termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
+				b.declare("app")
+				termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("app")}})
 				<-time.After(time.Second)
-				require.True(b, termination.Shorten(test.seconds))
+				require.True(b, b.Shorten(termination, test.seconds))
 				<-termination.Done()
 				require.Equal(b, test.ended, b.at())
 				require.Equal(b, test.want, termination.Result().Outcome())
-				require.EqualValues(b, 2, runtime.calls.Load())
-			}, func(o *lifecycle.TerminatorOptions) { o.Runtime, o.Exits = &runtime, nil })
+				require.EqualValues(b, 2, given.calls.Load())
+			}, func(o *lifecycle.TerminatorOptions) { o.Runtime = lifecycle.RuntimeFunc(given.StopContainer) })
 		})
 	}
 }

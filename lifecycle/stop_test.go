@@ -3,54 +3,78 @@
 package lifecycle_test
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// If the runtime is away for a moment, StopContainer is called again with what is left of the
-// grace period, and the failure is reported once.
-func TestRuntimeThatIsAwayForAMomentCostsNoGrace(t *testing.T) {
+// If StopContainer fails for a moment, it is called again with what is left of the grace period, and
+// the failure is reported once.
+func TestAStopThatFailsForAMomentCostsNoGrace(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
-		b.pod.Spec.Containers[0].Lifecycle.PreStop = sleep(1)
-		b.rt.Away(0, 3*time.Second)
+		b.addMain("app", sleep(1), lifecycletest.Script{ExitAfterTerm: 3 * time.Second, FailStops: 5})
 		result := b.kill()
 		require.Equal(b, lifecycle.Graceful, result.Outcome())
-		require.ErrorContains(b, result.Containers[0].Err, `failed to stop container "app" (id="app"): StopContainer with timeout 28 failed: the runtime is away (the last of 5 failures)`)
+		require.ErrorContains(b, result.Containers[0].Err, `failed to stop container "app" (id="app"): StopContainer with timeout 28 failed: the script fails this stop (the last of 5 failures)`)
 		require.Equal(b, [][2]time.Duration{
 			{29, 1000}, {29, 1100}, {29, 1300}, {29, 1700}, {28, 2500}, {27, 3500},
 		}, b.stopsOf("app"))
 		require.Equal(b, 6500*time.Millisecond, b.at())
 		b.requireEvents("Killing", "FailedKillPod")
 		event := b.events.All()[1]
-		require.Equal(b, "error killing pod: StopContainer with timeout 29 failed: the runtime is away", event.Message)
+		require.Equal(b, "error killing pod: StopContainer with timeout 29 failed: the script fails this stop", event.Message)
 		require.Same(b, b.pod, event.Object)
 	})
 }
 
-// stopsOf returns the StopContainer calls for a container: the timeout in seconds, and the time
-// in milliseconds.
-func (b *bed) stopsOf(id string) (asks [][2]time.Duration) {
-	for _, stop := range b.rt.Stops() {
-		if stop.ID == id {
-			asks = append(asks, [2]time.Duration{time.Duration(stop.TimeoutSeconds), stop.At.Sub(b.start) / time.Millisecond})
-		}
-	}
-	return asks
+// lateFailure is a runtime whose StopContainer fails when it has stopped the container.
+type lateFailure struct{ lifecycle.Runtime }
+
+func (r lateFailure) StopContainer(ctx context.Context, id string, seconds int64) error {
+	return cmp.Or(r.Runtime.StopContainer(ctx, id, seconds), lifecycletest.ErrScripted)
 }
 
-func TestARuntimeThatComesBackAfterTheDeadline(t *testing.T) {
+// A StopContainer that fails, though the container has ended, is logged and stands in the result.
+func TestAStopThatFailsThoughTheContainerHasEnded(t *testing.T) {
+	log := errorCounter{make(chan error, 10)}
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.rt.SetLists(lifecycletest.Lists{Poll: 10 * time.Second})
+		result, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.ErrorIs(b, result.Containers[0].Err, lifecycletest.ErrScripted)
+		require.Len(b, log.errors, 1)
+		require.Len(b, b.rt.Stops(), 1)
+	}, func(o *lifecycle.TerminatorOptions) {
+		o.Runtime, o.StopTimeoutSlack = lateFailure{o.Runtime}, 15*time.Second
+	})
+}
+
+// A runtime that is away lists nothing either: the hook runs once it is back.
+func TestARuntimeThatIsAwayForAMomentCostsNoGrace(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", sleep(1), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.rt.Away(0, 3*time.Second)
+		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Equal(b, [][2]time.Duration{{26, 4500}}, b.stopsOf("app"))
+		b.requireEvents("Killing")
+	})
+}
+
+func TestAStopThatFailsUntilAfterTheDeadline(t *testing.T) {
 	inBubble(t, 2, func(b *bed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.rt.Away(0, 10*time.Second)
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true, FailStops: 13})
 		result := b.kill()
 		require.Equal(b, lifecycle.Forced, result.Outcome())
 		require.Equal(b, [][2]time.Duration{
@@ -92,35 +116,9 @@ func TestARuntimeThatFailsIsGivenUp(t *testing.T) {
 		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
 		require.ErrorContains(b, err, `failed to stop container "app" (id="app")`)
-		require.Equal(b, 10*time.Second+lifecycle.DefaultGiveUp, b.at())
+		require.Equal(b, 10*time.Second+lifecycle.DefaultGiveUpAfter, b.at())
 		b.requireAnyEvents("Killing", "Killing", "FailedKillPod")
 	})
-}
-
-// KillPod stops a container that is stuck again, under the first deadline.
-func TestKillPodStopsStuckContainersAgain(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", sleep(1), lifecycletest.Script{})
-		b.addMain("web", nil, lifecycletest.Script{})
-		b.rt.Remove("web")
-		b.stuckUntil(20 * time.Second)
-		b.rt.AnswerNilForUnknown()
-		five := ptr.To(int64(5))
-		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: five})
-		require.ErrorIs(b, err, lifecycletest.ErrAway)
-		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
-		require.Equal(b, 6*time.Second, b.at())
-		<-time.After(15 * time.Second)
-		result, err = b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.NoError(b, err)
-		require.Equal(b, lifecycle.Forced, result.Outcome())
-		require.EqualValues(b, 5, result.GracePeriodSeconds, "the override given first holds")
-		require.Equal(b, 21*time.Second, b.at())
-		require.Equal(b, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
-		b.requireAnyEvents("Killing", "Killing", "FailedKillPod")
-		again := b.kill()
-		require.Equal(b, result, again)
-	}, withShortGiveUp)
 }
 
 func TestShortenWhileTheFirstCallFails(t *testing.T) {
@@ -128,7 +126,7 @@ func TestShortenWhileTheFirstCallFails(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true, HangStops: 1, FailStops: 1})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(10 * time.Second)
-		require.True(b, termination.Shorten(5))
+		require.True(b, b.Shorten(termination, 5))
 		<-termination.Done()
 		require.Equal(b, [][2]time.Duration{{60, 0}, {5, 10000}, {5, 10100}}, b.stopsOf("app"))
 		require.Equal(b, 15100*time.Millisecond, b.at())
@@ -140,33 +138,11 @@ func TestSilentRuntimeIsGivenUp(t *testing.T) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(10))})
-		require.ErrorContains(b, err, "silent")
+		require.ErrorContains(b, err, "has not returned")
 		require.Equal(b, lifecycle.RuntimeStuck, result.Containers[0].Outcome)
 		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 15000}, {0, 25000}, {0, 45000}, {0, 85000}}, b.stopsOf("app"))
 		require.Equal(b, [][2]time.Duration{{2, 10000}}, b.stopsOf("proxy"))
 		require.Equal(b, 130*time.Second, b.at())
-	})
-}
-
-// The time that a silent call has doubles, up to the longest duration.
-func TestStopSlackDoesNotOverflow(t *testing.T) {
-	const year = 365 * 24 * time.Hour
-	inBubble(t, 0, func(b *bed) {
-		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.ErrorContains(b, err, "the last of 2 failures")
-		require.Len(b, b.stopsOf("app"), 3)
-	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack, o.GiveUp = 80*year, 250*year })
-}
-
-func TestContainerThatTheRuntimeDoesNotHave(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", nil, lifecycletest.Script{})
-		b.rt.Remove("app")
-		result := b.kill()
-		require.Equal(b, lifecycle.NotFound, result.Outcome())
-		require.NoError(b, result.Containers[0].Err)
-		require.Len(b, b.rt.Stops(), 1)
 	})
 }
 
@@ -175,11 +151,11 @@ func TestASilentStopIsForced(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
 		result := b.kill()
 		require.Equal(b, lifecycle.Forced, result.Outcome())
-		require.ErrorContains(b, result.Containers[0].Err, "silent for 12s")
+		require.ErrorContains(b, result.Containers[0].Err, "has not returned for 12s")
 		require.NotContains(b, result.Containers[0].Err.Error(), "the last of", "there is only one failure")
 		require.Equal(b, 12*time.Second, b.at())
 		require.EqualValues(b, 0, b.rt.Stops()[1].TimeoutSeconds)
-	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack = 2 * time.Second })
+	}, func(o *lifecycle.TerminatorOptions) { o.StopTimeoutSlack = 2 * time.Second })
 }
 
 // The second call has the timeout 0, even if the minimum timeout is not over.
@@ -188,7 +164,7 @@ func TestSilentStopIsForcedRightAfterTheDeadline(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
 		require.Equal(b, lifecycle.Forced, b.kill().Outcome())
 		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 10500}}, b.stopsOf("app"))
-	}, func(o *lifecycle.TerminatorOptions) { o.StopSlack = 500 * time.Millisecond })
+	}, func(o *lifecycle.TerminatorOptions) { o.StopTimeoutSlack = 500 * time.Millisecond })
 }
 
 func TestHangingCallEndsWithItsContainer(t *testing.T) {
@@ -197,7 +173,7 @@ func TestHangingCallEndsWithItsContainer(t *testing.T) {
 		b.addMain("web", nil, lifecycletest.Script{HangStops: -1})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "web")
-		require.Equal(b, 2*time.Second+lifecycle.DefaultGiveUp, b.at())
+		require.Equal(b, 2*time.Second+lifecycle.DefaultGiveUpAfter, b.at())
 		for _, stop := range b.rt.Stops() {
 			if stop.ID == "app" {
 				require.Equal(b, 7*time.Second, stop.Returned.Sub(b.start))
@@ -211,11 +187,11 @@ func TestSilenceIsMeasuredFromTheSecondCall(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Second)
-		termination.Shorten(3)
+		b.Shorten(termination, 3)
 		<-termination.Done()
 		require.Equal(b, lifecycle.RuntimeStuck, termination.Result().Outcome())
 		require.Equal(b, [][2]time.Duration{{600, 0}, {3, 1000}, {0, 9000}}, b.stopsOf("app")[:3])
-		require.Equal(b, 4*time.Second+lifecycle.DefaultGiveUp, b.at())
+		require.Equal(b, 4*time.Second+lifecycle.DefaultGiveUpAfter, b.at())
 	})
 }
 
@@ -225,7 +201,7 @@ func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1, HangDeaf: true})
 		b.addMain("web", nil, lifecycletest.Script{})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.ErrorContains(b, err, "silent")
+		require.ErrorContains(b, err, "has not returned")
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
 		var stuck *lifecycle.StillRunningError

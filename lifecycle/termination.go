@@ -9,267 +9,276 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // Termination is the termination of one pod, under way or ended. All methods may be called
 // concurrently.
 type Termination struct {
-	life    *life    // its mutex guards the fields below
-	active  *active  // what is needed while the termination is under way; nil once it has ended
-	granted int64    // the grace period at the end, in seconds
-	since   int64    // its start, in nanoseconds since 1970
-	endedAt int64    // likewise
-	records []record // results of the containers, once all have ended
-}
-
-// active has the fields of a termination that are needed only while it is under way.
-type active struct {
-	ctx       context.Context // of the request, for its values
-	logger    klog.Logger
-	pod       *v1.Pod
-	request   *Request
+	pod       *pod // its mutex guards the fields below; most unexported methods need it held
+	ctx       context.Context
+	apiPod    *v1.Pod
+	request   Request      // the newest one
+	previous  *Termination // of the same pod; nil: none, or this one has ended
 	deadline  deadline
 	startedAt time.Time
-	attempts  []*attempt
-	carried   []record // of the termination that this one replaces
-	including bool     // attempts are being added, so that it does not end
-	unit      *unit    // how they are stopped together; nil: one by one
-	exceeded  bool     // a container of an earlier termination has exceeded its grace
+	usesLists bool // the runtime lists what runs; false: the request names it
+	firstList int  // the number of the first list that is new enough
+	stops     []*stop
+	changed   chan struct{} // has a value while run has to look at the termination again
 	done      chan struct{}
+	results   []ContainerResult // nil until the termination has ended
+
+	overdueRecorded bool // the ExceededGracePeriod event was recorded
 }
 
-// grantedTo returns the deadline of a termination that starts now.
-func grantedTo(pod *v1.Pod, req *Request) deadline {
-	seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
-	return grant(seconds)
+// failedTermination returns a termination that has ended with an error and stopped nothing.
+func failedTermination(outcome Outcome, err error) *Termination {
+	t := &Termination{pod: &pod{}, done: make(chan struct{}), results: []ContainerResult{{Outcome: outcome, Phase: PhaseEnded, Err: err}}}
+	close(t.done)
+	return t
 }
 
-// terminate is [Pod.Terminate] with the error, for a handle or for whoever keeps none, who passes
-// the pod.
-func terminate(ctx context.Context, l *life, handle *Pod, pod *v1.Pod, req *Request) (*Termination, error) {
-	pod, err := l.lock(handle, pod)
-	if err != nil {
-		return nil, err
+// terminate begins a termination of the pod, or adds the request to the one that is under way. The
+// mutex is held.
+func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Termination {
+	t := p.termination
+	if !t.isUnderWay() {
+		t = p.newTermination(ctx, apiPod, req, deadlineIn(req.grace(apiPod, 0)))
+	} else if granted := req.grace(apiPod, t.deadline.granted); granted < t.deadline.granted {
+		t.shorten(granted)
 	}
-	o := order{life: l, ctx: context.WithoutCancel(ctx), logger: klog.FromContext(ctx).V(1), pod: pod, req: req}
-	t, err := o.terminate()
-	isClosed := err == nil && l.settings().isClosed() && !t.isActive() && len(t.records) == 0
-	l.mu.Unlock()
-	switch {
-	case err != nil:
-		return nil, err
-	case isClosed: // what ran in the end is not known any more
-		return failedTermination(AgentStopping), nil
-	}
-	if o.logger.Enabled() {
-		o.logger.Info("Terminating pod", "pod", klog.KObj(pod))
-	}
-	return t, nil
-}
-
-// failedTermination returns a termination that has ended with an error.
-func failedTermination(err error) *Termination {
-	result := ContainerResult{Outcome: RuntimeStuck, Err: err}
-	if errors.Is(err, AgentStopping) {
-		result.Outcome = LeftRunning
-	}
-	return &Termination{life: &life{}, records: []record{recordOf(&result, false, time.Time{})}}
-}
-
-// maxCarried is how many containers that have ended in earlier terminations are known by ID.
-const maxCarried = 64
-
-// replace gives a termination what it has from the one that it replaces: its deadline while
-// that is ahead, or if there is only something that was stuck under it, and then its results
-// too. It has a grace period of its own if that deadline has passed, and if a container is to
-// be stopped that had ended.
-func (t *Termination) replace(old *Termination, chosen []*attempt) {
-	if old == nil {
-		return
-	}
-	a, before := t.active, old.deadline()
-	t.endedAt = old.endedAt // of what is carried
-	isNew := func(c *attempt) bool { return c.result.Outcome == "" && c.run == nil }
-	isAgain := func(c *attempt) bool { return c.hasEnded() && !c.isStuck() || c.flags.renew }
-	a.exceeded = slices.ContainsFunc(old.records, func(r record) bool { return r.is(GraceExceeded) })
-	isOpen := func(r record) bool { // what may run still is chosen again, unless it was proven to have ended
-		return r.is(RuntimeStuck) || slices.ContainsFunc(chosen, func(c *attempt) bool { return c.result.Name == r.name && c.result.ID == r.id })
-	}
-	a.carried = slices.DeleteFunc(slices.Clone(old.records), isOpen)
-	if slices.ContainsFunc(chosen, isAgain) || before.isOver() && slices.ContainsFunc(chosen, isNew) {
-		for i := range a.carried { // they are known by their IDs, and no results of this one
-			a.carried[i].hidden, a.carried[i].hookOutcome = true, labelIndex("")
-		}
-		a.carried = a.carried[max(len(a.carried)-maxCarried, 0):]
-		return
-	}
-	a.deadline = before
-	t.shortenToRequest(a.pod, a.request)
-	for _, c := range t.life.live.all() { // what has ended alone since is no longer stuck
-		if c.isOver() && old.hasEnded(c.result.Name, true) && !slices.Contains(chosen, c) {
-			a.attempts = append(a.attempts, c)
-		}
-	}
-}
-
-// include adds attempts to the termination. It starts to stop those that are not being
-// stopped, and gives the others the deadline of the termination. The termination ends if none
-// of them is being stopped then.
-func (t *Termination) include(chosen []*attempt, req *Request) {
-	a := t.active
-	if a.including = true; a.unit == nil || a.unit.isLed() {
-		a.unit = t.life.settings().newUnit()
-	}
-	t.life.live.addTermination(t)
-	if len(a.attempts) == 0 {
-		a.attempts = chosen[:0] // it becomes the same
-	}
-	for _, c := range chosen {
-		t.await(c)
-		switch {
-		case c.run != nil:
-			c.limitLocked(a.deadline)
-		case c.isUnknown() && a.unit == nil:
-			c.giveUpLocked()
-		default:
-			until := a.deadline
-			if c.isOver() {
-				c.deadline = deadline{}
-				if own := grantedTo(a.pod, req); own.at().Before(until.at()) {
-					until = own
-				}
+	t.request = *req
+	if req.Containers == nil {
+		t.requireList()
+	} else {
+		named := make(map[run]bool, len(req.Containers))
+		for _, c := range req.Containers {
+			if s := p.stopOf(c); s != nil {
+				named[s.run] = true
 			}
-			(&run{
-				message: a.request.Message, unit: a.unit, hooks: req.Hooks, manner: manner{inOrder: true, once: req.OneAttempt},
-			}).startLocked(a.ctx, t.life.live, c, a.pod, until)
 		}
+		p.dropEnded(func(s *stop) bool { return !named[s.run] })
+		for _, c := range req.Containers {
+			t.add(c, p.stopOf(c), stopOptions{trusted: true, oneAttempt: req.OneAttempt, message: req.Message, hooks: req.Hooks})
+		}
+		p.giveTurns()
 	}
-	a.including = false
-	t.endIfDone()
+	t.wake()
+	return t
 }
 
-// await makes an attempt one of the termination, which ends after it.
-func (t *Termination) await(c *attempt) {
-	if c.flags.obsolete = false; !slices.Contains(t.active.attempts, c) {
-		t.active.attempts = append(t.active.attempts, c)
+// newTermination begins a termination and makes it the pod's current one. The mutex is held.
+func (p *pod) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, until deadline) *Termination {
+	t := &Termination{
+		pod: p, ctx: ctx, apiPod: apiPod, request: *req, previous: p.termination, deadline: until, startedAt: time.Now(),
+		changed: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	p.termination = t
+	p.cancelStarts()
+	p.terminator.calls.Go(func() string { return fullName(apiPod, "") }, t.run)
+	return t
+}
+
+// requireList makes the termination wait for a list that begins from now on.
+func (t *Termination) requireList() {
+	t.usesLists, t.firstList = true, t.pod.lists.begun+1
+	t.wake()
+}
+
+// run requests lists until the runtime lists nothing and nothing is being stopped or started. Applying
+// a list stops what it shows.
+func (t *Termination) run() {
+	logger := klog.FromContext(t.ctx).WithValues("pod", klog.KObj(t.apiPod))
+	logger.V(1).Info("Terminating pod")
+	var failure error // of the last list
+	for pause := retry(0); !t.endIfOver(failure); {
+		l := t.nextList()
+		if l == nil {
+			t.awaitChange()
+			continue
+		}
+		err := l.wait(t.ctx)
+		switch {
+		case t.ctx.Err() != nil:
+		case err != nil:
+			if failure == nil {
+				logger.Error(err, "Failed to list the containers of a pod, will try again")
+			}
+			pauseFor(t.ctx, pause.next())
+		case failure != nil:
+			logger.Info("Listed the containers of a pod after earlier failures")
+			pause = 0
+		}
+		failure = err
+	}
+	if logger.V(1).Enabled() {
+		logger.V(1).Info("Pod terminated", "outcome", t.Result().Outcome(), "took", time.Since(t.startedAt))
 	}
 }
 
-// awaitRestart makes the attempt to start a container again one of the termination, in the
-// place of the attempt before it.
-func (t *Termination) awaitRestart(c, before *attempt) {
-	a := t.active
-	a.attempts = slices.Insert(a.attempts, slices.Index(a.attempts, before)+1, c)
-	(&run{
-		message: a.request.Message, hooks: a.request.Hooks, manner: manner{inOrder: true, restart: true},
-	}).startLocked(a.ctx, t.life.live, c, a.pod, a.deadline)
-}
-
-// endIfDone ends the termination if all of its attempts have ended. It returns a function to
-// call without the mutex, which logs that, nil if there is nothing to log.
-func (t *Termination) endIfDone() (log func()) {
-	a, l := t.active, t.life
-	if a == nil || a.including || slices.ContainsFunc(a.attempts, func(c *attempt) bool { return c.run != nil }) {
+// nextList requests the list that the termination waits for, nil if it waits for none.
+func (t *Termination) nextList() *list {
+	t.pod.mu.Lock()
+	defer t.pod.mu.Unlock()
+	if !t.needsList() || t.isForgotten() || t.ctx.Err() != nil {
 		return nil
 	}
-	t.active, t.endedAt, t.granted, t.since = nil, time.Now().UnixNano(), a.deadline.granted, a.deadline.since.UnixNano()
-	l.live.removeTermination(t)
-	t.records = append(make([]record, 0, len(a.carried)+len(a.attempts)), a.carried...)
-	exceeded := false
-	a.attempts = slices.DeleteFunc(a.attempts, func(c *attempt) bool { return c.flags.left })
-	for _, c := range a.attempts {
-		t.records = append(t.records, recordOf(&c.result, c.isReplaced(), c.began()))
-		exceeded = exceeded || c.result.Outcome == GraceExceeded
-		c.flags.obsolete = c.isOver() && (t == l.current || l.live.isInherited())
+	return t.pod.requestList(t.ctx, t.apiPod)
+}
+
+// needsList reports whether the termination still waits for a list that is new enough.
+func (t *Termination) needsList() bool {
+	return t.usesLists && t.pod.lists.answered < t.firstList
+}
+
+// isForgotten reports whether Forget was called. The termination then goes on with the containers that
+// it has listed before, and gets no new ones.
+func (t *Termination) isForgotten() bool { return t.pod.termination != t }
+
+// awaitChange waits until run has to look again: after the end of a stop or a start, at the deadline or
+// GiveUpAfter after it, and after another call of Terminate.
+func (t *Termination) awaitChange() {
+	t.pod.mu.Lock()
+	until := t.deadline.end
+	if t.deadline.isOver() {
+		until = t.giveUpAt()
 	}
-	for _, c := range l.live.all() { // what had ended before is known by its ID
-		if t == l.current && c.isOver() && !c.flags.obsolete {
-			c.flags.obsolete = true
-			t.records = append(t.records, recordOf(&c.result, true, c.began()))
+	var stopped <-chan struct{} // nil: nothing is being stopped
+	if i := slices.IndexFunc(t.stops, (*stop).isUnderWay); i >= 0 {
+		stopped = t.stops[i].done
+	}
+	nothingLeft := stopped == nil && !t.needsList() && (t.isForgotten() || len(t.pod.starts) == 0)
+	t.pod.mu.Unlock()
+	if nothingLeft { // the last stop has ended since run looked
+		return
+	}
+	if t.ctx.Err() != nil || !time.Now().Before(until) { // only stops can still be under way, and no time limit is left
+		if stopped != nil {
+			select {
+			case <-t.changed:
+			case <-stopped:
+			}
 		}
+		return
 	}
-	worst := labelIndex(string(Graceful))
-	for i := range t.records {
-		if !t.records[i].hidden {
-			worst = max(worst, t.records[i].outcome)
-		}
-	}
-	l.live.clear()
-	l.settings().Metrics.PodTerminated(labelAt(worst), time.Since(a.startedAt))
-	if exceeded && !a.exceeded {
-		l.settings().Metrics.PodGraceExceeded()
-	}
-	close(a.done)
-	if !a.logger.Enabled() {
-		return nil
-	}
-	return func() {
-		a.logger.Info("Pod terminated", "pod", klog.KObj(a.pod), "outcome", t.Result().Outcome(), "took", time.Since(a.startedAt))
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-t.changed:
+	case <-stopped:
+	case <-timer.C:
+	case <-t.ctx.Done():
 	}
 }
 
-// isActive reports whether there is a termination that is under way.
-func (t *Termination) isActive() bool { return t != nil && t.active != nil }
-
-// hasEnded reports whether there is a termination that has ended, and had a container of a name,
-// or any if that is "", that may still have run at the end, or had not.
-func (t *Termination) hasEnded(name string, stuck bool) bool {
-	return t != nil && t.active == nil && slices.ContainsFunc(t.records, func(r record) bool {
-		return (name == "" || r.name == name) && r.is(RuntimeStuck) == stuck
-	})
+// wake makes run look at the termination again. The receiver may be nil.
+func (t *Termination) wake() {
+	if !t.isUnderWay() {
+		return
+	}
+	select {
+	case t.changed <- struct{}{}:
+	default: // an earlier value is unread
+	}
 }
 
-// recordOf returns the record of a container with an ID that has ended, and when, nil if there is
-// none.
-func (t *Termination) recordOf(id string) (r *record, endedAt time.Time) {
-	if t == nil {
-		return nil, time.Time{}
-	}
-	records := t.records
-	if t.active != nil {
-		records = t.active.carried
-	}
-	isOf := func(r record) bool { return r.id == id && !r.is(RuntimeStuck) }
-	if i := slices.IndexFunc(records, isOf); i >= 0 {
-		r = &records[i]
-	}
-	return r, time.Unix(0, t.endedAt)
+// giveUpAt returns when the termination stops waiting for starts and lists: GiveUpAfter after the
+// deadline, or after the termination began if that was later. Stops have their own limit.
+func (t *Termination) giveUpAt() time.Time {
+	return times.Later(t.deadline.end, t.startedAt).Add(t.pod.terminator.opts.GiveUpAfter)
 }
 
-// isOf reports whether an attempt is one of a termination that is under way.
-func (t *Termination) isOf(c *attempt) bool {
-	return t.isActive() && slices.Contains(t.active.attempts, c)
-}
-
-// deadline returns the deadline, as it is or as it was at the end.
-func (t *Termination) deadline() deadline {
-	if t.active != nil {
-		return t.active.deadline
+// add stops a container, unless the termination has given it up, and returns its stop. s is the stop of
+// the container so far, nil if there is none. A stop that is under way joins the termination.
+func (t *Termination) add(c Container, s *stop, options stopOptions) *stop {
+	if s != nil && s.joined == t && (s.isGivenUp() || s.isUnderWay() && s.run == runOf(c)) {
+		return s
 	}
-	return deadline{granted: t.granted, since: time.Unix(0, t.since)}
+	if s == nil && t.isRestartedSidecar(c) {
+		c.PreStopDone = true
+	}
+	s = t.pod.stop(t.ctx, t.apiPod, c, t.deadline, options)
+	t.join(s)
+	return s
 }
 
-// shorten is [Termination.Shorten] without the log message.
-func (t *Termination) shorten(seconds int64) bool {
-	d := grant(max(seconds, graceperiod.MinimumPodSeconds))
-	d.shortened = true
-	if t.active == nil || t.life.settings().isClosed() || !d.at().Before(t.active.deadline.at()) {
+// join adds a stop to the termination, whose deadline it gets if that is earlier.
+func (t *Termination) join(s *stop) {
+	s.shorten(t.deadline)
+	if s.joined != t {
+		s.joined, t.stops = t, append(t.stops, s)
+	}
+}
+
+// isRestartedSidecar reports whether a container is a new run of a sidecar that belongs to the termination
+// already. The preStop hook was for the earlier run, and does not run again.
+func (t *Termination) isRestartedSidecar(c Container) bool {
+	_, role := findContainer(t.apiPod, c.Name)
+	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *stop) bool { return s.container.Name == c.Name })
+}
+
+// endIfOver ends the termination, and reports true, when every stop has ended and one of two things
+// holds. Either no start is under way and a list that is new enough has succeeded. Or waiting for them
+// is over: the terminator was closed, the pod was forgotten, the runtime cannot list, or GiveUpAfter has
+// passed. failure is the error of the last list.
+func (t *Termination) endIfOver(failure error) bool {
+	p := t.pod
+	p.mu.Lock()
+	defer p.unlock()
+	if t.deadline.isOver() {
+		p.cancelStarts()
+	}
+	isStopping := slices.ContainsFunc(t.stops, (*stop).isUnderWay)
+	isComplete := !t.needsList() && len(p.starts) == 0
+	isGivenUp := t.ctx.Err() != nil || t.isForgotten() || errors.Is(failure, errors.ErrUnsupported) || !time.Now().Before(t.giveUpAt())
+	if isStopping || !isComplete && !isGivenUp {
 		return false
 	}
-	t.active.deadline = d
-	for _, c := range t.active.attempts {
-		if c.run != nil {
-			c.limitLocked(d)
-		}
+	reappeared := t.reappeared()
+	if len(reappeared) > 0 && !isGivenUp {
+		t.requireList()
+		return false
 	}
+	for _, s := range reappeared {
+		s.result.Outcome = RuntimeStuck
+		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: errStillListed})
+	}
+	if t.foundNothing() && t.previous != nil {
+		t.results = t.previous.resultsSinceEnded()
+	} else {
+		t.results = t.finalResults(failure)
+		t.recordMetrics()
+	}
+	t.stops, t.previous = nil, nil
+	close(t.done)
 	return true
 }
 
-// shortenToRequest shortens a termination that is under way if a further request has a
-// shorter grace period.
-func (t *Termination) shortenToRequest(pod *v1.Pod, req *Request) {
-	if seconds, shortened := graceperiod.ForPod(pod, t.active.deadline.granted, req.GracePeriodSeconds); shortened {
-		t.shorten(seconds)
+// reappeared returns the stops of runs that are listed again.
+func (t *Termination) reappeared() (stops []*stop) {
+	for _, s := range t.stops {
+		if t.usesLists && !t.isForgotten() && s.isListedAgain() {
+			stops = append(stops, s)
+		}
+	}
+	return stops
+}
+
+// foundNothing reports whether a list is new enough and the termination has seen neither a container nor
+// a start of the pod.
+func (t *Termination) foundNothing() bool {
+	return !t.needsList() && len(t.stops) == 0 && (t.isForgotten() || len(t.pod.starts) == 0)
+}
+
+// recordMetrics counts the termination in the metrics.
+func (t *Termination) recordMetrics() {
+	result, metrics := t.result(), t.pod.terminator.opts.Metrics
+	metrics.PodTerminated(string(result.Outcome()), time.Since(t.startedAt))
+	if slices.ContainsFunc(result.Containers, func(c ContainerResult) bool { return c.Outcome == GraceExceeded }) {
+		metrics.PodGraceExceeded()
 	}
 }
+
+// isUnderWay reports whether the termination has not ended; false for a nil receiver.
+func (t *Termination) isUnderWay() bool { return t != nil && !isClosed(t.done) }

@@ -6,163 +6,166 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync/atomic"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/internal/podkey"
 )
 
-// Terminator terminates pods. Make one with [NewTerminator] and end it with
-// [Terminator.Close]. All methods may be called concurrently.
-//
-// [Terminator.Pod] gives the life of a pod. KillPod, KillContainer and ForgetPod are for
-// callers that keep no lives, such as a kubelet.
+// ErrClosed is wrapped by the errors of a [Terminator] that was closed.
+var ErrClosed = errors.New("the terminator was closed")
+
+var errNoPod = errors.New("the pod is nil")
+
+// Terminator terminates pods. Make one with [NewTerminator] and end it with [Terminator.Close]. All
+// methods may be called concurrently. A pod is known by its UID, or by its namespace and name if it
+// has none.
 type Terminator struct {
-	*register
+	opts         TerminatorOptions
+	sleepEnabled bool            // PodLifecycleSleepAction is on
+	ctx          context.Context // parent of all calls; Close ends it with the cause TerminatorClosed
+	close        context.CancelCauseFunc
+	calls        call.Group // all goroutines, for Close
 
-	settings *settings
+	mu   sync.Mutex // guards pods; may be locked with a pod's mutex held, but not the other way round
+	pods map[types.UID]*pod
 }
 
-// settings are the options of a terminator, and what follows from them.
-type settings struct {
-	TerminatorOptions
-
-	sleepEnabled bool // PodLifecycleSleepAction is on
-	closed       atomic.Bool
-}
-
-// isClosed reports whether the terminator was closed.
-func (s *settings) isClosed() bool { return s.closed.Load() }
-
-// isSleepEnabled reports whether sleep hooks run: by the runner of a request, or else by the
-// options.
-func (s *settings) isSleepEnabled(hooks HandlerRunner) bool {
-	if builtin, _ := hooks.(*handlerRunner); builtin != nil {
-		return builtin.sleepEnabled
-	}
-	return s.sleepEnabled
-}
-
-// NewTerminator makes a terminator. It starts no goroutine. The error has everything that
-// is wrong with the options.
+// NewTerminator makes a terminator. It starts no goroutine. The error joins everything that is wrong with
+// the options.
 func NewTerminator(opts TerminatorOptions) (*Terminator, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("failed to make a terminator: %w", err)
 	}
-	opts.StopSlack = cmp.Or(opts.StopSlack, DefaultStopSlack)
-	opts.GiveUp = cmp.Or(opts.GiveUp, DefaultGiveUp)
-	opts.ExitSlack = cmp.Or(opts.ExitSlack, DefaultExitSlack)
+	opts.StopTimeoutSlack = cmp.Or(opts.StopTimeoutSlack, DefaultStopTimeoutSlack)
+	opts.GiveUpAfter = cmp.Or(opts.GiveUpAfter, DefaultGiveUpAfter)
 	if opts.Hooks == nil {
 		opts.Hooks = NewHandlerRunner(HandlerRunnerOptions{
 			Commands: opts.Commands, HTTP: opts.HTTP, PodIP: opts.PodIP,
 			Events: opts.Events, Metrics: opts.Metrics, Gates: opts.Gates,
 		})
 	}
-	return &Terminator{register: newRegister(), settings: &settings{
-		TerminatorOptions: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction),
-	}}, nil
+	tr := &Terminator{opts: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction), pods: map[types.UID]*pod{}}
+	tr.ctx, tr.close = context.WithCancelCause(context.Background()) //nolint:forbidigo // NewTerminator has no context; Close ends it
+	return tr, nil
 }
 
-// Pod returns the life of a pod: the one that is under way, or a new one, which begins with
-// its first [Pod.Start] or kill. All handles of a life are equal. A life is found by the UID
-// of its pod. One that began without a UID is found by namespace and name, and takes the
-// first UID that comes with them; it is found by both from then on. Another UID is another
-// life, and so is a pod without UID for a life that began with one.
-//
-// The handle keeps the pod, for its methods, until Pod is called with a newer one or the pod
-// is forgotten. It must not be changed meanwhile. The methods of the handle of a nil pod give
-// an error.
-func (tr *Terminator) Pod(pod *v1.Pod) *Pod {
-	if pod == nil {
-		return &Pod{}
-	}
-	for {
-		l := tr.lifeOf(tr, pod, true)
-		if p := l.setPod(pod); p != nil {
-			return p
-		}
-	}
-}
-
-// KillPod is [Pod.Kill] for the life that the pod has.
+// KillPod calls [Terminator.Terminate] and then [Termination.Wait].
 func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Result, error) {
-	if pod == nil {
-		return failedTermination(errNoPod).Wait(ctx)
-	}
-	for {
-		t, err := terminate(ctx, tr.lifeOf(tr, pod, tr.settings.isClosed()), nil, pod, &req)
-		if err == nil {
-			return t.Wait(ctx)
-		}
-	}
+	return tr.Terminate(ctx, pod, req).Wait(ctx)
 }
 
-// KillContainer is [Pod.KillContainer] for the life that the pod has.
-func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Container, req ContainerRequest) (ContainerResult, error) {
-	if pod == nil {
-		return ContainerResult{Name: c.Name, ID: c.ID}, errNoPod
-	}
-	for {
-		result, err := tr.lifeOf(tr, pod, tr.settings.isClosed()).killContainer(ctx, nil, pod, c, req)
-		if !errors.Is(err, ErrForgotten) {
-			return result, err
-		}
-	}
-}
-
-// ForgetPod is [Pod.Forget] for the pod with a UID, or "NAMESPACE/NAME" for a pod that began
-// without.
-func (tr *Terminator) ForgetPod(uid types.UID) {
-	if l := tr.get(uid); l != nil {
-		l.forget(nil)
-	}
-}
-
-// StillRunningError is returned when a wait was ended by its context. It names the
-// containers that had not ended.
-type StillRunningError struct {
-	// Containers are "NAMESPACE/POD/CONTAINER", sorted.
-	Containers []string
-	// Cause is the cause of the context, which errors.Is finds.
-	Cause error
-}
-
-// Error returns a text with the containers. After a timeout it begins with the kubelet's
-// text for that.
-func (e *StillRunningError) Error() string {
-	text := "stopped waiting"
-	if errors.Is(e.Cause, context.DeadlineExceeded) {
-		text = "timeout waiting to kill pod"
-	}
-	return fmt.Sprintf("%s: containers that have not ended: %s: %v", text, strings.Join(e.Containers, ", "), e.Cause)
-}
-
-// Unwrap returns the cause.
-func (e *StillRunningError) Unwrap() error { return e.Cause }
-
-// Close cancels all hooks and stops, with the cause [AgentStopping], and waits until the
-// terminator's goroutines have ended. Containers that have not ended are [LeftRunning].
-// The contexts of [Pod.Start] and [Pod.PostStart] are cancelled too, but Close does not wait
-// for these calls, which run in goroutines of the agent.
+// Terminate begins the termination of a pod and returns at once. The pod must not be changed until
+// the termination has ended.
 //
-// When ctx ends first, the error is a [*StillRunningError] with the containers whose hook
-// or StopContainer ignores its cancellation. Close may be called again.
+// A pod has one termination at a time. If one is under way, Terminate returns it, requests a new list
+// from the runtime, and shortens the grace period if the pod or the request now gives less. After a
+// termination has ended, the next call begins another one, which stops what the runtime lists then. A
+// container that could not be stopped keeps its old deadline; one that was started since gets a new
+// deadline. If the runtime lists nothing, the result is that of the previous termination, in which a
+// container that had not ended is now [NotFound].
+//
+// Only the values of ctx are used, such as the logger; its end has no effect. For a nil pod, and for a
+// request with a container without a valid ID, Terminate returns a termination that has ended with an
+// error. After [Terminator.Close] it returns one that has ended with the outcome [LeftRunning] and
+// [ErrClosed].
+func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *Termination {
+	if pod == nil {
+		return failedTermination(RuntimeStuck, errNoPod)
+	}
+	for _, c := range req.Containers {
+		if err := c.check(); err != nil {
+			return failedTermination(RuntimeStuck, fmt.Errorf("failed to terminate pod %q: Containers: %w", podText(pod), err))
+		}
+	}
+	if tr.ctx.Err() != nil {
+		return failedTermination(LeftRunning, ErrClosed)
+	}
+	p := tr.lock(pod)
+	defer p.unlock()
+	return p.terminate(tr.callContext(ctx), pod, &req)
+}
+
+// Termination returns the pod's newest termination, which is under way or has ended. It returns nil and
+// false if there is none, if the pod is nil, and after [Terminator.Forget].
+func (tr *Terminator) Termination(pod *v1.Pod) (*Termination, bool) {
+	if pod == nil {
+		return nil, false
+	}
+	p := tr.lock(pod)
+	defer p.unlock()
+	return p.termination, p.termination != nil
+}
+
+// Forget drops what the terminator remembers of a pod; a nil pod has no effect. Call it when the pod is
+// gone. It frees memory, and lets a pod with the same UID, such as a recreated static pod, be started
+// and terminated again.
+//
+// Forget stops nothing. A termination that is under way goes on with the containers that have been listed
+// so far.
+func (tr *Terminator) Forget(pod *v1.Pod) {
+	if pod == nil {
+		return
+	}
+	p := tr.lock(pod)
+	defer p.unlock()
+	p.forget()
+}
+
+// Close ends the contexts of all hooks, stops and lists with the cause [TerminatorClosed], and waits for
+// the terminator's goroutines. Containers that have not ended are [LeftRunning]. Close also ends the
+// contexts of [Terminator.Start] and [Terminator.PostStart], but does not wait for these calls, which
+// run in the agent's goroutines.
+//
+// When ctx ends first, the error is a [*StillRunningError] that names the containers whose hook,
+// StopContainer or list ignores its context. Close may be called again.
 func (tr *Terminator) Close(ctx context.Context) error {
-	tr.settings.closed.Store(true)
-	lives := tr.all()
-	for _, l := range lives {
-		l.cancel()
-	}
-	var stuck []string //nolint:prealloc // usually stays empty
-	for _, l := range lives {
-		stuck = append(stuck, l.awaitIdle(ctx)...)
-	}
-	if len(stuck) == 0 {
+	tr.close(TerminatorClosed)
+	running := tr.calls.Wait(ctx.Done())
+	if len(running) == 0 {
 		return nil
 	}
-	slices.Sort(stuck)
-	return &StillRunningError{Containers: stuck, Cause: context.Cause(ctx)}
+	return &StillRunningError{Containers: slices.Compact(running), Cause: context.Cause(ctx)}
+}
+
+// lock returns the entry of a pod, new if there was none, with its mutex locked. [pod.unlock] unlocks it.
+func (tr *Terminator) lock(apiPod *v1.Pod) *pod {
+	key := podkey.Of(apiPod)
+	for {
+		tr.mu.Lock()
+		p := tr.pods[key]
+		if p == nil {
+			p = newPod(tr, key)
+			tr.pods[key] = p
+		}
+		tr.mu.Unlock()
+		if p.mu.Lock(); !p.dropped {
+			return p
+		}
+		p.mu.Unlock()
+	}
+}
+
+// callContext returns a context that has the caller's values, and ends only with the terminator.
+func (tr *Terminator) callContext(caller context.Context) context.Context {
+	return &valuesContext{Context: tr.ctx, values: context.WithoutCancel(caller)}
+}
+
+// valuesContext is a context that takes its values from another one first.
+type valuesContext struct {
+	context.Context
+
+	values context.Context
+}
+
+// Value returns a value of the other context, or else of the context itself.
+func (c *valuesContext) Value(key any) any {
+	if value := c.values.Value(key); value != nil {
+		return value
+	}
+	return c.Context.Value(key)
 }

@@ -20,12 +20,33 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// obedientRuntime is a runtime whose containers run and end at once when they are stopped.
-type obedientRuntime struct{ exited chan struct{} }
+// obedientRuntime is a runtime in which each container of each pod runs until it is stopped. Its ID is
+// that of the pod and its name.
+type obedientRuntime struct {
+	exited  chan struct{}
+	stopped *sync.Map
+}
 
-func (obedientRuntime) StopContainer(context.Context, string, int64) error { return nil }
+func newObedientRuntime() obedientRuntime { return obedientRuntime{make(chan struct{}), &sync.Map{}} }
 
-func (c obedientRuntime) Exited(string) <-chan struct{} { return c.exited }
+func (r obedientRuntime) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Container, _ error) {
+	for _, containers := range [][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			id := string(pod.UID) + "/" + containers[i].Name
+			if _, ended := r.stopped.Load(id); !ended {
+				running = append(running, lifecycle.Container{Name: containers[i].Name, ID: id})
+			}
+		}
+	}
+	return running, nil
+}
+
+func (r obedientRuntime) StopContainer(_ context.Context, id string, _ int64) error {
+	r.stopped.Store(id, true)
+	return nil
+}
+
+func (r obedientRuntime) Exited(string) <-chan struct{} { return r.exited }
 
 // sleepingPods returns n pods of one container, whose sleep hook outlasts a benchmark.
 func sleepingPods(n int) []*v1.Pod {
@@ -54,12 +75,12 @@ type sleepingWay struct {
 }
 
 func sleepingWays() []sleepingWay {
-	calm := obedientRuntime{make(chan struct{})}
+	calm := newObedientRuntime()
 	return []sleepingWay{
 		{"exits=ignored/way=plain", 4, func(b *testing.B, pods []*v1.Pod) func() { return terminatePlainly(b, pods, 4, nil) }},
-		{"exits=ignored/way=kubegrace", 1, func(b *testing.B, pods []*v1.Pod) func() { return terminateAll(b, pods, calm, nil) }},
+		{"exits=ignored/way=kubegrace", 3, func(b *testing.B, pods []*v1.Pod) func() { return terminateAll(b, pods, calm, nil) }},
 		{"exits=watched/way=plain", 5, func(b *testing.B, pods []*v1.Pod) func() { return terminatePlainly(b, pods, 5, calm.exited) }},
-		{"exits=watched/way=kubegrace", 1, func(b *testing.B, pods []*v1.Pod) func() { return terminateAll(b, pods, calm, calm) }},
+		{"exits=watched/way=kubegrace", 4, func(b *testing.B, pods []*v1.Pod) func() { return terminateAll(b, pods, calm, calm) }},
 	}
 }
 
@@ -68,9 +89,9 @@ func terminateAll(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits life
 	require.NoError(b, err)
 	ctx := klog.NewContext(b.Context(), klog.Logger{})
 	for _, pod := range pods {
-		terminator.Pod(pod).Terminate(ctx, lifecycle.Request{Containers: []lifecycle.Container{{Name: "app", ID: "app"}}})
+		terminator.Terminate(ctx, pod, lifecycle.Request{})
 	}
-	awaitGoroutines(len(pods))
+	awaitGoroutines(3 * len(pods))
 	return func() { require.NoError(b, terminator.Close(ctx)) }
 }
 
@@ -189,9 +210,9 @@ func BenchmarkCancelSleepingPods(b *testing.B) {
 func BenchmarkTerminate(b *testing.B) {
 	all := runningPods(10_000)
 	kills := map[string]func(b *testing.B) func(ctx context.Context, pod *v1.Pod){
-		"plain": func(*testing.B) func(context.Context, *v1.Pod) { return plainStop },
+		"plain": func(*testing.B) func(context.Context, *v1.Pod) { return plainStop(newObedientRuntime()) },
 		"kubegrace": func(b *testing.B) func(context.Context, *v1.Pod) {
-			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedientRuntime{}})
+			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newObedientRuntime()})
 			require.NoError(b, err)
 			return func(ctx context.Context, pod *v1.Pod) {
 				if _, err := terminator.KillPod(ctx, pod, lifecycle.Request{}); err != nil {
@@ -218,21 +239,27 @@ func BenchmarkTerminate(b *testing.B) {
 	}
 }
 
-// plainStop kills a pod as the kubelet's pod worker does, without hooks: with a goroutine that
-// kills the pod and one for each container.
-func plainStop(ctx context.Context, pod *v1.Pod) {
-	killed := make(chan struct{})
-	go func() {
-		defer close(killed)
-		var containers sync.WaitGroup
-		for i := range pod.Spec.Containers {
-			containers.Go(func() { _ = obedientRuntime{}.StopContainer(ctx, pod.Spec.Containers[i].Name, 30) }) // it does not fail
+// plainStop returns a function that kills a pod as the kubelet's pod worker does, without hooks: it
+// asks what runs, and has a goroutine that kills the pod and one for each container.
+func plainStop(rt obedientRuntime) func(ctx context.Context, pod *v1.Pod) {
+	return func(ctx context.Context, pod *v1.Pod) {
+		killed := make(chan struct{})
+		go func() {
+			defer close(killed)
+			running, err := rt.Running(ctx, pod)
+			if err != nil {
+				panic(err)
+			}
+			var containers sync.WaitGroup
+			for _, c := range running {
+				containers.Go(func() { _ = rt.StopContainer(ctx, c.ID, 30) }) // it does not fail
+			}
+			containers.Wait()
+		}()
+		select {
+		case <-killed:
+		case <-time.After(time.Minute):
 		}
-		containers.Wait()
-	}()
-	select {
-	case <-killed:
-	case <-time.After(time.Minute):
 	}
 }
 
@@ -244,9 +271,6 @@ func runningPods(n int) []*v1.Pod {
 		pods[i] = &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod-" + id, UID: types.UID(id)},
 			Spec:       v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(30)), Containers: []v1.Container{{Name: "app"}}},
-			Status: v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{
-				Name: "app", ContainerID: "containerd://" + id, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
-			}}},
 		}
 	}
 	return pods
@@ -255,7 +279,8 @@ func runningPods(n int) []*v1.Pod {
 // BenchmarkTerminateBesideStarts is the time of one KillPod while 10,000 calls of Start are under
 // way for other pods. "plain" has as many goroutines that wait.
 func BenchmarkTerminateBesideStarts(b *testing.B) {
-	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedientRuntime{}})
+	rt := newObedientRuntime()
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
 	require.NoError(b, err)
 	ctx := klog.NewContext(b.Context(), klog.Logger{})
 	release := make(chan struct{})
@@ -263,10 +288,10 @@ func BenchmarkTerminateBesideStarts(b *testing.B) {
 	starting.Add(10_000)
 	for _, pod := range runningPods(10_000) {
 		started.Go(func() {
-			_ = terminator.Pod(pod).Start(ctx, "app", func(context.Context) (string, error) { // it does not fail
+			_ = terminator.Start(ctx, pod, "app", func(context.Context) error { // it does not fail
 				starting.Done()
 				<-release
-				return "app", nil
+				return nil
 			})
 		})
 	}
@@ -274,16 +299,19 @@ func BenchmarkTerminateBesideStarts(b *testing.B) {
 	pod := runningPods(1)[0]
 	pod.UID = "another"
 	b.Run("starts=10000/way=plain", func(b *testing.B) {
+		kill := plainStop(rt)
 		for b.Loop() {
-			plainStop(ctx, pod)
+			rt.stopped.Clear()
+			kill(ctx, pod)
 		}
 	})
 	b.Run("starts=10000/way=kubegrace", func(b *testing.B) {
 		for b.Loop() {
+			rt.stopped.Clear()
 			if _, err := terminator.KillPod(ctx, pod, lifecycle.Request{}); err != nil {
 				b.Fatal(err)
 			}
-			terminator.ForgetPod(pod.UID)
+			terminator.Forget(pod)
 		}
 	})
 	close(release)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,7 @@ func TestAContainerStopsWithinItsGrace(t *testing.T) {
 		require.Equal(b, lifecycle.Result{
 			GracePeriodSeconds: 30,
 			Containers: []lifecycle.ContainerResult{{
-				Name: "app", ID: "app", Phase: lifecycle.PhaseEnded, Outcome: lifecycle.Graceful,
+				Name: "app", ID: "app", Began: b.start, Phase: lifecycle.PhaseEnded, Outcome: lifecycle.Graceful,
 				GrantedSeconds: 30, Stopping: 3 * time.Second,
 			}},
 		}, b.kill())
@@ -52,11 +53,12 @@ func TestSlowRecorderDelaysNeitherHookNorStop(t *testing.T) {
 	var order callSequence
 	inBubble(t, 30, func(b *bed) {
 		b.addMain("app", exec(), lifecycletest.Script{})
-		b.kill()
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("app")}})
+		require.NoError(b, err)
 		require.Equal(b, []string{"event", "hook", "stop"}, order.ended)
 		require.Equal(b, 3*time.Second, b.at())
 	}, func(o *lifecycle.TerminatorOptions) {
-		o.Events, o.Hooks, o.Runtime, o.Exits = &order, &order, &order, nil
+		o.Events, o.Hooks, o.Runtime, o.Exits = &order, &order, lifecycle.RuntimeFunc(order.StopContainer), nil
 	})
 }
 
@@ -128,16 +130,18 @@ func TestTwoCallersShareOneTermination(t *testing.T) {
 }
 
 func TestInvalidOptions(t *testing.T) {
-	_, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{HookTiming: "never", StopSlack: -time.Second})
+	_, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycle.RuntimeFunc(nil)})
+	require.ErrorContains(t, err, "Runtime: must be set")
+	_, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{HookTiming: "never", StopTimeoutSlack: -time.Second, GiveUpAfter: -time.Second})
 	require.ErrorContains(t, err, "Runtime: must be set")
 	require.ErrorContains(t, err, `HookTiming: unknown value "never"`)
-	require.ErrorContains(t, err, "StopSlack: must not be negative, is -1s")
+	require.ErrorContains(t, err, "StopTimeoutSlack: must not be negative, is -1s")
+	require.ErrorContains(t, err, "GiveUpAfter: must not be negative, is -1s")
 }
 
-func TestPodWithoutContainersEndsAtOnce(t *testing.T) {
+func TestAPodWithoutContainersEndsAtOnce(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
-		result := b.kill()
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.NotFound, b.kill().Outcome())
 		require.Zero(b, b.at())
 	})
 }
@@ -170,6 +174,7 @@ func TestPhases(t *testing.T) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
 		b.addMain("app", sleep(5), lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		synctest.Wait()
 		require.Equal(b, lifecycle.Outcome(""), termination.Result().Outcome())
 		for _, want := range [][2]lifecycle.Phase{
 			{lifecycle.PhaseHook, lifecycle.PhaseWaiting}, {lifecycle.PhaseStopping, lifecycle.PhaseWaiting}, {lifecycle.PhaseEnded, lifecycle.PhaseStopping},
@@ -181,13 +186,18 @@ func TestPhases(t *testing.T) {
 	})
 }
 
-// An ID in the message of the Killing event becomes the name, unless it is a part of the name.
-func TestAnIDThatIsAPartOfTheName(t *testing.T) {
+// The ID of the container in the message of the Killing event becomes the name, unless it is a part
+// of the name.
+func TestTheIDInTheMessageOfTheKillingEvent(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
-		b.rt.Start("eb", lifecycletest.Script{})
-		b.pod.Spec.Containers = []v1.Container{container("web", nil)}
+		b.declare("web")
+		b.rt.Start(b.pod, "web", "eb", lifecycletest.Script{})
 		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "web", ID: "eb"}, lifecycle.ContainerRequest{Message: "web is to go"})
 		require.NoError(b, err)
 		require.Equal(b, "web is to go", b.events.All()[0].Message)
+		b.rt.Start(b.pod, "web", "3f4e", lifecycletest.Script{})
+		_, err = b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "web", ID: "3f4e"}, lifecycle.ContainerRequest{Message: "3f4e is to go"})
+		require.NoError(b, err)
+		require.Equal(b, "web is to go", b.events.All()[1].Message)
 	})
 }

@@ -1,91 +1,107 @@
 package lifecycle
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
-// unit are containers that stop together: their hooks run side by side, and one StopPod
-// follows them, or the deadline. The run whose hook is the last to end makes the call.
+// unit is a group of containers that stop together. Their hooks run in parallel. StopPod is called once
+// the last hook has ended, or at the deadline, by the goroutine of one member. The pod's mutex guards
+// the fields.
 type unit struct {
-	members []*run
-	hooks   int  // of members that may be under way
-	lead    *run // that has called StopPod; nil: none has
-	done    bool
-	outcome Outcome
-	err     error
+	members  []*stop
+	previous *unit         // must have been stopped before this one; nil: none
+	ready    chan struct{} // closed when the hooks of all members have ended
+	led      bool          // one member makes the calls, and a container that comes later joins the next unit
+	done     chan struct{} // closed when the calls are over; the results below are valid from then on
+	outcome  Outcome
+	err      error
+	took     time.Duration // from the first call to the end
 }
 
-// newUnit returns a unit if containers stop together, else nil.
-func (s *settings) newUnit() *unit {
-	if s.Pods == nil {
+// openUnit returns the unit that a stop joins, nil if containers stop one by one.
+func (p *pod) openUnit() *unit {
+	if p.terminator.opts.Pods == nil {
 		return nil
 	}
-	return &unit{}
-}
-
-// with returns the runs that are stopped with one: those of its unit, or itself.
-func (u *unit) with(r *run) []*run {
-	if u == nil {
-		return []*run{r}
+	if p.unit == nil || p.unit.led || isClosed(p.unit.ready) {
+		p.unit = &unit{previous: p.unit, ready: make(chan struct{}), done: make(chan struct{})}
 	}
-	return u.members
+	return p.unit
 }
 
-// isLed reports whether StopPod was called for the unit.
-func (u *unit) isLed() bool { return u.lead != nil }
-
-// join adds a run.
-func (u *unit) join(r *run) {
-	u.members = append(u.members, r)
-	u.hooks++
-}
-
-// hookEnded says that the hook of a member has ended, or that there is nothing to stop.
-func (u *unit) hookEnded() {
-	if u.hooks--; u.hooks == 0 {
-		u.wake()
-	}
-}
-
-// wake wakes all members.
-func (u *unit) wake() {
-	for _, r := range u.members {
-		r.wakeLocked()
-	}
-}
-
-// stopLocked stops the unit once, for all its members, and returns the outcome.
-func (u *unit) stopLocked(r *run) (Outcome, error) {
-	r.result.Phase = PhaseWaiting
-	start := time.Now()
-	u.hookEnded()
-	live := r.live // in a former life of the pod a stop may be under way
-	isFree := func() bool { return u.lead == nil && live.stopping == nil }
-	r.waitLocked(func() bool { return u.done || u.hooks == 0 && isFree() || r.isClosed() }, func() time.Time {
-		if !isFree() {
-			return time.Time{}
-		}
-		return r.deadline.at()
-	}, nil)
-	switch {
-	case r.isClosed() && !u.done:
+// untilEnded stops the unit and returns its outcome. Each member calls it when its hook has ended or the
+// deadline has passed. One of them makes the calls, and the others wait for the result.
+func (u *unit) untilEnded(s *stop) (Outcome, error) {
+	began := time.Now()
+	if !u.awaitHooks(s) {
 		return LeftRunning, nil
-	case u.lead == nil:
-		u.lead, live.stopping, r.result.Waited = r, u, time.Since(start)
-		for _, member := range u.members {
-			if member.result.Phase == PhaseWaiting {
-				member.result.Phase = PhaseStopping
-			}
-		}
-		u.outcome, u.err = (&stop{run: r, firstCallAt: time.Now(), failed: true}).untilEndedLocked()
-		u.done, live.stopping = true, nil
-		for _, a := range live.all() {
-			a.wakeLocked()
-		}
-	default:
-		r.result.Phase = PhaseStopping
-		r.waitLocked(func() bool { return u.done }, nil, nil)
-		r.result.Stopping = u.lead.result.Stopping
-		r.flags.renew = u.lead.flags.renew
-		r.result.Waited = time.Since(start) - r.result.Stopping
 	}
-	return u.outcome, u.err
+	calls := u.lead(s, time.Since(began))
+	if calls == nil {
+		select {
+		case <-u.done:
+		case <-s.ctx.Done():
+			return LeftRunning, nil
+		}
+		s.pod.mu.Lock()
+		defer s.pod.mu.Unlock()
+		s.result.Stopping = u.took
+		return u.outcome, u.err
+	}
+	outcome, err := calls.untilEnded()
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	u.outcome, u.err, u.took = outcome, err, time.Since(s.firstCallAt)
+	s.result.Stopping = u.took
+	close(u.done)
+	return outcome, err
+}
+
+// awaitHooks waits for the hooks of all members, at most until the deadline, and then for the previous
+// unit. It returns false if the terminator was closed.
+func (u *unit) awaitHooks(s *stop) bool {
+	s.pod.mu.Lock()
+	s.result.Phase = PhaseWaiting
+	if u.isReady() && !isClosed(u.ready) {
+		close(u.ready)
+	}
+	previous := u.previous
+	s.pod.mu.Unlock()
+	select {
+	case <-u.ready:
+	case <-s.over:
+	case <-s.ctx.Done():
+	}
+	if previous != nil {
+		select {
+		case <-previous.done:
+		case <-s.ctx.Done():
+		}
+	}
+	return s.ctx.Err() == nil
+}
+
+// isReady reports whether the hooks of all members have ended. The mutex is held.
+func (u *unit) isReady() bool {
+	for _, s := range u.members {
+		if s.result.Phase != PhaseWaiting {
+			return false
+		}
+	}
+	return true
+}
+
+// lead returns the calls that stop the unit, which the caller has to make; nil if another member does.
+func (u *unit) lead(s *stop, waited time.Duration) *stopCalls {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	s.result.Phase, s.result.Waited = PhaseStopping, waited
+	if u.led {
+		return nil
+	}
+	u.led, u.previous = true, nil
+	return &stopCalls{stop: s, runs: u.members, call: func(ctx context.Context, seconds int64) error {
+		return s.pod.terminator.opts.Pods.StopPod(ctx, s.apiPod, seconds)
+	}}
 }

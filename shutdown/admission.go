@@ -3,6 +3,11 @@ package shutdown
 import (
 	"errors"
 	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
 const (
@@ -24,29 +29,39 @@ type Admission struct {
 	Reason, Message string // why not; both are empty if it may
 }
 
-// admissionState holds the state of the node shutdown, from which the admission of pods follows,
-// and counts the refusals.
-type admissionState struct {
-	now     atomic.Int32  // a state
-	ending  atomic.Bool   // TerminateAll was called
-	refused atomic.Uint64 // refusals, those of former agents included
+// admission is what Admit and ShutdownStatus read. It is a snapshot: the shell replaces it after each
+// step.
+type admission struct {
+	now     atomic.Pointer[admissionSnapshot]
+	refused atomic.Uint64 // how many pods
 }
 
-// state returns the state of the node shutdown.
-func (a *admissionState) state() state { return state(a.now.Load()) }
+// admissionSnapshot says who is admitted.
+type admissionSnapshot struct {
+	refuses bool               // every pod
+	until   time.Time          // when that ends by itself, because Run has not begun; zero: it does not
+	pods    map[types.UID]bool // who is refused in any case; true: a static pod
+}
 
-// become sets the state of the node shutdown. Only the event loop, and NewManager before it, call
-// it.
-func (a *admissionState) become(s state) { a.now.Store(int32(s)) }
+// refusesAll reports whether no pod is admitted.
+func (s *admissionSnapshot) refusesAll() bool {
+	return s.refuses && (s.until.IsZero() || time.Now().Before(s.until))
+}
 
-// end records that TerminateAll was called.
-func (a *admissionState) end() { a.ending.Store(true) }
+// snapshotOf returns who is admitted by a node. Where every pod is refused no single one is asked for, and
+// a drain has many steps.
+func snapshotOf(n *node.Node) *admissionSnapshot {
+	if n.Refuses() {
+		return &admissionSnapshot{refuses: true}
+	}
+	return &admissionSnapshot{pods: refusedPods(n)}
+}
 
-// ends reports whether TerminateAll was called.
-func (a *admissionState) ends() bool { return a.ending.Load() }
-
-// refuse counts refusals.
-func (a *admissionState) refuse(n uint64) { a.refused.Add(n) }
-
-// refusals returns their number.
-func (a *admissionState) refusals() uint64 { return a.refused.Load() }
+// refusedPods returns who is refused even if other pods are not.
+func refusedPods(n *node.Node) map[types.UID]bool {
+	pods := map[types.UID]bool{}
+	for _, p := range n.Refused() {
+		pods[p.Key] = p.Static
+	}
+	return pods
+}

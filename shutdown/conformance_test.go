@@ -125,7 +125,7 @@ func TestConformanceManager(t *testing.T) {
 	}
 }
 
-// With all hooks set, in order or failing, and with roll-over, each pod has the same seconds, if
+// With all hooks set, in order or failing, each pod has the same seconds, if
 // the host grants what it is asked for or no more than the kubelet's sum.
 func TestConformanceManagerWithHooks(t *testing.T) {
 	vectors := loadManagerVectors(t)
@@ -134,6 +134,7 @@ func TestConformanceManagerWithHooks(t *testing.T) {
 			for name, limit := range map[string]time.Duration{"all is granted": 0, "the sum is granted": time.Duration(c.Total) * time.Second} {
 				t.Run(c.Desc+", hooks take "+takes.String()+", "+name, func(t *testing.T) {
 					inBubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
+						n.opts.Plan.NoRollOver = true
 						setHooksThatTake(n, takes)
 						n.host.Limit = limit
 						vectors.check(t, n, c)
@@ -152,14 +153,14 @@ func setHooksThatTake(n *node, takes time.Duration) {
 }
 
 // The kubelet's own two other cases are those of a host that grants less than the sum. There it
-// takes no lock and gives an error. This manager takes the lock, gives the critical pods what there
+// takes no lock and gives an error. This manager takes the lock, gives each bucket its part of what there
 // is, and says so.
 func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 	for _, c := range []struct {
 		total, critical, granted int64
 		kills                    map[string]int64
 	}{
-		{30, 10, 5, map[string]int64{"normal-nil": 0, "critical-nil": 5}},
+		{30, 10, 5, map[string]int64{"normal-nil": 3, "critical-nil": 1}},
 		{5, 5, 0, map[string]int64{"normal-nil": 0, "critical-nil": 0}},
 	} {
 		for name, set := range map[string]func(*node){"no hook": func(*node) {}, "all hooks": setAllHooks} {

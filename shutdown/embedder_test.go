@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -29,12 +30,6 @@ var misbehaviours = map[string]func(n *node, misbehave func()){
 	"Options.Plan.PriorityOf": func(n *node, misbehave func()) {
 		n.pods[0].Spec.Priority, n.pods[0].Spec.PriorityClassName = nil, "gold"
 		n.opts.Plan.PriorityOf = func(string) (int32, bool) { misbehave(); return 0, true }
-	},
-	"Options.Policy": func(n *node, misbehave func()) {
-		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { misbehave(); return shutdown.PolicySetTerminal }
-	},
-	"Options.LateStart": func(n *node, misbehave func()) {
-		n.opts.LateStart = func(shutdown.Event) bool { misbehave(); return false }
 	},
 	"Options.Prepare": func(n *node, misbehave func()) {
 		n.opts.Prepare = func(context.Context) error { misbehave(); return nil }
@@ -198,36 +193,67 @@ func drainWithMisbehaviour(t *testing.T, name string, hangs bool, set func(*node
 	close(over)
 }
 
-// A host that leaves less time than a call of the embedder's code takes is released in time.
-func TestHostWithLessTimeThanAnAnswer(t *testing.T) {
+// Run waits for a call until ten seconds after the host's time, not only after the end of its context.
+func TestRunWaitsUntilTheHostsTimeIsOver(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
-		over := make(chan struct{})
-		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { <-over; return shutdown.PolicySetTerminal }
+		n.opts.OnPlan = func(context.Context, plan.Plan) { <-time.After(30 * time.Second) }
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.run()
-		began := time.Now()
-		n.host.Announce(shutdown.Event{Deadline: began.Add(800 * time.Millisecond)})
-		n.advance(time.Minute)
-		require.LessOrEqual(t, n.releasedAfter(began), 800*time.Millisecond)
-		_, killed := n.killer.Kill("web")
-		require.True(t, killed, "as early as can be")
-		close(over)
+		n.announce()
+		n.advance(2 * time.Second)
+		stopped := time.Now()
+		n.end() // fails the test if Run names a call
+		require.Equal(t, 28*time.Second, time.Since(stopped))
 	})
 }
 
-// An event that leaves less time also counts while a call of the embedder's code is waited for,
-// before the plan is made.
-func TestLessTimeBeforeThePlan(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
-		over := make(chan struct{})
-		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { <-over; return shutdown.PolicySetTerminal }
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+// nilError is an error type whose methods panic if the pointer is nil, as happens with a function
+// that returns a nil *nilError as an error.
+type nilError struct{ text string }
+
+func (e *nilError) Error() string { return e.text }
+
+func (e *nilError) Is(error) bool { return e.text == "" }
+
+// A killer's error whose methods panic ends neither the process nor the drain.
+func TestKillersErrorPanics(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+			if pod.Name == "web" {
+				return shutdown.KillResult{}, (*nilError)(nil)
+			}
+			return n.killer.KillPod(ctx, pod, req)
+		})
 		n.run()
-		began := time.Now()
 		n.announce()
-		n.advance(500 * time.Millisecond)
-		n.host.Announce(shutdown.Event{Deadline: began.Add(10 * time.Second)})
 		n.advance(time.Minute)
-		require.LessOrEqual(t, n.releasedAfter(began), 10*time.Second)
-		close(over)
+		report := n.lastReport()
+		require.NotEmpty(t, report.Pods[0].Error)
+		require.Equal(t, "Graceful", report.Pods[1].Outcome)
+	})
+}
+
+// flushFunc is a reporter that flushes with a function.
+type flushFunc func(pod *v1.Pod) error
+
+func (flushFunc) PublishNode(context.Context, shutdown.NodeState) error { return nil }
+
+func (f flushFunc) FlushPod(_ context.Context, pod *v1.Pod) error { return f(pod) }
+
+// A nil *StatusError of a reporter costs only the status of that pod.
+func TestReportersErrorPanics(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Reporter = flushFunc(func(pod *v1.Pod) error {
+			if pod.Name == "web" {
+				return (*apierrors.StatusError)(nil)
+			}
+			return nil
+		})
+		n.run()
+		n.announce()
+		n.advance(time.Minute)
+		report := n.lastReport()
+		require.True(t, report.Pods[0].Unflushed)
+		require.False(t, report.Pods[1].Unflushed)
 	})
 }

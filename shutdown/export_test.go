@@ -1,31 +1,31 @@
 package shutdown
 
 import (
-	"io"
 	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 )
 
 // NewManagerOn is NewManager on another boot and another clock since the boot.
 func NewManagerOn(opts Options, boot func() (id string, since time.Duration, err error)) (*Manager, error) {
-	return newManager(opts, boot, nil)
+	return NewManagerWith(opts, boot, nil)
 }
 
-// NewManagerWith is NewManagerOn with another function that writes the state files.
-func NewManagerWith(opts Options, boot func() (id string, since time.Duration, err error), write func(path string, encode func(io.Writer) error) error) (*Manager, error) {
-	return newManager(opts, boot, write)
+// NewManagerWith is NewManagerOn with a function that is called before each step on the disk.
+func NewManagerWith(opts Options, boot func() (id string, since time.Duration, err error), before func(step, path string) error) (*Manager, error) {
+	return newManager(opts, statelog.Options{Boot: boot, Before: before})
 }
 
-// UnendedKills returns the number of kills of earlier shutdowns that are under way.
-func (m *Manager) UnendedKills() (n int) {
-	m.ledger.unended.mu.Lock()
-	defer m.ledger.unended.mu.Unlock()
-	for _, k := range m.ledger.unended.kills {
-		if k.UnderWay() {
-			n++
-		}
-	}
-	return n
+// RunningPods returns the number of pods that were signalled and are waited for.
+func (m *Manager) RunningPods() (n int) {
+	m.shell.mu.Lock()
+	defer m.shell.mu.Unlock()
+	return m.shell.node.Running()
 }
 
-// UnacknowledgedStatuses returns the number of final statuses that are owed.
-func (m *Manager) UnacknowledgedStatuses() int { return m.ledger.outbox.Unacknowledged() }
+// UnacknowledgedStatuses returns the number of final statuses that are pending.
+func (m *Manager) UnacknowledgedStatuses() int {
+	m.shell.mu.Lock()
+	defer m.shell.mu.Unlock()
+	return m.shell.node.PendingStatuses()
+}

@@ -18,10 +18,10 @@ const (
 	// InhibitorHeld means that the lock is held: the host waits, unless Err says that the session
 	// was lost.
 	InhibitorHeld InhibitorState = "Held"
-	// InhibitorAdopted means that the lock that is held is that of a former agent.
+	// InhibitorAdopted means that the lock that is held is that of a previous agent.
 	InhibitorAdopted InhibitorState = "Adopted"
-	// InhibitorLetGo means that no lock is held because a shutdown is under way or Run is over.
-	InhibitorLetGo InhibitorState = "LetGo"
+	// InhibitorReleased means that no lock is held because a shutdown is under way or Run is over.
+	InhibitorReleased InhibitorState = "Released"
 )
 
 // Inhibitor is the state of the inhibitor lock, as [Manager.Inhibitor] returns it.
@@ -30,7 +30,9 @@ type Inhibitor struct {
 	Off       string        // why no host is watched; "" if one is
 	Held      bool          // a lock is held: the host waits, unless Err says that the session was lost
 	Requested time.Duration // the delay that the host was asked for; 0 before that
-	Granted   time.Duration // how long the host waits; 0 before it has answered
+	// Granted is how long the host waits, as it said last; 0 before it has answered. It is read every
+	// 10 s until a shutdown is announced.
+	Granted time.Duration
 	// Budget is what was asked for, part by part, as the host's limit shortens it. Before the host
 	// has answered it is not shortened.
 	Budget plan.Budget

@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -110,102 +108,22 @@ func TestKillThatGoesOn(t *testing.T) {
 	})
 }
 
-// A pod that is still ending in an earlier shutdown keeps the result of that kill: a failure
-// stays one, and the status is kept.
-func TestJoinedKillKeepsItsResult(t *testing.T) {
-	status := v1.PodStatus{Phase: v1.PodSucceeded}
-	for name, how := range map[string]shutdowntest.Behaviour{
-		"ends":  {Takes: 3 * time.Second, Status: &status},
-		"fails": {Takes: 3 * time.Second, Err: shutdown.ErrNoRetry},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, list(shutdowntest.Pod("web", 0, 10)), func(t *testing.T, n *node) {
-				n.killer.Default = how
-				reporter := &shutdowntest.Reporter{}
-				n.opts.Reporter = flusher{reporter}
-				n.run()
+// The end of a pod that outlives its shutdown is added to the stored report, whether the pod
+// ends before or after the end of the host's time.
+func TestEndAfterTheReleaseIsStored(t *testing.T) {
+	for _, after := range []time.Duration{25 * time.Second, time.Minute} {
+		t.Run(fmt.Sprint("after ", after), func(t *testing.T) {
+			inBubbleWithState(t, list(shutdowntest.Pod("stuck", 0, 20)), func(t *testing.T, n *node, one *boot) {
+				n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+				n.runOnBoot(one)
 				n.announce()
+				n.advance(after)
+				stored, _, err := shutdown.StoredReport(n.opts.StateDir)
+				require.NoError(t, err)
+				require.Zero(t, stored.Pods[0].Ended)
+				n.killer.Release()
 				n.advance(time.Second)
-				n.host.Cancel()
-				n.advance(time.Second)
-				n.announce()
-				n.advance(time.Minute)
-				if how.Err != nil {
-					require.Empty(t, reporter.Flushed())
-					require.NotEmpty(t, n.lastReport().Pods[0].Error)
-					return
-				}
-				require.NotEmpty(t, reporter.Flushed())
-				for _, flushed := range reporter.Flushed() {
-					require.Equal(t, v1.PodSucceeded, flushed.Final.Status.Phase, "as the killer has said")
-				}
-			})
-		})
-	}
-}
-
-// OnPlan gets the plan when a drain begins, and OnReport the report when it has ended or was
-// cancelled.
-func TestOnPlanAndOnReport(t *testing.T) {
-	for _, cancels := range []bool{false, true} {
-		inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
-			n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
-			plans, reports := make(chan plan.Plan, 9), make(chan shutdown.Report, 9)
-			n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
-			n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports <- r }
-			n.run()
-			n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Deadline: time.Now().Add(20 * time.Second)})
-			synctest.Wait()
-			require.Len(t, plans, 1)
-			require.Equal(t, map[string]int64{"web": 15, "etcd": 5}, granted(<-plans))
-			require.Empty(t, reports)
-			if cancels {
-				n.host.Cancel()
-			}
-			n.advance(time.Minute)
-			require.Empty(t, plans)
-			require.Len(t, reports, 1)
-			report := <-reports
-			require.Equal(t, shutdown.KindReboot, report.Kind)
-			require.Equal(t, cancels, report.Cancelled)
-			require.Equal(t, n.lastReport(), report)
-		})
-	}
-}
-
-// OnPlan is called after a second even if the pods cannot be listed.
-func TestOnPlanWithoutPods(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		plans := make(chan plan.Plan, 9)
-		n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
-		n.opts.Pods = shutdown.PodsFunc(func() []*v1.Pod { panic("no pods") })
-		n.run()
-		n.announce()
-		n.advance(time.Second)
-		require.Len(t, plans, 1)
-		require.Empty(t, granted(<-plans))
-	})
-}
-
-// A shutdown that nobody limits gives the last bucket all of its time, waits for its
-// stragglers and calls OnRelease.
-func TestShutdownWithoutALimit(t *testing.T) {
-	for name, hangs := range map[string]bool{"uses all of its grace": false, "hangs": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
-				n.opts.Source = nil
-				released := 0
-				n.opts.OnRelease = func(context.Context) { released++ }
-				n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: time.Hour}, "etcd": {Takes: time.Hour, Hangs: hangs}}
-				n.run()
-				require.NoError(t, n.m.Trigger(shutdown.Event{}))
-				n.advance(time.Minute)
-				require.Equal(t, 1, released)
-				require.Empty(t, n.lastReport().Errors)
-				require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, n.grantedSeconds())
-				if !hangs {
-					require.Equal(t, map[string]string{"web": "GraceExceeded", "etcd": "GraceExceeded"}, outcomes(n.lastReport()))
-				}
+				require.NotZero(t, n.reportOfNextBoot().Pods[0].Ended)
 			})
 		})
 	}

@@ -53,6 +53,9 @@ func TestNewManagerRefusesWhatWouldFailLater(t *testing.T) {
 		"Options.Node is a nil *v1.Node":                    func(o *shutdown.Options) { o.Node = (*v1.Node)(nil) },
 		"Options.StateDir is not usable: stat /nonexistent": func(o *shutdown.Options) { o.StateDir = "/nonexistent" },
 		"is no directory": func(o *shutdown.Options) { o.StateDir = file },
+		`Options.StateDir "state" is a relative path`:                                            func(o *shutdown.Options) { o.StateDir = "state" },
+		"shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds -1 must not be negative": func(o *shutdown.Options) { o.Config = config(0, 0, priorityPeriod(0, -1)) },
+		"shutdownGracePeriodByPodPriority[1].priority 7 is that of":                              func(o *shutdown.Options) { o.Config = config(0, 0, priorityPeriod(7, 1), priorityPeriod(7, 2)) },
 	} {
 		opts := valid
 		change(&opts)
@@ -95,7 +98,7 @@ func TestGateByPriorityOff(t *testing.T) {
 	opts.Config = config(30*time.Second, 10*time.Second)
 	m, err := shutdown.NewManager(opts)
 	require.NoError(t, err)
-	require.Equal(t, twoBuckets(), m.Plan().Schedule)
+	require.Equal(t, 30*time.Second, m.Plan().Fitted.Pods())
 }
 
 // A manager is run once, and can be triggered only while it runs.
@@ -122,7 +125,7 @@ func TestRunEndsWithinADrain(t *testing.T) {
 		n.announce()
 		began := time.Now()
 		n.stop()
-		require.NoError(t, <-n.ended)
+		requireEnded(t, <-n.ended)
 		n.stop = nil
 		require.Equal(t, began, time.Now())
 		require.Len(t, n.killer.Kills(), 1)
@@ -149,10 +152,10 @@ func TestManagerPlan(t *testing.T) {
 		n.host.Lose()
 		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 15 * time.Second })
 		n.advance(time.Minute)
-		require.Equal(t, map[string]int64{"web": 5, "etcd": 10}, granted(n.m.Plan()))
+		require.Equal(t, map[string]int64{"web": 10, "etcd": 5}, granted(n.m.Plan()))
 		n.announce()
 		n.advance(time.Minute)
-		require.Equal(t, map[string]int64{"web": 5, "etcd": 10}, n.grantedSeconds(), "as planned")
+		require.Equal(t, map[string]int64{"web": 10, "etcd": 5}, n.grantedSeconds(), "as planned")
 	})
 }
 

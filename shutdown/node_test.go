@@ -4,7 +4,9 @@ package shutdown_test
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,7 +17,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/judge"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -28,8 +32,10 @@ type node struct {
 	killer *shutdowntest.Killer
 	events *recorder
 	m      *shutdown.Manager
+	seen   shutdown.Witness // of its managers
 	ended  chan error
 	stop   context.CancelFunc
+	log    logLines
 
 	mu   sync.Mutex
 	pods []*v1.Pod
@@ -44,6 +50,7 @@ func inBubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
 		t.Cleanup(func() {
 			n.end()
 			require.NoError(t, n.host.Err())
+			n.judge()
 		})
 		test(t, n)
 	})
@@ -63,7 +70,7 @@ func inBubbleWithState(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *
 // newNode returns a node in the bubble of a test that ends the node's manager itself.
 func newNode(t *testing.T, pods []*v1.Pod) *node {
 	t.Helper()
-	n := &node{t: t, host: &shutdowntest.Host{}, killer: &shutdowntest.Killer{}, events: &recorder{}, pods: pods}
+	n := &node{t: t, host: &shutdowntest.Host{}, killer: &shutdowntest.Killer{}, events: &recorder{}, log: newLogLines(), pods: pods}
 	n.opts = shutdown.Options{
 		Config: config(30*time.Second, 10*time.Second),
 		Pods:   shutdown.PodsFunc(n.currentPods),
@@ -88,6 +95,8 @@ func (n *node) run() {
 // start runs a manager and does not wait until it is ready.
 func (n *node) start(m *shutdown.Manager) {
 	ctx, stop := context.WithCancel(n.t.Context())
+	ctx = klog.NewContext(ctx, klog.New(n.log))
+	m.WitnessedBy(&n.seen)
 	n.m, n.stop, n.ended = m, stop, make(chan error, 1)
 	go func() { n.ended <- m.Run(ctx) }()
 }
@@ -116,8 +125,24 @@ func (n *node) end() {
 	n.stop()
 	n.stop = nil
 	n.killer.Release()
-	require.NoError(n.t, <-n.ended)
+	requireEnded(n.t, <-n.ended)
 	require.Zero(n.t, n.host.Held(), "locks after Run")
+}
+
+// judge asks the judge of the invariants about the managers that the node has had.
+func (n *node) judge() {
+	n.t.Helper()
+	if broken := judge.Node(&n.seen.Record); len(broken) > 0 {
+		n.t.Errorf("broken:\n%s\n\n%s", strings.Join(broken, "\n"), n.seen.Record.Story())
+	}
+}
+
+// requireEnded checks the error of a Run that has ended, perhaps in a drain, as if the agent had died.
+func requireEnded(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, shutdown.ErrInterrupted) {
+		require.NoError(t, err)
+	}
 }
 
 // advance advances the time of the bubble and waits until all goroutines are blocked.

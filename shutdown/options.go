@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 
 	v1 "k8s.io/api/core/v1"
@@ -62,19 +63,14 @@ type Options struct {
 	// kubelet does. An unknown policy counts as PolicySetTerminal too and is reported as an
 	// error.
 	Policy func(Kind) PodPolicy
-	// Plan sets the times beside the kills, roll-over, priorities, and a limit to the time of a
+	// Plan sets the times beside the kills, priorities, and a limit to the time of a
 	// drain. Its Hooks are overwritten: they follow from Prepare, Hold,
 	// Reporter and Volumes.
 	Plan plan.Options
 
-	// LateStart decides whether the kills of a drain begin as late as the schedule allows before
-	// the host's end instead of at once. With it a cloud's notice two minutes ahead does not cost
-	// the pods two minutes of work. Admission is refused and the node state published at once in
-	// either case. Nil: kills begin at once.
-	LateStart func(Event) bool
 	// Prepare is called when a drain begins, before the pods are listed: what would start pods again
-	// is stopped here. The drain waits for it for at most Plan.PrepareTimeout, which is never
-	// shortened. It is called once in a shutdown, and again if an event that leaves less time has cut
+	// is stopped here. The drain waits for it for at most Plan.PrepareTimeout, and half of
+	// what the host leaves. It is called once in a shutdown, and again if an event that leaves less time has cut
 	// it short, or by an agent that takes up the shutdown after a restart. An error is reported and
 	// the drain goes on. Nil: nothing is called.
 	Prepare func(context.Context) error
@@ -88,20 +84,18 @@ type Options struct {
 	// OnReport is called with the report of a shutdown, or of TerminateAll, when it is drained or was
 	// cancelled and the pods that it has killed have ended. A shutdown that is announced again after
 	// the host was released, and drains again, is reported again as a whole. The host does not wait
-	// for OnReport, but Run or TerminateAll, whichever has drained the pods, returns only after it.
-	// Its context ends with that of Run, or ten seconds after the drain of TerminateAll; if it has
-	// not returned ten seconds after that, the error of Run or TerminateAll names it. Nil: nothing
-	// is called.
+	// for OnReport, but TerminateAll waits for it for ten seconds, and Run for as long as for other
+	// calls. Its context ends when both Run and TerminateAll end; if it has not returned ten seconds
+	// after that, the error of the one that ends last names it. Nil: nothing is called.
 	OnReport func(context.Context, Report)
 	// OnRelease is called right before the lock is released, within the host's limit: the last
 	// moment to end a lease, for example. Nil: nothing is called.
 	OnRelease func(context.Context)
 
-	// StateDir is the directory of the state files. It must exist. "": nothing is stored, and a
+	// StateDir is the absolute path of the directory of the state files, which must exist. "": nothing is stored, and a
 	// restarted agent does not know of the shutdown. If another agent uses the directory, Run
 	// waits for it for ten seconds, holds the host and refuses pods meanwhile. After that it goes on,
-	// stores and resumes nothing, and reports this as an error; it refuses pods as long as the other
-	// agent's shutdown may go on.
+	// stores and resumes nothing, and reports this as an error.
 	StateDir string
 	// RequireStateDir has Run end with an error if another agent uses StateDir for ten seconds.
 	RequireStateDir bool
@@ -154,7 +148,11 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("%s is a nil %T, leave it out or make one", option.name, option.value))
 		}
 	}
-	if o.StateDir != "" {
+	switch {
+	case o.StateDir == "":
+	case !filepath.IsAbs(o.StateDir):
+		errs = append(errs, fmt.Errorf("Options.StateDir %q is a relative path: the next agent may be started elsewhere", o.StateDir))
+	default:
 		if info, err := os.Stat(o.StateDir); err != nil {
 			errs = append(errs, fmt.Errorf("Options.StateDir is not usable: %w", err))
 		} else if !info.IsDir() {
@@ -178,10 +176,11 @@ func isTypedNil(value any) bool {
 
 func (o *Options) validateConfig() error {
 	byPriority := features.Enabled(o.Gates, GracefulNodeShutdownBasedOnPodPriority)
-	if features.Enabled(o.Gates, GracefulNodeShutdown) {
-		return o.Config.Validate(byPriority)
+	validate := o.Config.Validate
+	if !features.Enabled(o.Gates, GracefulNodeShutdown) {
+		validate = o.Config.ValidateWithoutGate
 	}
-	return o.Config.ValidateWithoutGate(byPriority)
+	return errors.Join(validate(byPriority), o.Config.ValidateList())
 }
 
 // withDefaults returns o with the defaults filled in.

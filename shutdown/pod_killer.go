@@ -8,11 +8,11 @@ import (
 )
 
 // PodKiller kills one pod. KillPod returns when the pod has ended, or with an error when it
-// cannot be killed. The manager calls it for many pods at once. ctx ends when the manager stops
-// waiting for the pod; the kill may go on after that.
+// cannot be killed. The manager calls it for many pods at once. ctx ends when both Run and TerminateAll
+// end; until then the manager wants to know of the pod's end, also after the lock is released.
 //
 // KillPod may be called again for the same pod. After an error the manager calls it again a
-// second later, with the rest of the grace period, until it releases the host; an error that
+// second later, with the rest of the grace period, until it releases the lock; an error that
 // wraps [ErrNoRetry] ends this. A later shutdown with less time may call it while an earlier call
 // still runs: such a call waits for the same end and may only shorten the grace period. An error
 // with a method Await(context.Context) (KillResult, error), as podkiller's *OverdueError, says
@@ -50,6 +50,6 @@ type KillResult struct {
 	Outcome string // in the killer's words; it is shown in the report and in metrics, not interpreted
 	// Status is the status of the pod after its end, with the states of its containers, for the
 	// [Reporter]. The manager applies the pod policy to it once more, which changes nothing if
-	// SetStatus was called. Nil: the status of the pod in [Options.Pods].
+	// SetStatus was called; it must not change any more. Nil: the status of the pod in [Options.Pods].
 	Status *v1.PodStatus
 }

@@ -4,8 +4,8 @@ package shutdown_test
 
 import (
 	"context"
-	"fmt"
-	"runtime"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,18 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/kubegrace/kubegrace/lifecycle"
-	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
-	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
-
-// newPodUnderTheName returns a pod with the name of another pod and a new UID.
-func newPodUnderTheName(pod *v1.Pod) *v1.Pod {
-	other := pod.DeepCopy()
-	other.UID += "-again"
-	return other
-}
 
 // The list of pods and their priorities change during a drain. Each bucket kills the pods that
 // the list has when the bucket begins, and each pod is killed once.
@@ -60,161 +50,159 @@ func TestPodsChangeDuringTheDrain(t *testing.T) {
 	})
 }
 
-// A new pod that has the name of a killed one, and is killed by the next agent, does not replace
-// the killed one in the report.
-func TestReportOfAPodThatCameBackAfterARestart(t *testing.T) {
-	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
-		web := n.pods[0]
-		n.setPods(newPodUnderTheName(web), n.pods[1])
-		n.runOnBoot(boot)
-		n.advance(time.Minute)
-		var uids []types.UID
-		for _, pod := range n.lastReport().Pods {
-			uids = append(uids, pod.UID)
-		}
-		require.ElementsMatch(t, []types.UID{"uid-web", "uid-web-again", "uid-etcd"}, uids)
-	})
+// newPodUnderTheName returns a pod with the name of another pod and a new UID.
+func newPodUnderTheName(pod *v1.Pod) *v1.Pod {
+	other := pod.DeepCopy()
+	other.UID += "-again"
+	return other
 }
 
-// bytesOfADrain drains a node with so many pods of one priority, through a terminator whose
-// containers take a second to stop. It returns how many bytes the drain has allocated.
-func bytesOfADrain(t *testing.T, pods int) (bytes uint64) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		var crowd []*v1.Pod
-		rt := lifecycletest.NewRuntime()
-		for i := range pods {
-			pod := shutdowntest.Pod(fmt.Sprint("pod-", i), 0, 30)
-			pod.Spec.Containers = []v1.Container{{Name: "app"}}
-			rt.Start(string(pod.UID), lifecycletest.Script{ExitAfterTerm: time.Second})
-			crowd = append(crowd, pod)
-		}
-		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Exits: rt})
-		require.NoError(t, err)
-		n := newNode(t, crowd)
-		n.opts.Killer = podkiller.New(terminator, podkiller.Options{
-			Containers: func(_ context.Context, pod *v1.Pod) []lifecycle.Container {
-				return []lifecycle.Container{{Name: "app", ID: string(pod.UID)}}
-			},
-		})
-		n.opts.Events = nil
+// A late pod joins the next bucket if its own is over.
+func TestLatePod(t *testing.T) {
+	web, etcd := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)
+	inBubble(t, []*v1.Pod{web, etcd}, func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
 		n.run()
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
 		began := time.Now()
 		n.announce()
+		n.setPods(web, etcd, shutdowntest.Pod("late", 0, 60))
 		n.advance(time.Minute)
-		runtime.ReadMemStats(&after)
-		require.Equal(t, time.Second, n.releasedAfter(began))
-		report := n.lastReport()
-		require.Len(t, report.Pods, pods)
-		for _, pod := range report.Pods {
-			require.True(t, pod.Started.Equal(began), pod.Name)
-			require.True(t, pod.Ended.Equal(began.Add(time.Second)), pod.Name)
-			require.Equal(t, "Graceful", pod.Outcome)
-			require.EqualValues(t, 20, pod.GrantedSeconds)
-		}
-		require.Len(t, rt.Signals(), pods, "one signal each")
-		n.end()
-		require.NoError(t, terminator.Close(t.Context()))
-		bytes = after.TotalAlloc - before.TotalAlloc
+		require.Equal(t, 5*time.Second, n.killedAfter("late", began))
+		require.Equal(t, int64(25), n.grantedSeconds()["late"])
+		require.Len(t, n.killer.Kills(), 3, "nobody is killed twice")
+		kill := n.lastReport().Pods[2]
+		require.Equal(t, "late", kill.Name)
+		require.Equal(t, topPriority, kill.Bucket)
+		require.Zero(t, kill.Priority)
 	})
-	return bytes
 }
 
-// Ten thousand pods of one priority are all signalled at the same moment, and their ends are
-// noticed at the same moment. The allocated memory grows in proportion to the number of pods.
-func TestManyPodsOfOnePriority(t *testing.T) {
-	few, many := bytesOfADrain(t, 1000), bytesOfADrain(t, 10_000)
-	t.Logf("%d bytes for each of 1,000 pods, %d for each of 10,000", few/1000, many/10_000)
-	require.Less(t, many, 15*few)
+// A pod that comes while the last bucket drains is killed before the host is let go.
+func TestPodThatComesInTheLastBucket(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.advance(7 * time.Second)
+		n.setPods(append(twoPods(), shutdowntest.Pod("late", 0, 30))...)
+		n.advance(time.Minute)
+		require.Equal(t, 10*time.Second, n.killedAfter("late", began))
+		require.Equal(t, 15*time.Second, n.releasedAfter(began))
+		require.Equal(t, []string{"web", "etcd", "late"}, names(n.lastReport()))
+	})
 }
 
-// A static pod is started again, under the same UID, after a cancelled shutdown. The next
-// shutdown kills it with its whole grace period, whether the agent has called Forget of the
-// terminator or not.
+// A static pod is started again, under the same UID, after a cancelled shutdown. The next shutdown kills it
+// with its whole grace period.
 func TestPodWhoseUIDIsUsedAgain(t *testing.T) {
-	for _, forgets := range []bool{true, false} {
-		t.Run(fmt.Sprintf("forgotten: %t", forgets), func(t *testing.T) {
-			static := shutdowntest.Pod("static", 0, 10)
-			static.Spec.Containers = []v1.Container{{Name: "app"}}
-			inBubble(t, list(static), func(t *testing.T, n *node) {
-				rt := lifecycletest.NewRuntime()
-				terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Exits: rt})
-				require.NoError(t, err)
-				id := ""
-				start := func(next string) {
-					id = next
-					rt.Start(id, lifecycletest.Script{ExitAfterTerm: 7 * time.Second})
-				}
-				start("first")
-				n.opts.Killer = podkiller.New(terminator, podkiller.Options{
-					Containers: func(context.Context, *v1.Pod) []lifecycle.Container {
-						return []lifecycle.Container{{Name: "app", ID: id}}
-					},
-				})
-				n.run()
-				for round, next := range []string{"second", "third", ""} {
-					began := time.Now()
-					n.announce()
-					n.advance(8 * time.Second)
-					report := n.lastReport()
-					require.Len(t, report.Pods, 1)
-					require.Equal(t, "Graceful", report.Pods[0].Outcome)
-					require.EqualValues(t, 10, report.Pods[0].GrantedSeconds)
-					require.Equal(t, 7*time.Second, report.Pods[0].Ended.Sub(began), "round %d", round)
-					require.Len(t, rt.Exits(), round+1)
-					require.Equal(t, lifecycletest.ByTerm, rt.Exits()[round].By)
-					n.host.Cancel()
-					synctest.Wait()
-					require.True(t, n.m.Admit(static).Admit)
-					if forgets {
-						terminator.ForgetPod(static.UID)
+	static := staticPod()
+	inBubble(t, list(static), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+		n.run()
+		for range 3 {
+			began := time.Now()
+			n.announce()
+			n.advance(8 * time.Second)
+			report := n.lastReport()
+			require.Len(t, report.Pods, 1)
+			require.EqualValues(t, 5, report.Pods[0].GrantedSeconds)
+			require.Equal(t, 4*time.Second, report.Pods[0].Ended.Sub(began))
+			n.host.Cancel()
+			synctest.Wait()
+			require.True(t, n.m.Admit(static).Admit)
+			n.advance(time.Minute)
+		}
+		require.Len(t, n.killer.Kills(), 3)
+	})
+}
+
+var errNotSynced = errors.New("the informer is not synced")
+
+// A list of pods that is not ready costs the first bucket what it lasts, and nobody else. The
+// report names the fault.
+func TestListThatIsNotReady(t *testing.T) {
+	began := func(n *node) time.Time { return n.lastReport().Started }
+	for name, test := range map[string]struct {
+		pods   func(n *node, began time.Time, over <-chan struct{}) ([]*v1.Pod, error)
+		killed time.Duration // after the event
+		web    int64         // its seconds
+		errs   []string
+	}{
+		"panics for 200 ms": {func(n *node, began time.Time, _ <-chan struct{}) ([]*v1.Pod, error) {
+			if time.Since(began) < 200*time.Millisecond {
+				panic("not made yet")
+			}
+			return n.currentPods(), nil
+		}, 350 * time.Millisecond, 19, []string{"the list of the pods failed: Options.Pods panicked: not made yet"}},
+		"is not complete for 3 s": {func(n *node, began time.Time, _ <-chan struct{}) ([]*v1.Pod, error) {
+			if time.Since(began) < 3*time.Second {
+				return nil, errNotSynced
+			}
+			return n.currentPods(), nil
+		}, 3 * time.Second, 17, []string{"the list of the pods failed: the informer is not synced"}},
+		"never returns once": {func(n *node, began time.Time, over <-chan struct{}) ([]*v1.Pod, error) {
+			if time.Since(began) < time.Second {
+				<-over
+			}
+			return n.currentPods(), nil
+		}, time.Second, 19, []string{"the list of the pods did not return in time"}},
+		"takes 5 s": {func(n *node, began time.Time, _ <-chan struct{}) ([]*v1.Pod, error) {
+			if time.Since(began) < 4*time.Second {
+				<-time.After(5 * time.Second)
+			}
+			return n.currentPods(), nil
+		}, 5 * time.Second, 15, []string{"the list of the pods did not return in time"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
+				over := make(chan struct{})
+				var at atomic.Pointer[time.Time]
+				n.opts.Pods = func(context.Context) ([]*v1.Pod, error) {
+					if at := at.Load(); at != nil {
+						return test.pods(n, *at, over)
 					}
-					n.advance(time.Minute)
-					start(next)
+					return n.currentPods(), nil
 				}
-				require.NoError(t, terminator.Close(t.Context()))
+				n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
+				n.run()
+				now := time.Now()
+				at.Store(&now)
+				n.announce()
+				n.advance(time.Minute)
+				close(over)
+				require.Equal(t, test.killed, n.killedAfter("web", began(n)))
+				require.Equal(t, test.killed+time.Second, n.killedAfter("etcd", began(n)))
+				require.Equal(t, test.web, n.grantedSeconds()["web"])
+				require.GreaterOrEqual(t, n.grantedSeconds()["etcd"], int64(10))
+				require.Equal(t, test.errs, n.lastReport().Errors)
 			})
 		})
 	}
 }
 
-// A pod that is started again under its UID during the shutdown, although Admit refuses it, is
-// not killed a second time. The report has the pod that was killed.
-func TestPodWhoseUIDIsUsedAgainWithinTheShutdown(t *testing.T) {
-	web := shutdowntest.Pod("web", 0, 10)
-	inBubble(t, list(web, shutdowntest.Pod("etcd", topPriority, 10)), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: 3 * time.Second}
+// Without any pods the host is released at once.
+func TestNoPods(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
+		n.advance(time.Second) // before that, the list may not be filled yet
+		began := time.Now()
 		n.announce()
-		n.advance(4 * time.Second)
-		require.False(t, n.m.Admit(web).Admit)
-		n.setPods(web.DeepCopy(), n.pods[1])
-		n.advance(time.Minute)
-		require.Len(t, n.killer.Kills(), 2)
-		require.Len(t, n.lastReport().Pods, 2)
+		require.Zero(t, n.releasedAfter(began))
+		require.Error(t, n.m.ShutdownStatus(), "the host is still going down")
 	})
 }
 
-// A pod that is first listed before the release is killed with what is left, also where the last
-// bucket has no time.
-func TestPodThatIsListedAtTheEndAfterABucketWithoutTime(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
-		n.opts.Config = config(0, 0, priorityPeriod(0, 20), priorityPeriod(topPriority, 0))
-		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
-		lists := 0
-		n.opts.Pods = func(context.Context) ([]*v1.Pod, error) {
-			if lists++; lists > 3 { // after those of the timetable and of both buckets
-				return append(n.currentPods(), shutdowntest.Pod("late", 0, 60)), nil
-			}
-			return n.currentPods(), nil
-		}
+// A list that is empty in the first second of an agent may be one that is not filled yet: it is asked for again.
+func TestListThatIsEmptyAtFirst(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
-		lists = 0
+		began := time.Now()
 		n.announce()
-		n.advance(10 * time.Second)
-		require.EqualValues(t, 15, n.grantedSeconds()["late"])
-		require.Equal(t, "Graceful", outcomes(n.lastReport())["late"])
+		n.advance(200 * time.Millisecond)
+		n.setPods(twoPods()...)
+		n.advance(time.Minute)
+		require.Equal(t, time.Second, n.killedAfter("web", began))
+		require.Len(t, n.killer.Kills(), 2)
 	})
 }

@@ -39,11 +39,6 @@ func staticPod() *v1.Pod {
 
 func list(pods ...*v1.Pod) []*v1.Pod { return pods }
 
-// twoBuckets is 20 s for normal pods and 10 s for critical ones.
-func twoBuckets() plan.Schedule {
-	return plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
-}
-
 // granted returns the seconds that a plan grants each pod, by the name of the pod.
 func granted(p plan.Plan) map[string]int64 {
 	all := map[string]int64{}

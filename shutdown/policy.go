@@ -1,12 +1,14 @@
 package shutdown
 
 import (
+	"time"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/internal/podcondition"
 	"github.com/kubegrace/kubegrace/internal/staticpod"
-	"github.com/kubegrace/kubegrace/shutdown/internal/kills"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
 const (
@@ -81,48 +83,18 @@ func setTerminated(status *v1.PodStatus, generation int64) {
 	podcondition.Observe(status, v1.DisruptionTarget, generation)
 }
 
-// withFinalStatus returns a copy of the pod with its final status. It has a deletion timestamp if
-// the pod is to be deleted.
-func withFinalStatus(k *kills.Kill, policy PodPolicy) *v1.Pod {
-	pod, state := *k.Pod(), k.State()
-	if state.Result.Status != nil {
-		pod.Status = *state.Result.Status
+// withFinalStatus returns a copy of a pod with its final status. It has a deletion timestamp if the pod
+// is to be deleted. ended is when the pod has ended.
+func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
+	pod, policy := *p.Object, PodPolicy(p.Policy).of(p.Object)
+	if p.Status != nil {
+		pod.Status = *p.Status
 	}
+	pod.Status = *pod.Status.DeepCopy()
 	policy.setStatus(podcondition.Generation(&pod))(&pod.Status)
 	if policy == PolicyDelete && pod.DeletionTimestamp == nil {
-		since := metav1.NewTime(state.Ended)
-		if since.IsZero() { // it may still run; it is deleted after the next boot
-			since = metav1.NewTime(state.Started)
-		}
-		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &since, &state.Seconds
+		since, granted := metav1.NewTime(ended), p.Granted
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &since, &granted
 	}
 	return &pod
-}
-
-// podToStore returns the part of a pod that is stored with its final status: its identity and the
-// names of its containers.
-func podToStore(pod *v1.Pod) *v1.Pod {
-	stored := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:                  pod.Namespace,
-			Name:                       pod.Name,
-			UID:                        pod.UID,
-			Generation:                 pod.Generation,
-			Annotations:                pod.Annotations,
-			DeletionTimestamp:          pod.DeletionTimestamp,
-			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
-		},
-		Spec:   v1.PodSpec{RestartPolicy: pod.Spec.RestartPolicy, TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds},
-		Status: pod.Status,
-	}
-	for _, c := range pod.Spec.InitContainers {
-		stored.Spec.InitContainers = append(stored.Spec.InitContainers, v1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy})
-	}
-	for _, c := range pod.Spec.Containers {
-		stored.Spec.Containers = append(stored.Spec.Containers, v1.Container{Name: c.Name})
-	}
-	for _, c := range pod.Spec.EphemeralContainers {
-		stored.Spec.EphemeralContainers = append(stored.Spec.EphemeralContainers, v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: c.Name}})
-	}
-	return stored
 }

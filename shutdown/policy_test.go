@@ -5,9 +5,12 @@ package shutdown_test
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -92,16 +95,125 @@ func TestPolicyOverAnOldCondition(t *testing.T) {
 	}
 }
 
-// The conditions of a shallow copy are not written through to the original.
-func TestPolicyWritesToNoSharedConditions(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+// flushedUnder drains a node under a policy and returns the pods that FlushPod gets, by name.
+func flushedUnder(t *testing.T, policy shutdown.PodPolicy, how map[string]shutdowntest.Behaviour, pods ...*v1.Pod) (final map[string]*v1.Pod, report shutdown.Report) {
+	t.Helper()
+	final = map[string]*v1.Pod{}
+	inBubble(t, pods, func(_ *testing.T, n *node) {
+		n.killer.Pods = how
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter = reporter
+		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return policy }
 		n.run()
 		n.announce()
-		kill, _ := n.killer.Kill("web")
-		original := v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionFalse}}}
-		shallow := original
-		kill.Request.SetStatus(&shallow)
-		require.Equal(t, v1.ConditionFalse, original.Conditions[0].Status)
-		require.Equal(t, v1.ConditionTrue, shallow.Conditions[0].Status)
+		n.advance(time.Minute)
+		for _, call := range reporter.Flushed() {
+			final[call.Pod] = call.Final
+		}
+		report = n.lastReport()
+	})
+	return final, report
+}
+
+// daemonSetPod returns a pod that a DaemonSet controls.
+func daemonSetPod(name string) *v1.Pod {
+	pod := shutdowntest.Pod(name, 0, 5)
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: name, Controller: ptr.To(true)}}
+	return pod
+}
+
+// mirrorPod returns the pod that stands for a static one at the API server.
+func mirrorPod(name string) *v1.Pod {
+	pod := shutdowntest.Pod(name, 0, 5)
+	pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
+	return pod
+}
+
+// deletedPod returns a pod that was deleted before the shutdown.
+func deletedPod(name string) *v1.Pod {
+	pod := shutdowntest.Pod(name, 0, 5)
+	pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	return pod
+}
+
+// A flushed pod has the final status, on top of the status that the killer returned.
+func TestFlushedPodsAreFinal(t *testing.T) {
+	ended := v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main"}}}
+	web, job, plain := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("job", 0, 5), shutdowntest.Pod("plain", 0, 5)
+	final, report := flushedUnder(t, shutdown.PolicySetTerminal, map[string]shutdowntest.Behaviour{
+		"web": {Status: &ended},
+		"job": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}},
+	}, web, job, plain)
+	require.Equal(t, v1.PodFailed, final["web"].Status.Phase)
+	require.Equal(t, "Terminated", final["web"].Status.Reason)
+	require.Equal(t, ended.ContainerStatuses, final["web"].Status.ContainerStatuses)
+	require.Equal(t, v1.PodSucceeded, final["job"].Status.Phase, "is kept")
+	require.Equal(t, v1.PodFailed, final["plain"].Status.Phase)
+	require.Equal(t, v1.DisruptionTarget, final["plain"].Status.Conditions[0].Type)
+	for _, pod := range []*v1.Pod{web, job, plain} {
+		require.Equal(t, v1.PodRunning, pod.Status.Phase, "the caller's pods are not changed")
+		require.Empty(t, pod.Status.Conditions)
+		require.Nil(t, final[pod.Name].DeletionTimestamp)
+	}
+	require.Equal(t, v1.PodRunning, ended.Phase, "nor the killer's status")
+	require.Empty(t, report.Errors)
+}
+
+// The reporter may change a flushed pod: it shares no memory with the caller's pod.
+func TestFlushedPodIsACopy(t *testing.T) {
+	pod := shutdowntest.Pod("web", 0, 5)
+	pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "main", Ready: true}}
+	inBubble(t, list(pod), func(t *testing.T, n *node) {
+		n.opts.Reporter = flushFunc(func(final *v1.Pod) error {
+			final.Status.ContainerStatuses[0].Ready = false
+			return nil
+		})
+		n.run()
+		n.announce()
+		n.advance(time.Minute)
+		require.True(t, pod.Status.ContainerStatuses[0].Ready)
+	})
+}
+
+// Pods with PolicyLeaveAsIs get no final status, unless they were deleted before.
+func TestFlushUnderLeaveAsIs(t *testing.T) {
+	final, report := flushedUnder(t, shutdown.PolicyLeaveAsIs, nil, shutdowntest.Pod("web", 0, 5), deletedPod("gone"))
+	require.Len(t, final, 1)
+	require.Equal(t, v1.PodFailed, final["gone"].Status.Phase, "it does not come back")
+	require.Equal(t, time.Unix(1, 0), final["gone"].DeletionTimestamp.Time)
+	for _, pod := range report.Pods {
+		require.False(t, pod.Unflushed, pod.Name)
+	}
+}
+
+// PolicyDelete spares static pods and pods of a DaemonSet, as kubectl drain does.
+func TestFlushUnderDelete(t *testing.T) {
+	other := shutdowntest.Pod("owned", 0, 5)
+	other.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "owned", Controller: ptr.To(true)}, {Kind: "DaemonSet", Name: "owned"}}
+	web := shutdowntest.Pod("web", 0, 5)
+	final, _ := flushedUnder(t, shutdown.PolicyDelete, nil, web, other, daemonSetPod("agent"), mirrorPod("etcd"), deletedPod("gone"))
+	require.Len(t, final, 3)
+	for _, name := range []string{"web", "owned"} {
+		require.Equal(t, v1.PodFailed, final[name].Status.Phase, name)
+		require.False(t, final[name].DeletionTimestamp.IsZero(), name)
+		require.EqualValues(t, 5, *final[name].DeletionGracePeriodSeconds, name)
+	}
+	require.Equal(t, time.Unix(1, 0), final["gone"].DeletionTimestamp.Time, "that is when it was deleted")
+	require.Nil(t, web.DeletionTimestamp)
+}
+
+// An unknown policy is named in the report, and the default counts.
+func TestUnknownPolicy(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter = reporter
+		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return "Restart" }
+		n.run()
+		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+		synctest.Wait()
+		n.advance(time.Minute)
+		require.Equal(t, shutdown.PolicySetTerminal, announcements(t, reporter)[0].State.Policy)
+		require.Equal(t, v1.PodFailed, reporter.Flushed()[0].Final.Status.Phase)
+		require.Contains(t, n.lastReport().Errors, `pod policy "Restart" for a shutdown of kind "reboot" is not known, SetTerminal counts`)
 	})
 }

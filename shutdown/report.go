@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
 // Report says what became of the pods in one shutdown, over all of its drains and over the agents
@@ -75,32 +76,45 @@ func inOrder(reports []PodReport) []PodReport {
 	return reports
 }
 
+// reportOf returns the report of a shutdown with the pods that it has killed.
+func reportOf(s *node.Shutdown, pods []*node.Pod) Report {
+	r := Report{Kind: s.Kind, Origin: s.Origin, Cancelled: s.Cancelled, Errors: slices.Clone(s.Errors)}
+	r.Started, r.Ended = timesOf(s)
+	wall := func(t time.Time) time.Time { return wallOf(s, t) }
+	for _, p := range pods {
+		r.Pods = append(r.Pods, PodReport{
+			Namespace: p.Namespace, Name: p.Name, UID: uidOf(p), Priority: p.Priority, Bucket: p.Bucket,
+			GrantedSeconds: p.Granted, Started: wall(p.Signalled), Ended: wall(p.Ended), Outcome: p.Outcome, Error: p.Error,
+			Unflushed: s.Statuses && !p.Told && p.IsTerminal(), Joined: p.Shutdown != s.Number,
+		})
+	}
+	r.Pods = inOrder(r.Pods)
+	return r
+}
+
+// timesOf returns when a shutdown began and ended, by the wall clock.
+func timesOf(s *node.Shutdown) (started, ended time.Time) { return s.Wall, wallOf(s, s.Ended) }
+
+// wallOf returns a time of a shutdown by the wall clock; all times of a shutdown are of one boot.
+func wallOf(s *node.Shutdown, t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return s.Wall.Add(t.Sub(s.Began))
+}
+
+// uidOf returns the UID of a pod; "" if it has none.
+func uidOf(p *node.Pod) types.UID {
+	if p.Object == nil {
+		return ""
+	}
+	return p.Object.UID
+}
+
 // textOf returns the text of an error; "" for nil. An Error method that panics gives a text too.
 func textOf(err error) string {
 	if err == nil {
 		return ""
 	}
 	return fmt.Sprint(err)
-}
-
-// lastReport holds the report of the newest shutdown that has ended or was interrupted.
-type lastReport struct {
-	mu     sync.Mutex    // guards all below; never held while a report is made
-	number uint64        // of its shutdown
-	report func() Report // makes the report; nil: there is none
-}
-
-// set replaces the report unless it is that of a later shutdown.
-func (l *lastReport) set(number uint64, report func() Report) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if number >= l.number {
-		l.number, l.report = number, report
-	}
-}
-
-func (l *lastReport) get() func() Report {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.report
 }

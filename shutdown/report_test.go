@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,79 +57,49 @@ func TestReport(t *testing.T) {
 	})
 }
 
-// The signal and the end of a pod are in the state file within 100 ms.
-func TestKillsAreStoredAtOnce(t *testing.T) {
-	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 0, 60)), func(t *testing.T, n *node, one *boot) {
-		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: time.Second}, "db": {Takes: 2 * time.Second}}
-		n.runOnBoot(one)
-		onDisk := func() string {
-			data, err := os.ReadFile(filepath.Join(n.opts.StateDir, progressFile))
+// The stored report is that of the manager: from the first kill on, for whoever asks while the drain goes on,
+// and after each restart. One of a shutdown that is over says so even if pods still end.
+func TestStoredReport(t *testing.T) {
+	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node, one *boot) {
+		stored := func() shutdown.Report {
+			report, found, err := shutdown.StoredReport(n.opts.StateDir)
 			require.NoError(t, err)
-			return string(data)
+			require.True(t, found)
+			return report
 		}
-		n.announce()
-		n.advance(100 * time.Millisecond)
-		require.Contains(t, onDisk(), "uid-web")
-		require.Contains(t, onDisk(), "uid-db")
-		require.NotContains(t, onDisk(), "Graceful")
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 5 * time.Second}, "stuck": {Hangs: true, Deaf: true}}
+		n.runOnBoot(one)
+		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Origin: "logind"})
 		n.advance(time.Second)
-		require.Equal(t, 1, strings.Count(onDisk(), "Graceful"))
+		require.Zero(t, stored().Ended)
+		require.Len(t, stored().Pods, 2)
+
+		n.advance(time.Minute)
+		require.JSONEq(t, asJSON(t, n.lastReport()), asJSON(t, stored()))
+		ended := stored().Ended
+		require.NotZero(t, ended)
+		require.Zero(t, stored().Pods[1].Ended)
+		n.killer.Release()
+		n.advance(time.Second)
+		require.NotZero(t, stored().Pods[1].Ended)
+		for range 2 {
+			require.True(t, ended.Equal(n.reportOfNextBoot().Ended))
+		}
+		require.NotZero(t, n.lastReport().Pods[1].Ended)
 	})
 }
 
-// The stored report of a shutdown that is over says so, even if pods still end or the shutdown is
-// cancelled later.
-func TestEndedShutdownStaysEnded(t *testing.T) {
-	inBubbleWithState(t, list(shutdowntest.Pod("slow", 0, 5), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node, one *boot) {
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-		n.killer.Pods = map[string]shutdowntest.Behaviour{"slow": {Takes: time.Minute, Deaf: true}}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(time.Minute)
-		before := n.reportOfNextBoot()
-		require.NotZero(t, before.Ended)
-		n.advance(10 * time.Second)
-		require.NotZero(t, n.reportOfNextBoot().Pods[0].Ended)
-		require.Equal(t, before.Ended, n.reportOfNextBoot().Ended)
-		n.host.Cancel()
-		n.advance(time.Second)
-		require.Equal(t, before.Ended, n.reportOfNextBoot().Ended)
-		require.False(t, n.reportOfNextBoot().Cancelled)
-	})
-}
-
-// The reports of very many pods do not hold the host, and are stored all the same.
-func TestReportOfManyPodsIsStored(t *testing.T) {
-	var pods []*v1.Pod
-	for i := range 1500 {
-		pods = append(pods, shutdowntest.Pod(fmt.Sprintf("pod-%d", i), int32(i%2)*topPriority, 5))
-	}
-	inBubbleWithState(t, pods, func(t *testing.T, n *node, one *boot) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(time.Minute)
-		stored := n.reportOfNextBoot()
-		require.Len(t, stored.Pods, len(pods))
-		require.NotZero(t, stored.Ended)
-	})
-}
-
-// A cancelled shutdown whose pods end late does not overwrite the file of the next shutdown.
-func TestSuccessorIsStored(t *testing.T) {
-	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node, one *boot) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(2 * time.Second)
-		n.host.Cancel()
-		n.setPods()
-		n.advance(time.Second)
-		n.host.Announce(shutdown.Event{Kind: shutdown.KindHalt})
-		n.advance(time.Minute)
-		require.Equal(t, shutdown.KindHalt, n.lastReport().Kind)
-		require.Equal(t, shutdown.KindHalt, n.reportOfNextBoot().Kind)
-	})
+// A folder without a log has no report, and a log that cannot be used is an error.
+func TestNoStoredReport(t *testing.T) {
+	dir := t.TempDir()
+	_, found, err := shutdown.StoredReport(dir)
+	require.NoError(t, err)
+	require.False(t, found)
+	file := filepath.Join(dir, progressFile)
+	require.NoError(t, os.WriteFile(file, []byte(`{"version": 99}`), 0o600))
+	_, found, err = shutdown.StoredReport(dir)
+	require.ErrorContains(t, err, file)
+	require.False(t, found)
 }
 
 // The metrics follow the lock, the delay, the buckets and the pods.
@@ -151,12 +120,12 @@ func TestMetrics(t *testing.T) {
 		require.Equal(t, float64(began.Unix()), metricValue(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
 		require.Zero(t, metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
 		n.advance(time.Minute)
-		require.Equal(t, float64(began.Unix()+28), metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
+		require.Equal(t, float64(began.Unix()+30), metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
 		require.Zero(t, metricValue(t, reg, held))
 		require.Equal(t, map[string]float64{"Graceful": 1, "GraceExceeded": 1}, metricByLabel(t, reg, "kubelet_graceful_shutdown_pods_total"))
 		buckets, sum := histogram(t, reg, "kubelet_graceful_shutdown_bucket_duration_seconds")
 		require.Equal(t, uint64(2), buckets)
-		require.Equal(t, 28.0, sum, "web needs only 5 s, so the margins of 2.5 s come before the rest of its bucket's 20 s")
+		require.Equal(t, 30.0, sum, "slow has what web leaves, until the end of its own bucket")
 		n.host.Cancel()
 		synctest.Wait()
 		require.Equal(t, 1.0, metricValue(t, reg, held))

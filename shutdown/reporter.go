@@ -32,8 +32,8 @@ func (f ReporterFunc) PublishNode(ctx context.Context, state NodeState) error { 
 type StatusFlusher interface {
 	// FlushPod makes one attempt to send the final status of a pod. It returns nil when the API
 	// server has accepted the status or has no such pod. It is called when the pod ends, for ten
-	// pods at once. After an error it is called again until the host is released, with a pause
-	// that doubles from 100 ms to 1 s, or the pause that the error suggests
+	// pods at once. After an error it is called again until the agent ends, with a pause that doubles
+	// from 100 ms to 1 s, to 30 s outside of a drain, or the pause that the error suggests
 	// (apierrors.SuggestsClientDelay), 5 s at most. The pod is a copy with its final status. A
 	// pod with a deletion timestamp is to be deleted once the status is accepted.
 	FlushPod(ctx context.Context, pod *v1.Pod) error

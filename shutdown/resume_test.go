@@ -3,9 +3,14 @@
 package shutdown_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -51,89 +56,7 @@ func TestResumeAfterTheFirstBucket(t *testing.T) {
 				require.Equal(t, shutdown.KindReboot, report.Kind)
 				require.Equal(t, "test", report.Origin)
 				require.True(t, began.Equal(report.Started))
-				require.Equal(t, []string{"web", "etcd"}, []string{report.Pods[0].Name, report.Pods[1].Name})
-			})
-		})
-	}
-}
-
-// A pod of the first bucket that is listed only after the restart has the time of the bucket that is
-// under way, until the end of the drain.
-func TestResumeWithALatePodOfABucketThatIsDone(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(22 * time.Second)
-		n.crash()
-		n.setPods(n.pods[1], shutdowntest.Pod("late", 0, 60))
-		n.advance(3 * time.Second)
-		n.runOnBoot(one)
-		n.announce()
-		require.Equal(t, map[string]int64{"etcd": 5, "late": 7}, n.grantedSeconds())
-	})
-}
-
-// A shutdown that Trigger alone has announced is over once it is drained, since nobody could cancel
-// it in the next agent: an agent that drains when it is stopped admits pods when it is started.
-func TestARestartAfterADrainOfTrigger(t *testing.T) {
-	for name, sourced := range map[string]bool{"with a source": true, "without": false} {
-		t.Run(name, func(t *testing.T) {
-			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-				if !sourced {
-					n.opts.Source = nil
-				}
-				n.runOnBoot(one)
-				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "test"}))
-				n.advance(time.Second)
-				ended := n.lastReport()
-				require.Len(t, ended.Pods, 2)
-				n.crash()
-
-				n.runOnBoot(one)
-				require.True(t, n.m.Admit(nil).Admit)
-				require.NoError(t, n.m.ShutdownStatus())
-				n.advance(time.Minute)
-				require.Empty(t, n.killer.Kills())
-				require.True(t, ended.Ended.Equal(n.lastReport().Ended))
-			})
-		})
-	}
-}
-
-// A notice is announced again by the next agent, which reads it anew. If its shutdown was drained, that
-// one goes on, with the pods that were started since. Any other announcement begins a new one.
-func TestANoticeThatIsAnnouncedAgainAfterItsDrain(t *testing.T) {
-	for name, test := range map[string]struct {
-		event shutdown.Event // with the deadline of the notice, unless it has a kind
-		again bool
-	}{
-		"the notice":      {shutdown.Event{Origin: "notice"}, true},
-		"another origin":  {shutdown.Event{Origin: "other"}, false},
-		"without its end": {shutdown.Event{Origin: "notice", Kind: shutdown.KindReboot}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-				notice := shutdown.Event{Origin: "notice", Deadline: time.Now().Add(2 * time.Minute)}
-				n.runOnBoot(one)
-				require.NoError(t, n.m.Trigger(notice))
-				n.advance(time.Second)
-				began := n.lastReport().Started
-				n.crash()
-
-				n.setPods(shutdowntest.Pod("new", 0, 5))
-				n.runOnBoot(one)
-				n.advance(time.Second)
-				if test.event.Kind == shutdown.KindUnknown {
-					test.event.Deadline = notice.Deadline
-				}
-				require.NoError(t, n.m.Trigger(test.event))
-				n.advance(time.Second)
-				require.False(t, n.m.Admit(nil).Admit)
-				report := n.lastReport()
-				require.Equal(t, test.again, began.Equal(report.Started))
-				require.Len(t, report.Pods, map[bool]int{true: 3, false: 1}[test.again])
-				require.False(t, report.Ended.Before(report.Pods[len(report.Pods)-1].Ended), "it has ended anew")
+				require.Equal(t, []string{"web", "etcd"}, names(report))
 			})
 		})
 	}
@@ -156,47 +79,68 @@ func TestResumeAfterAStop(t *testing.T) {
 	})
 }
 
-// A resumed drain of pods that hang ends when the host's time, counted from the event, is over.
+// A resumed drain of pods that hang ends when the host's time, counted from the event, is over. Its report
+// has what has gone wrong before.
 func TestResumeKeepsTheHostsEnd(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+		n.opts.Reporter = &shutdowntest.Reporter{PublishErr: func(int) error { return errors.New("no API server") }}
 		n.runOnBoot(one)
 		began := time.Now()
 		n.announce()
 		n.advance(25 * time.Second)
 		n.crash()
+		n.opts.Reporter = nil
 		n.runOnBoot(one)
 		n.advance(time.Minute)
-		require.Equal(t, 32*time.Second, n.lastReport().Ended.Sub(began))
+		require.Equal(t, 38*time.Second, n.lastReport().Ended.Sub(began))
+		require.Contains(t, n.lastReport().Errors[0], "no API server")
 	})
 }
 
-// A host that cannot say whether a shutdown is pending does not stop a resumed drain. A pod whose
-// end is on record is not killed again, although it is listed; one that is not known to have ended
-// is, with what is left of the grace period that it was granted.
-func TestResumeWhereTheHostCannotTell(t *testing.T) {
-	pods := append(twoPods(), shutdowntest.Pod("hangs", 0, 60))
-	inBubbleWithState(t, pods, func(t *testing.T, n *node, one *boot) {
+// An agent that goes on late calls Prepare again, since what it could start has to be stopped too, and does
+// not hold again. Each bucket ends when it was to end.
+func TestStepsOfAResumedDrain(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		prepared, held := 0, 0
+		n.opts.Prepare = func(context.Context) error { prepared++; return nil }
+		n.opts.Hold = func(context.Context) error { held++; return nil }
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true, Deaf: true}}
 		n.runOnBoot(one)
-		n.announce()
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(50 * time.Second)})
+		n.advance(time.Second)
+		require.Equal(t, map[string]int64{"web": 32}, n.grantedSeconds())
+		n.crash()
+		n.advance(29 * time.Second)
+		n.runOnBoot(one)
+		n.advance(time.Minute)
+		require.Equal(t, map[string]int64{"web": 2, "etcd": 10}, n.grantedSeconds())
+		require.Equal(t, []int{2, 1}, []int{prepared, held})
+	})
+}
+
+// A shutdown of a host without a limit has an end that saturates.
+func TestResumeWithoutALimit(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOnBoot(one)
+		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(math.MaxInt64)})
 		n.advance(22 * time.Second)
 		n.crash()
-		n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported })
+		n.setPods(n.pods[1])
 		n.runOnBoot(one)
-		require.Equal(t, map[string]int64{"etcd": 8, "hangs": 0}, n.grantedSeconds(), "the first bucket is done: its pod that still runs joins the second")
+		require.Equal(t, map[string]int64{"etcd": 8}, n.grantedSeconds())
 	})
 }
 
 // inBubbleAfterCrash runs a test on a node whose agent was killed 22 s after the announcement
-// of a shutdown. The state file has the unfinished shutdown; the host's time is over at 32 s.
+// of a shutdown. The state log has the unfinished shutdown; the host's time is over at 32 s.
 func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boot)) {
 	t.Helper()
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		reporter := &shutdowntest.Reporter{}
-		n.opts.Reporter = flusher{reporter}
+		n.opts.Reporter, n.opts.Plan.PublishTimeout = flusher{reporter}, -1
 		n.runOnBoot(one)
 		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
 		n.advance(22 * time.Second)
@@ -205,30 +149,42 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 	})
 }
 
-// An agent kills no pod because of a stored shutdown if it does not know that the shutdown goes
-// on: there may be no connection to the host, the time of the shutdown may be over, or another
-// shutdown may be pending. Where it goes on, it kills only who is not on record as ended.
-func TestStaleState(t *testing.T) {
+// The next agent goes on only if the host has the shutdown pending, or cannot tell. It always ends the pod
+// that was signalled, with what is left of its grace period, and kills nobody else unless it knows of
+// a shutdown. Another shutdown also kills who has ended in the first and is listed again.
+func TestWhetherTheShutdownGoesOn(t *testing.T) {
+	noBus := errors.New("no bus")
+	pending := func(kind shutdown.Kind) func(n *node) {
+		return func(n *node) { n.host.SetPending(&shutdown.Event{Kind: kind}) }
+	}
+	nothingPending := func(n *node) { n.host.SetPending(nil) }
+	noAnswer := func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = noBus }) }
+	cannotTell := func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported }) }
+	noSource := func(n *node) { n.opts.Source = nil }
+	const never, left = -1, 9 // of the grace period of etcd
 	for name, test := range map[string]struct {
 		change func(n *node)
 		after  time.Duration // from the end of the killed agent to the start of the next one
-		admits time.Duration // from that start to the admission of pods; negative: no pod is admitted
-		kills  int
+		admits time.Duration // from that start to the admission of pods
+		grants map[string]int64
 	}{
-		"cancelled meanwhile":               {func(n *node) { n.host.SetPending(nil) }, 0, 0, 0},
-		"the host does not answer":          {func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.New("no bus") }) }, 0, 14 * time.Second, 0},
-		"no connection":                     {func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") }) }, 0, 14 * time.Second, 0},
-		"a day later, no connection":        {func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") }) }, 24 * time.Hour, 0, 0},
-		"a day later, the host cannot tell": {func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported }) }, 24 * time.Hour, 0, 0},
-		"a day later, without a source":     {func(n *node) { n.opts.Source = nil }, 24 * time.Hour, 0, 0},
-		"a day later, nothing is pending":   {func(n *node) { n.host.SetPending(nil) }, 24 * time.Hour, 0, 0},
-		"at once, without a source":         {func(n *node) { n.opts.Source = nil }, 0, -1, 1},
-		"another one of another kind":       {func(n *node) { n.host.SetPending(&shutdown.Event{Kind: shutdown.KindSoftReboot}) }, 0, -1, 1},
-		"the same one, much later":          {func(n *node) { n.host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot}) }, 24 * time.Hour, -1, 0},
-		"one of another kind, much later":   {func(n *node) { n.host.SetPending(&shutdown.Event{Kind: shutdown.KindSoftReboot}) }, 24 * time.Hour, -1, 1},
+		"cancelled meanwhile":              {nothingPending, 0, 0, map[string]int64{"etcd": left}},
+		"no answer":                        {noAnswer, 0, 12 * time.Second, map[string]int64{"etcd": 0}},
+		"it cannot tell":                   {cannotTell, 0, never, map[string]int64{"etcd": left}},
+		"nobody can tell":                  {noSource, 0, never, map[string]int64{"etcd": left}},
+		"it goes on":                       {pending(shutdown.KindReboot), 0, never, map[string]int64{"etcd": left}},
+		"another one":                      {pending(shutdown.KindSoftReboot), 0, never, map[string]int64{"etcd": left, "web": 20}}, // web is listed again
+		"a day later, no answer":           {noAnswer, 24 * time.Hour, 5 * time.Second, map[string]int64{"etcd": 0}},
+		"a day later, it cannot tell":      {cannotTell, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
+		"a day later, nobody can tell":     {noSource, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
+		"a day later, nothing is pending":  {nothingPending, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
+		"a day later, it is pending still": {pending(shutdown.KindReboot), 24 * time.Hour, never, map[string]int64{}},
+		"a day later, another is pending":  {pending(shutdown.KindSoftReboot), 24 * time.Hour, never, map[string]int64{"etcd": 0, "web": 20}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
+				reporter := &shutdowntest.Reporter{}
+				n.opts.Reporter = flusher{reporter}
 				test.change(n)
 				n.advance(test.after)
 				m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)
@@ -241,137 +197,199 @@ func TestStaleState(t *testing.T) {
 					require.False(t, m.Admit(nil).Admit)
 					n.advance(time.Second)
 				}
-				require.Equal(t, test.admits >= 0, m.Admit(nil).Admit)
-				require.Len(t, n.killer.Kills(), test.kills)
-				if test.admits >= 0 {
-					require.NotZero(t, n.lastReport().Ended, "the stored shutdown is over")
+				goesOn := test.admits == never
+				require.Equal(t, !goesOn, m.Admit(nil).Admit)
+				n.advance(10 * time.Second)
+				require.Equal(t, test.grants, n.grantedSeconds())
+				for _, published := range reporter.Published() {
+					require.Equal(t, goesOn, published.State.ShuttingDown, "nothing is undone between two shutdowns")
 				}
+				require.NotZero(t, n.lastReport().Ended)
 			})
 		})
 	}
 }
 
-// An agent that resumes a drain does not call Hold again.
-func TestResumeDoesNotHoldAgain(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		holds := 0
-		n.opts.Hold = func(context.Context) error { holds++; return nil }
-		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(5 * time.Second)
-		n.crash()
-		n.runOnBoot(one)
-		require.Equal(t, 1, holds)
-		require.Len(t, n.killer.Kills(), 1)
-		n.advance(time.Minute)
-		require.NotContains(t, strings.Join(n.lastReport().Errors, "\n"), "hold")
-	})
+// A shutdown that Trigger has announced goes on in the next agent, drained or not, until Trigger has taken
+// back the announcement of the last origin.
+func TestTriggersShutdownAfterARestart(t *testing.T) {
+	for name, takes := range map[string]time.Duration{"drained": 0, "not drained": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+				n.killer.Default = shutdowntest.Behaviour{Takes: takes}
+				n.runOnBoot(one)
+				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice"}))
+				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "UPS"}))
+				n.advance(time.Second)
+				n.crash()
+
+				n.runOnBoot(one)
+				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice", Cancelled: true}))
+				require.Error(t, n.m.ShutdownStatus())
+				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "UPS", Cancelled: true}))
+				require.NoError(t, n.m.ShutdownStatus())
+				n.advance(time.Second)
+				require.Equal(t, 1, n.host.Held())
+			})
+		})
+	}
 }
 
-// No pod is admitted before the host has said whether the shutdown goes on.
-func TestUnknownWhetherToResume(t *testing.T) {
+// The pod of a cancelled shutdown that has not ended is killed again by the next agent, refused, and
+// has in a later shutdown what is left of its grace period.
+func TestPodOfACancelledShutdownAfterARestart(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		web := n.pods[0]
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)
 		n.announce()
-		n.advance(5 * time.Second)
+		n.advance(2 * time.Second)
+		n.host.Cancel()
+		synctest.Wait()
 		n.crash()
-		n.host.SetPending(nil)
-		n.host.PendingTakes = 3 * time.Second
+
+		n.advance(3 * time.Second)
 		m, err := shutdown.NewManagerOn(n.opts, one.sinceBoot)
 		require.NoError(t, err)
-		n.start(m)
-		synctest.Wait()
-		require.False(t, m.Admit(nil).Admit)
-		n.advance(3 * time.Second)
-		require.True(t, m.Admit(nil).Admit)
-		require.Empty(t, n.killer.Kills())
-	})
-}
-
-// A shutdown of a host without a limit is stored with an end that saturates.
-func TestResumeWithoutALimit(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
-		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(math.MaxInt64)})
-		n.advance(22 * time.Second)
-		n.crash()
-		n.setPods(n.pods[1])
-		n.runOnBoot(one)
-		require.Equal(t, map[string]int64{"etcd": 8}, n.grantedSeconds())
-		require.Equal(t, 0, n.host.Held())
-		n.advance(time.Second)
-		require.Zero(t, n.lastReport().Ended, "the drain waits for the pod")
-	})
-}
-
-// A shutdown was stored in this boot, and the host says that none is pending: it was cancelled while
-// no agent ran.
-func TestCancelledWhileAway(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		reporter := &shutdowntest.Reporter{}
-		n.opts.Reporter = reporter
-		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(5 * time.Second)
-		n.crash()
-		n.host.SetPending(nil)
-		for range 2 { // the second agent reads in the state file that the shutdown was cancelled
-			n.runOnBoot(one)
-			require.True(t, n.m.Admit(nil).Admit)
-			require.Equal(t, 1, n.host.Held())
-			require.Empty(t, n.killer.Kills())
-			require.True(t, n.lastReport().Cancelled)
-			published := reporter.Published()
-			require.False(t, published[len(published)-1].State.ShuttingDown)
-			n.end()
-			n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported })
+		requireAdmitsAllBut := func() {
+			require.True(t, m.Admit(nil).Admit)
+			require.True(t, m.Admit(n.pods[1]).Admit)
+			require.False(t, m.Admit(web).Admit)
 		}
-	})
-}
-
-// If the host cannot tell what is pending, a resumed shutdown counts as the host's: the report
-// says that the host did not wait.
-func TestResumedWithoutALock(t *testing.T) {
-	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
-		n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported })
-		n.runOnBoot(boot)
+		requireAdmitsAllBut()
+		n.start(m)
+		n.advance(5 * time.Second)
+		requireAdmitsAllBut()
+		require.Equal(t, map[string]int64{"web": 15}, n.grantedSeconds())
+		require.True(t, n.lastReport().Cancelled)
+		n.announce()
 		n.advance(time.Minute)
-		require.Contains(t, n.lastReport().Errors, "the host did not wait: no lock was held")
+		kill, _ := n.killer.Kill("web")
+		require.Equal(t, 15*time.Second, kill.Ended.Sub(kill.Started))
+		require.Equal(t, map[string]int64{"web": 15, "etcd": 20}, n.grantedSeconds())
+		require.True(t, n.lastReport().Pods[0].Joined)
 	})
 }
 
-// An agent dies between two announcements, or after one was taken back. The next one knows who stands: the
-// shutdown is cancelled with the last of them, and not before.
-func TestResumedShutdownKnowsWhoHasAnnouncedIt(t *testing.T) {
-	for name, tc := range map[string]struct {
-		first, then shutdown.Event
-		cancelled   bool // with the notice
-	}{
-		"a second announcer":                {shutdown.Event{Origin: "notice"}, shutdown.Event{Origin: "UPS"}, false},
-		"a second announcer was taken back": {shutdown.Event{Origin: "UPS"}, shutdown.Event{Origin: "UPS", Cancelled: true}, true},
+// The wall clock is stepped by an hour before each of two restarts. The pods keep their times, which are
+// on the clock of the boot. Only the dates in the report are by the wall clock.
+func TestWallClockIsStepped(t *testing.T) {
+	date := regexp.MustCompile(`"(1999|2000)-[^"]+"`)
+	for _, step := range []time.Duration{0, -time.Hour, time.Hour} {
+		t.Run(fmt.Sprint(step), func(t *testing.T) {
+			inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
+				began := time.Now().Add(-22 * time.Second)
+				n.setPods(n.pods[1])
+				for _, left := range []int64{6, 3} { // of the 31 s that etcd has
+					for _, name := range []string{timesFile, progressFile} {
+						path := filepath.Join(n.opts.StateDir, name)
+						data, err := os.ReadFile(path)
+						require.NoError(t, err)
+						require.Regexp(t, date, string(data))
+						require.NoError(t, os.WriteFile(path, date.ReplaceAllFunc(data, func(text []byte) []byte {
+							at, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(text))
+							require.NoError(t, err)
+							return []byte(at.Add(step).Format(`"` + time.RFC3339Nano + `"`))
+						}), 0o600))
+					}
+					n.advance(3 * time.Second)
+					n.runOnBoot(boot)
+					require.Equal(t, map[string]int64{"etcd": left}, n.grantedSeconds())
+					if left == 6 {
+						n.crash()
+					}
+				}
+				n.advance(time.Minute)
+				kill, _ := n.killer.Kill("etcd")
+				require.Equal(t, 31*time.Second, kill.Ended.Sub(began))
+				require.True(t, began.Add(2*step).Equal(n.lastReport().Started), "the stored date")
+				require.Equal(t, []string{"web", "etcd"}, names(n.lastReport()))
+			})
+		})
+	}
+}
+
+// A shutdown of which the log says what no agent writes does not go on. The next report names the field.
+// What the log says of pods counts: those that have not ended are ended, and their statuses are sent.
+func TestDamagedShutdownInTheLog(t *testing.T) {
+	for name, damage := range map[string]struct{ before, after, named string }{
+		"without a budget": {`"budget":`, `"budgeu":`, "budget.buckets must not be empty"},
+		"of the future":    {`"receivedMonotonicNanoseconds":3`, `"receivedMonotonicNanoseconds":333`, "receivedMonotonicNanoseconds"},
+		"of no policy":     {`"policy":"SetTerminal"`, `"policy":"SetTerminam"`, `policy "SetTerminam" is not known`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+				c := &cluster{away: true}
+				n.opts.Reporter = c
+				n.killer.Pods = map[string]shutdowntest.Behaviour{"etcd": {Takes: time.Hour}}
 				n.runOnBoot(one)
-				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice"}))
-				n.advance(time.Second)
-				require.NoError(t, n.m.Trigger(tc.first))
-				n.advance(time.Second)
-				require.NoError(t, n.m.Trigger(tc.then))
-				n.advance(time.Second)
-				n.crash()
+				n.announce()
+				n.advance(5 * time.Second)
+				n.crash() // whose killer ends etcd at once
+				path := filepath.Join(n.opts.StateDir, progressFile)
+				data, err := os.ReadFile(path)
+				require.NoError(t, err)
+				lines := bytes.Split(data, []byte("\n"))
+				for i, line := range lines {
+					if bytes.HasPrefix(line, []byte(`{"shutdown"`)) {
+						require.Contains(t, string(line), `"number":1`)
+						lines[i] = bytes.ReplaceAll(line, []byte(damage.before), []byte(damage.after))
+					}
+				}
+				require.NotEqual(t, data, bytes.Join(lines, []byte("\n")))
+				require.NoError(t, os.WriteFile(path, bytes.Join(lines, []byte("\n")), 0o600))
+
+				c.setAway(false)
+				n.host.SetPending(nil)
 				n.runOnBoot(one)
 				n.advance(time.Second)
-				require.False(t, n.m.Admit(nil).Admit)
-				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice", Cancelled: true}))
-				n.advance(time.Second)
-				require.Equal(t, tc.cancelled, n.m.Admit(nil).Admit)
+				require.True(t, n.m.Admit(nil).Admit)
+				require.Equal(t, []string{"etcd", "web"}, c.flushedPods())
+				n.announce()
+				n.advance(time.Minute)
+				require.Contains(t, strings.Join(n.lastReport().Errors, "\n"), damage.named)
+				require.Contains(t, strings.Join(n.lastReport().Errors, "\n"), path)
 			})
 		})
 	}
+}
+
+// Another agent has the folder when the host announces a shutdown to both. The agent that has drained less
+// goes on with the other's shutdown once it has the folder, and a third one finds all times as they
+// were.
+func TestShutdownJoinsThatOfTheLog(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, previous *node, one *boot) {
+		previous.runOnBoot(one)
+		next := previous.startOther(list(shutdowntest.Pod("new", 0, 60)), one, func(next *node) {
+			next.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		})
+		t.Cleanup(func() { next.end() })
+		began := time.Now()
+		require.NoError(t, previous.m.Trigger(shutdown.Event{Origin: "notice", Deadline: began.Add(10 * time.Minute)}))
+		previous.advance(5 * time.Second)
+		require.NotZero(t, previous.lastReport().Ended)
+		next.announce()
+		previous.advance(time.Second)
+		previous.end()
+		previous.advance(5 * time.Second)
+		stored, found, err := shutdown.StoredReport(previous.opts.StateDir)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.True(t, stored.Started.Equal(began))
+		require.Zero(t, stored.Ended)
+		require.Equal(t, []string{"web", "etcd", "new"}, names(stored))
+
+		third := previous.startOther(next.currentPods(), one, func(third *node) {
+			third.killer.Default = next.killer.Default
+			third.host.SetPending(&shutdown.Event{}) // before it is asked
+		})
+		t.Cleanup(func() { third.end() })
+		next.end()
+		third.advance(time.Minute)
+		report := third.lastReport()
+		require.True(t, report.Started.Equal(began))
+		for i, pod := range report.Pods {
+			require.True(t, pod.Started.Equal(stored.Pods[i].Started), pod.Name)
+		}
+	})
 }

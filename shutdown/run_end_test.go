@@ -14,16 +14,40 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
+// The end of Run's context interrupts a drain: the error names the pods that have not ended, those that
+// were not killed yet too, OnReport has a report without an end, and the lock is released.
+func TestRunEndsInADrain(t *testing.T) {
+	inBubble(t, append(twoPods(), shutdowntest.Pod("batch", -5, 60)), func(t *testing.T, n *node) {
+		var reports []shutdown.Report
+		n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports = append(reports, r) }
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Hangs: true}}
+		n.run()
+		n.announce()
+		n.advance(time.Second)
+		n.stop()
+		n.stop = nil
+		err := <-n.ended
+		require.ErrorIs(t, err, shutdown.ErrInterrupted)
+		require.ErrorContains(t, err, "pod default/web: ")
+		require.ErrorContains(t, err, "pod default/etcd: it was not killed")
+		require.NotContains(t, err.Error(), "batch", "it has ended")
+		require.Len(t, n.killer.Kills(), 2)
+		require.Len(t, reports, 1)
+		require.Zero(t, reports[0].Ended)
+		require.Len(t, reports[0].Pods, 2)
+		require.Equal(t, reports[0].Origin, n.lastReport().Origin)
+		require.Zero(t, n.host.Held())
+	})
+}
+
 // Run returns no error if the session is lost while Run ends, as happens when the machine stops
 // the bus.
 func TestHostIsLostAsRunEnds(t *testing.T) {
 	for range 200 { // which of the two comes first depends on chance
-		inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(_ *testing.T, n *node) {
 			n.run()
 			n.host.Lose()
-			n.stop()
-			require.NoError(t, <-n.ended)
-			n.stop = nil
+			n.end()
 		})
 	}
 }
@@ -41,42 +65,6 @@ func TestRunEndsWithinACancelledShutdown(t *testing.T) {
 		n.end()
 		require.True(t, n.lastReport().Cancelled)
 		require.NotZero(t, n.lastReport().Ended)
-	})
-}
-
-// Run waits for pods that hang, and then passes the report on; it does not name that call as one that
-// hangs.
-func TestRunEndsWithAReportOfPodsThatHang(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-		reports := 0
-		n.opts.OnReport = func(context.Context, shutdown.Report) { <-time.After(time.Millisecond); reports++ }
-		n.run()
-		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(time.Minute)})
-		n.advance(time.Second)
-		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(30 * time.Second)}) // another drain
-		n.advance(3 * time.Minute)
-		n.stop()
-		stopped := time.Now()
-		require.ErrorContains(t, <-n.ended, "calls that have not returned: Options.Killer for pod default/etcd, Options.Killer for pod default/web")
-		require.LessOrEqual(t, time.Since(stopped), 10*time.Second)
-		require.Equal(t, 1, reports)
-		n.stop = nil
-		n.killer.Release()
-	})
-}
-
-// The end of Run interrupts a shutdown. Its report can be read before its pods have ended.
-func TestReportOfAnInterruptedShutdown(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
-		n.run()
-		n.announce()
-		n.advance(time.Second)
-		n.stop()
-		n.advance(time.Second)
-		require.Len(t, n.lastReport().Pods, 1)
-		require.Zero(t, n.lastReport().Ended)
 	})
 }
 

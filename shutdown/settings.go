@@ -6,17 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/internal/features"
-	"github.com/kubegrace/kubegrace/shutdown/internal/drain"
-	"github.com/kubegrace/kubegrace/shutdown/internal/outbox"
-	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
+
+// answerTime bounds the wait for a function that should return at once.
+const answerTime = time.Second
 
 // settings are the options of a manager, and what follows from them. They do not change.
 type settings struct {
@@ -37,7 +41,7 @@ func newSettings(opts Options) *settings {
 	if s.gate {
 		s.schedule = opts.Config.Schedule(s.byPriority)
 	} else {
-		s.opts.StateDir = "" // the record of an agent with the feature is left alone
+		s.opts.StateDir = "" // the log of an agent with the feature is left alone
 	}
 	switch {
 	case opts.Source == nil:
@@ -53,69 +57,20 @@ func newSettings(opts Options) *settings {
 // watches reports whether a host is watched.
 func (s *settings) watches() bool { return s.off == "" }
 
-// flushes reports whether final statuses are sent to the API server.
-func (s *settings) flushes() bool {
-	_, flushes := s.opts.Reporter.(StatusFlusher)
-	return flushes
+// nodeConfig returns what the core needs to know of the options.
+func (s *settings) nodeConfig() node.Config {
+	_, restores := s.opts.Reporter.(ReadinessRestorer)
+	return node.Config{Schedule: s.schedule, Options: s.opts.Plan, Restores: restores}
 }
 
-// marks reports whether pods are marked not ready before they are killed.
-func (s *settings) marks() bool {
-	_, marks := s.opts.Reporter.(ReadinessMarker)
-	return marks
-}
-
-// awaitKill waits for a kill whose error has an Await method, as podkiller's *OverdueError. It
-// returns any other error unchanged.
-func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, error) {
-	var goesOn interface {
-		Await(ctx context.Context) (KillResult, error)
-	}
-	if errors.As(err, &goesOn) {
-		return goesOn.Await(ctx)
-	}
-	return result, err
-}
-
-// outboxOptions returns the reporter as the outbox calls it. changed is called when the debts have
-// changed; nil: nothing is stored.
-func (s *settings) outboxOptions(changed func()) outbox.Options {
-	o := outbox.Options{PublishAttempt: plan.NewBudget(nil, s.opts.Plan).Publish, Changed: changed}
-	if reporter := s.opts.Reporter; reporter != nil {
-		o.Publish = func(ctx context.Context, state any) error {
-			return reporter.PublishNode(ctx, state.(NodeState)) //nolint:forcetypeassert // the manager publishes nothing else
-		}
-	}
-	if flusher, ok := s.opts.Reporter.(StatusFlusher); ok {
-		o.FlushPod = flusher.FlushPod
-	}
-	if marker, ok := s.opts.Reporter.(ReadinessMarker); ok {
-		o.MarkNotReady = marker.MarkNotReady
-	}
-	if restorer, ok := s.opts.Reporter.(ReadinessRestorer); ok {
-		o.RestoreReadiness = restorer.RestoreReadiness
-	}
-	return o
-}
-
-// policy asks for the pod policy of a kind of shutdown. If the answer is late or unknown,
+// policy returns the pod policy of a kind of shutdown. One that is not known is an error, and
 // PolicySetTerminal counts.
-func (s *settings) policy(ctx context.Context, calls *call.Group, kind Kind, fail func(error)) PodPolicy {
-	if s.opts.Policy == nil {
-		return PolicySetTerminal
+func (s *settings) policy(kind Kind) (PodPolicy, error) {
+	policy := s.opts.Policy(kind)
+	if !policy.known() {
+		return PolicySetTerminal, fmt.Errorf("pod policy %q for a shutdown of kind %q is not known, %s counts", policy, kind, PolicySetTerminal)
 	}
-	answer := call.Start(ctx, calls, "Options.Policy", func(context.Context) (PodPolicy, error) { return s.opts.Policy(kind), nil })
-	policy, err := answer.Await(ctx, time.Now().Add(answerTime))
-	switch {
-	case err != nil:
-		fail(fmt.Errorf("failed to ask for the pod policy, %s counts: %w", PolicySetTerminal, err))
-		return PolicySetTerminal
-	case policy.known():
-		return policy
-	default:
-		fail(fmt.Errorf("pod policy %q for a shutdown of kind %q is not known, %s counts", policy, kind, PolicySetTerminal))
-		return PolicySetTerminal
-	}
+	return policy, nil
 }
 
 // budget returns what a whole drain needs.
@@ -123,69 +78,68 @@ func (s *settings) budget() plan.Budget { return plan.NewBudget(s.schedule, s.op
 
 // requestedDelay returns the delay to ask of the host: the time of a whole drain, or Plan.Limit
 // if that is less.
-func (s *settings) requestedDelay() time.Duration {
-	total := s.budget().Total()
-	if limit := s.opts.Plan.Limit; limit != 0 {
-		return min(total, max(limit, 0))
-	}
-	return total
-}
+func (s *settings) requestedDelay() time.Duration { return s.opts.Plan.Cap(s.budget().Total()) }
 
 // shortensBucket reports whether some bucket gets less than its configured time if the host waits
 // for limit.
 func (s *settings) shortensBucket(limit time.Duration) bool {
-	return s.budget().Fit(limit, nil).Schedule.Total() < s.schedule.Total()
+	return s.budget().Fit(limit, nil).Pods() < s.schedule.Total()
 }
 
 // logRequest logs the requested delay and its parts, once.
 func (s *settings) logRequest(ctx context.Context) {
 	b, logger := s.budget(), klog.FromContext(ctx)
 	if s.shortensBucket(s.requestedDelay()) {
-		logger.Info("The limit of the shutdown options is too short for the schedule, some pods get less time", "limit", s.opts.Plan.Limit, "schedule", b.Schedule.Total())
+		logger.Info("The limit of the shutdown options is too short for the schedule, some pods get less time", "limit", s.opts.Plan.Limit, "schedule", b.Pods())
 	}
 	logger.V(1).Info("Asking the host to delay its shutdown", "delay", s.requestedDelay(),
-		"pods", b.Schedule.Total(), "prepare", b.Prepare, "hold", b.Hold, "publish", b.Publish, "besideBuckets", b.Overhead()-b.Publish,
+		"pods", b.Pods(), "prepare", b.Prepare, "hold", b.Hold, "publish", b.Publish, "besideBuckets", b.Beside()-b.Publish,
 		"containersFloor", b.Floor, "releaseMargin", b.Margin)
 }
 
-// eventLag is how long an event may be on its way without costing a pod a second.
-const eventLag = 100 * time.Millisecond
-
-// request returns what the timetable of a drain is made for. Of a host's 30 s a little less is left
-// when its event is received: what lacks of a whole second has been before.
-func (s *settings) request(hostEnd, received time.Time) timetable.Request {
-	if part := hostEnd.Sub(received) % time.Second; !hostEnd.IsZero() && part >= time.Second-eventLag {
-		received = received.Add(part - time.Second)
+// scheduleOf returns the schedule for a node that has none configured: one bucket that lasts as
+// long as the longest grace period of a pod.
+func scheduleOf(pods []*v1.Pod) plan.Schedule {
+	seconds := graceperiod.DefaultSeconds
+	for _, pod := range pods {
+		if pod != nil && pod.Spec.TerminationGracePeriodSeconds != nil {
+			seconds = max(seconds, *pod.Spec.TerminationGracePeriodSeconds)
+		}
 	}
-	return timetable.Request{Schedule: s.schedule, Options: s.opts.Plan, Received: received, HostEnd: hostEnd}
+	return plan.Schedule{{Seconds: seconds}}
 }
 
-// end returns when a drain for an announcement would stop waiting for pods. Whether it begins late
-// is not known yet; it may if there is a deadline.
-func (s *settings) end(a announcement, received time.Time) time.Time {
-	request := s.request(a.deadline, received)
-	request.Late = true
-	if len(request.Schedule) == 0 {
-		request.Schedule = plan.Schedule{{Seconds: math.MaxInt32}} // the pods make it; the timetable then says when it ends
+// withGrace returns pods that all have a grace period of their own, of which the default is Kubernetes'.
+func withGrace(pods []*v1.Pod) []*v1.Pod {
+	pods = slices.Clone(pods)
+	for i, pod := range pods {
+		if pod != nil && pod.Spec.TerminationGracePeriodSeconds == nil {
+			seconds := graceperiod.DefaultSeconds
+			pods[i] = pod.DeepCopy()
+			pods[i].Spec.TerminationGracePeriodSeconds = &seconds
+		}
 	}
-	end, _ := timetable.End(request)
-	return end
+	return pods
 }
 
 // plan returns what a drain would do now if the host waits for limit; the longest duration means
-// that it has no limit.
-func (s *settings) plan(limit time.Duration) plan.Plan {
+// that it has no limit. A list of the pods that does not come within a second is a warning.
+func (s *settings) plan(ctx context.Context, calls *call.Group, limit time.Duration) plan.Plan {
 	opts := s.opts.Plan
 	if limit < math.MaxInt64 && (opts.Limit == 0 || limit < opts.Limit) {
 		opts.Limit = cmp.Or(max(limit, 0), -1) // 0 would mean no limit
 	}
-	pods, err := s.opts.Pods(context.Background()) //nolint:forbidigo // Manager.Plan has no context
+	listed := call.Start(ctx, calls, "Options.Pods", s.opts.Pods)
+	pods, err := listed.Await(ctx, time.Now().Add(answerTime))
 	schedule := s.schedule
 	if len(schedule) == 0 {
-		schedule = drain.ScheduleOf(pods)
+		schedule, pods = scheduleOf(pods), withGrace(pods)
 	}
 	planned := plan.New(schedule, pods, opts)
-	if err != nil {
+	switch {
+	case errors.Is(err, call.ErrTimeSpent):
+		planned.Warnings = append(planned.Warnings, "the pods are not known: Options.Pods did not return within a second")
+	case err != nil:
 		planned.Warnings = append(planned.Warnings, fmt.Sprintf("the list of pods is not complete: %v", err))
 	}
 	return planned

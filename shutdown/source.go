@@ -24,7 +24,7 @@ const (
 type Event = source.Event
 
 // Source is [source.Source]: a host that announces its shutdown and can be delayed. If it is a
-// [source.Adopter] too, the manager adopts the lock of a former agent from it.
+// [source.Adopter] too, the manager adopts the lock of a previous agent from it.
 type Source = source.Source
 
 // Session is [source.Session]: a connection to a host.

@@ -21,14 +21,16 @@ import (
 func TestTerminateAllIsTakenOver(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after func(t *testing.T, n *node, one *boot)
+		granted       int64
 	}{
 		"by a new shutdown": {
 			before: func(_ *testing.T, n *node, one *boot) { n.runOnBoot(one) },
 			after: func(_ *testing.T, n *node, _ *boot) {
 				n.host.Announce(shutdown.Event{Deadline: time.Now().Add(15 * time.Second)})
 			},
+			granted: 20,
 		},
-		"by that of a former agent, which had killed the pod": {
+		"by that of a previous agent, which had killed the pod": {
 			before: func(t *testing.T, n *node, one *boot) {
 				counted := n.opts.Metrics
 				n.opts.Metrics = nil
@@ -41,37 +43,10 @@ func TestTerminateAllIsTakenOver(t *testing.T) {
 				m, err := shutdown.NewManagerOn(n.opts, one.sinceBoot)
 				require.NoError(t, err)
 				n.start(m)
+				synctest.Wait() // the log is read
 			},
-			after: func(*testing.T, *node, *boot) {},
-		},
-		"by that of a former agent, which had killed nobody": {
-			before: func(t *testing.T, n *node, one *boot) {
-				pods := n.currentPods()
-				n.setPods()
-				n.runOnBoot(one)
-				n.host.Script(func(h *shutdowntest.Host) { h.PendingTakes = 8 * time.Second })
-				n.announce()
-				n.advance(time.Second)
-				n.crash()
-				n.setPods(pods...)
-				m, err := shutdown.NewManagerOn(n.opts, one.sinceBoot)
-				require.NoError(t, err)
-				n.start(m)
-			},
-			after: func(*testing.T, *node, *boot) {},
-		},
-		"by a released one that is announced again": {
-			before: func(_ *testing.T, n *node, one *boot) {
-				pods := n.currentPods()
-				n.setPods()
-				n.runOnBoot(one)
-				n.announce()
-				n.advance(time.Minute)
-				n.setPods(pods...)
-			},
-			after: func(t *testing.T, n *node, _ *boot) {
-				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice", Deadline: time.Now().Add(15 * time.Second)}))
-			},
+			after:   func(*testing.T, *node, *boot) {},
+			granted: 12, // TerminateAll has waited for the host
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +60,7 @@ func TestTerminateAllIsTakenOver(t *testing.T) {
 				test.before(t, n, one)
 				done := n.terminateAll()
 				n.advance(7 * time.Second)
-				require.Equal(t, map[string]int64{"web": 20}, n.grantedSeconds())
+				require.Equal(t, map[string]int64{"web": test.granted}, n.grantedSeconds())
 				test.after(t, n, one)
 				n.advance(2 * time.Minute)
 				require.NotErrorIs(t, <-done, context.Canceled)

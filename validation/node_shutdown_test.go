@@ -133,18 +133,20 @@ func TestWarningsOfANodeWithHooks(t *testing.T) {
 	require.Empty(t, validation.WarnNodeShutdown(cfg, pods, opts), "no limit")
 
 	opts.Limit = 30 * time.Second
-	require.Empty(t, validation.WarnNodeShutdown(cfg, pods, opts), "the schedule fits, and the rest for the pods that there are")
+	require.Equal(t, []string{
+		"publishing, readiness, unmounts and final statuses have 0s of the 10s that they ask for",
+	}, validation.WarnNodeShutdown(cfg, pods, opts), "the schedule fits")
 
 	opts.Limit = 23 * time.Second
 	require.Equal(t, []string{
-		"the schedule takes 30s but is cut to 20s, by seconds that no pod needs",
-		"publishing, readiness, unmounts and final statuses have 3s of the 6s that they ask for",
+		"the schedule takes 30s but is cut to 23s, by the time of buckets without pods",
+		"publishing, readiness, unmounts and final statuses have 0s of the 10s that they ask for",
 	}, validation.WarnNodeShutdown(cfg, pods, opts))
 
 	opts.Limit = 15 * time.Second
 	require.Equal(t, []string{
 		"the schedule takes 30s but is cut to 15s",
-		"publishing, readiness, unmounts and final statuses have 0s of the 6s that they ask for",
+		"publishing, readiness, unmounts and final statuses have 0s of the 10s that they ask for",
 		"bucket 0 is cut from 20s to 15s",
 		"bucket 0 is too short for 1 of its 1 pods: test/web asks for 20s and gets 15s",
 	}, validation.WarnNodeShutdown(cfg, pods, opts))
@@ -164,12 +166,13 @@ func TestWarningsOfANode(t *testing.T) {
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 	cfg := byPriority([2]int64{2_000_000_000, 10}, [2]int64{0, 25})
 	require.Equal(t, []string{
-		"the schedule takes 35s but is cut to 20s",
+		"the schedule takes 35s but is cut to 21s",
 		"bucket 0 is cut from 25s to 15s",
 		"bucket 0 is too short for 1 of its 3 pods: test/web asks for 60s and gets 15s",
+		"bucket 2000000000 is cut from 10s to 6s",
 		`priority class "lead": value not known, counts as 0; pods: 2, among them test/job`,
 		`pod test/dns has priority class "system-cluster-critical" but no priority: it counts as 2000000000 here and as 0 for a kubelet, which kills it first`,
 	}, validation.WarnNodeShutdown(cfg, []*v1.Pod{
 		podOfClass("dns", "system-cluster-critical", 5), podOfClass("web", "", 60), podOfClass("job", "lead", 1), static,
-	}, plan.Options{Limit: 20500 * time.Millisecond}))
+	}, plan.Options{Limit: 21 * time.Second}))
 }

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,6 +34,7 @@ type container struct {
 	*exec.Cmd // the process
 	pod       *v1.Pod
 	name, id  string
+	runs      *atomic.Bool
 	exited    chan struct{} // closed when the process has exited
 }
 
@@ -50,12 +52,12 @@ func main() {
 	host := must(logind.New(logind.Options{}))
 	manager := must(shutdown.NewManager(shutdown.Options{
 		Config: config, Pods: shutdown.PodsFunc(n.pods), Source: host, OnReport: printReport,
-		Killer: podkiller.New(terminator, podkiller.Options{Complete: true}),
+		Killer: podkiller.New(terminator, podkiller.Options{}),
 	}))
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx) }() // holds the machine, and drains the pods when it shuts down
 	for _, c := range n {
-		if err := terminator.Pod(c.pod).Start(ctx, c.name, c.start); err != nil {
+		if err := terminator.Start(ctx, c.pod, c.name, c.start); err != nil {
 			log.Print(err)
 		}
 	}
@@ -72,17 +74,28 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-func (c container) start(context.Context) (string, error) {
+func (c container) start(context.Context) error {
 	if err := c.Start(); err != nil {
-		return "", errors.Join(lifecycle.ErrContainerNotFound, err)
+		return err
 	}
+	c.runs.Store(true)
 	go func() {
 		_ = c.Wait()                                      // ProcessState has the exit code
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // the rest of its process group
 		fmt.Println("container", c.id, "has ended:", c.ProcessState)
+		c.runs.Store(false)
 		close(c.exited)
 	}()
-	return c.id, nil
+	return nil
+}
+
+func (n node) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Container, _ error) {
+	for _, c := range n {
+		if c.pod.Namespace == pod.Namespace && c.pod.Name == pod.Name && c.runs.Load() {
+			running = append(running, lifecycle.Container{Name: c.name, ID: c.id})
+		}
+	}
+	return running, nil
 }
 
 func (n node) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
@@ -110,9 +123,7 @@ func hasID(id string) func(container) bool      { return func(c container) bool 
 
 func (n node) pods() (pods []*v1.Pod) {
 	for _, c := range n {
-		select {
-		case <-c.exited:
-		default:
+		if c.runs.Load() {
 			pods = append(pods, c.pod)
 		}
 	}
@@ -142,7 +153,7 @@ func readPods(folder string) (n node, err error) {
 			}
 			cmd := exec.Command(c.Command[0], slices.Concat(c.Command[1:], c.Args)...)
 			cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = os.Stdout, os.Stderr, &syscall.SysProcAttr{Setpgid: true}
-			n = append(n, container{cmd, pod, c.Name, id, make(chan struct{})})
+			n = append(n, container{cmd, pod, c.Name, id, &atomic.Bool{}, make(chan struct{})})
 		}
 	}
 	return n, errors.Join(missing, err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -29,7 +30,9 @@ type processes struct {
 type process struct {
 	*exec.Cmd
 
-	exited chan struct{} // closed when ProcessState is set
+	container lifecycle.Container
+	pod       types.UID
+	exited    chan struct{} // closed when ProcessState is set
 }
 
 func (ps *processes) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
@@ -37,7 +40,7 @@ func (ps *processes) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Contai
 		return "", errNoCommand
 	}
 	args := append(c.Command[1:len(c.Command):len(c.Command)], c.Args...)
-	p := &process{exec.Command(c.Command[0], args...), make(chan struct{})}
+	p := &process{Cmd: exec.Command(c.Command[0], args...), pod: pod.UID, exited: make(chan struct{})}
 	p.Dir, p.SysProcAttr = c.WorkingDir, &syscall.SysProcAttr{Setpgid: true}
 	if err := p.Start(); err != nil {
 		return "", err
@@ -47,8 +50,25 @@ func (ps *processes) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Contai
 		_ = p.Wait() // ExitCode reads ProcessState
 	}()
 	id := fmt.Sprintf("%s/%s/%d", pod.UID, c.Name, p.Process.Pid)
+	p.container = lifecycle.Container{Name: c.Name, ID: id, Began: time.Now()}
 	ps.byID.Store(id, p)
 	return id, nil
+}
+
+// Running lists the processes of a pod whose exit codes are not known yet.
+func (ps *processes) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Container, err error) {
+	ps.byID.Range(func(_, value any) bool {
+		p, _ := value.(*process)
+		select {
+		case <-p.exited:
+		default:
+			if p.pod == pod.UID {
+				running = append(running, p.container)
+			}
+		}
+		return true
+	})
+	return running, nil
 }
 
 func (ps *processes) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
@@ -71,6 +91,7 @@ func (ps *processes) StopContainer(ctx context.Context, id string, timeoutSecond
 	return nil
 }
 
+// Exited is optional: it tells sooner than the next list.
 func (ps *processes) Exited(id string) <-chan struct{} {
 	if p, ok := ps.find(id); ok {
 		return p.exited

@@ -16,7 +16,6 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	"k8s.io/utils/ptr"
 
-	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
@@ -73,13 +72,11 @@ type cpuTime struct {
 }
 
 // cpuTimes returns the CPU times of the running containers of a pod.
-func (m *measuredProvider) cpuTimes(pod *v1.Pod) (times []cpuTime, err error) {
-	for _, c := range lifecycle.ContainersOf(pod) {
-		running, ok := m.runtime.find(c.ID)
-		if !ok {
-			return nil, lifecycle.ErrContainerNotFound
-		}
-		process, err := procfs.NewProc(running.Process.Pid)
+func (m *measuredProvider) cpuTimes(ctx context.Context, pod *v1.Pod) (times []cpuTime, err error) {
+	running, err := m.runtime.Running(ctx, pod)
+	for _, c := range running {
+		p, _ := m.runtime.find(c.ID)
+		process, err := procfs.NewProc(p.Process.Pid)
 		if err != nil {
 			return nil, err
 		}
@@ -89,14 +86,14 @@ func (m *measuredProvider) cpuTimes(pod *v1.Pod) (times []cpuTime, err error) {
 		}
 		times = append(times, cpuTime{c.Name, stat.CPUTime()})
 	}
-	return times, nil
+	return times, err
 }
 
 func (m *measuredProvider) GetStatsSummary(ctx context.Context) (*stats.Summary, error) {
 	pods, err := m.GetPods(ctx)
 	summary := &stats.Summary{Node: stats.NodeStats{NodeName: e2eNode}}
 	for _, pod := range pods {
-		times, timesErr := m.cpuTimes(pod)
+		times, timesErr := m.cpuTimes(ctx, pod)
 		err = cmp.Or(err, timesErr)
 		podStats := stats.PodStats{PodRef: stats.PodReference{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}}
 		for _, c := range times {
@@ -114,7 +111,7 @@ func (m *measuredProvider) GetMetricsResource(ctx context.Context) ([]*dto.Metri
 	containers := &dto.MetricFamily{Name: ptr.To("container_cpu_usage_seconds_total"), Type: &kind}
 	podTotals := &dto.MetricFamily{Name: ptr.To("pod_cpu_usage_seconds_total"), Type: &kind}
 	for _, pod := range pods {
-		times, timesErr := m.cpuTimes(pod)
+		times, timesErr := m.cpuTimes(ctx, pod)
 		err = cmp.Or(err, timesErr)
 		var sum float64
 		for _, c := range times {

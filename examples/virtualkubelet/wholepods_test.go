@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,14 +57,14 @@ func (w *wholePods) Create(ctx context.Context, pod *v1.Pod) error {
 func (w *wholePods) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	there := w.pods[pod.UID]
-	if there == nil {
+	if w.pods[pod.UID] == nil {
 		return lifecycle.ErrContainerNotFound
 	}
-	for _, c := range lifecycle.ContainersOf(there) {
+	running, err := w.runtime.Running(ctx, pod)
+	for _, c := range running {
 		go func() { _ = w.runtime.StopContainer(context.WithoutCancel(ctx), c.ID, graceSeconds) }()
 	}
-	return nil
+	return err
 }
 
 func (w *wholePods) Statuses(context.Context) (pods []*v1.Pod, err error) {
@@ -72,10 +73,11 @@ func (w *wholePods) Statuses(context.Context) (pods []*v1.Pod, err error) {
 	for _, pod := range w.pods {
 		pod = pod.DeepCopy()
 		running, failed := 0, 0
-		for i, c := range lifecycle.ContainersOf(pod) {
+		for i := range pod.Status.ContainerStatuses {
+			id := strings.TrimPrefix(pod.Status.ContainerStatuses[i].ContainerID, "process://")
 			select {
-			case <-w.runtime.Exited(c.ID):
-				code, _ := w.runtime.ExitCode(c.ID)
+			case <-w.runtime.Exited(id):
+				code, _ := w.runtime.ExitCode(id)
 				pod.Status.ContainerStatuses[i].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}
 				if code != 0 {
 					failed++

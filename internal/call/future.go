@@ -25,16 +25,14 @@ func NewFuture[T any]() (future *Future[T], complete func(T, error)) {
 	}
 }
 
-// Start calls f in a goroutine of the group, with ctx. name is the name of the call in errors.
+// Start calls f with ctx as [Group.Call] does, and returns its value and its error.
 func Start[T any](ctx context.Context, g *Group, name string, f func(context.Context) (T, error)) *Future[T] {
 	future, complete := NewFuture[T]()
-	g.Go(func() string { return name }, func() {
-		var value T
-		Guard(ctx, name, func() (err error) {
-			value, err = f(ctx)
-			return err
-		}, func(err error) { complete(value, err) })
-	})
+	var value T
+	g.Call(ctx, name, 0, func() (err error) {
+		value, err = f(ctx)
+		return err
+	}, func(err error) { complete(value, err) })
 	return future
 }
 

@@ -10,8 +10,12 @@
 package call
 
 import (
+	"context"
 	"slices"
 	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
 )
 
 // Group is a set of goroutines that run an embedder's code. The zero value is ready to use. All
@@ -19,7 +23,8 @@ import (
 type Group struct {
 	mu      sync.Mutex // guards all below
 	running map[*member]struct{}
-	idle    chan struct{} // closed when no goroutine runs; nil: nobody waits
+	idle    chan struct{}     // closed when no goroutine runs; nil: nobody waits
+	logged  map[string]string // what was logged last of the calls with a name; none: all is well
 }
 
 // member is one goroutine of a group.
@@ -40,6 +45,51 @@ func (g *Group) Go(name func() string, f func()) {
 		defer g.remove(m)
 		f()
 	}()
+}
+
+// Call calls f in a goroutine of the group, and then end, as [Guard] does. A call that has not returned
+// after slow is logged; 0: it may take any time. What goes wrong in one call after the other of this name
+// is logged once, until it changes or a call returns.
+func (g *Group) Call(ctx context.Context, name string, slow time.Duration, f func() error, end func(error)) {
+	logger := klog.FromContext(ctx)
+	stop := func() bool { return true }
+	if slow > 0 {
+		stop = time.AfterFunc(slow, func() {
+			if g.isNews(name, "it has not returned") {
+				logger.Info("A call has not returned", "call", name, "after", slow)
+			}
+		}).Stop
+	}
+	g.Go(func() string { return name }, func() {
+		hasPanicked := false
+		guard(name, f, func(err error) {
+			if hasPanicked = true; g.isNews(name, err.Error()) {
+				logPanic(logger, name, err)
+			}
+		}, func(err error) {
+			if stop(); !hasPanicked {
+				g.isNews(name, "")
+			}
+			end(err)
+		})
+	})
+}
+
+// isNews reports whether something else was logged last of the calls with a name. "" is that all is
+// well.
+func (g *Group) isNews(name, text string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.logged[name] == text {
+		return false
+	}
+	if g.logged == nil {
+		g.logged = map[string]string{}
+	}
+	if g.logged[name] = text; text == "" {
+		delete(g.logged, name)
+	}
+	return true
 }
 
 func (g *Group) remove(m *member) {

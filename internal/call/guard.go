@@ -32,19 +32,30 @@ func Guard(ctx context.Context, name string, f func() error, end func(error)) {
 
 // GuardAbout is [Guard] with more to log of a panic: the keys and values of about, nil for none.
 func GuardAbout(ctx context.Context, name string, about func() []any, f func() error, end func(error)) {
+	guard(name, f, func(err error) {
+		logger := klog.FromContext(ctx)
+		if about != nil {
+			logger = logger.WithValues(about()...)
+		}
+		logPanic(logger, name, err)
+	}, end)
+}
+
+// guard calls f, passes a panic to panicked before the stack is unwound, and then calls end.
+func guard(name string, f func() error, panicked, end func(error)) {
 	err := error(&PanicError{Call: name}) // stays if f calls runtime.Goexit
 	defer func() {
 		if value := recover(); value != nil {
 			err = &PanicError{Call: name, Value: value}
-			logger := klog.FromContext(ctx)
-			if about != nil {
-				logger = logger.WithValues(about()...)
-			}
-			logger.Error(err, "Recovered from a panic", "call", name, "stack", string(debug.Stack()))
+			panicked(err)
 		}
 		end(err)
 	}()
 	err = f()
+}
+
+func logPanic(logger klog.Logger, name string, err error) {
+	logger.Error(err, "Recovered from a panic", "call", name, "stack", string(debug.Stack()))
 }
 
 // Recover turns a panic into an error, stores it in err, and logs it with its stack. Defer it

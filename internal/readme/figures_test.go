@@ -33,10 +33,9 @@ func TestFigures(t *testing.T) {
 		{`packages, with Kubernetes (v0\.\d+) \|`, "go.mod", `k8s\.io/api (v0\.\d+)`},
 		{`(?:go back to|down to|with Kubernetes) v0\.(\d+)(?:,|\.| and each)`, compat, `\noldest=(\d+)`},
 		{`virtual-kubelet (v1\.\d+) or later`, provider, `virtual-kubelet/virtual-kubelet (v1\.\d+)`},
-		{`killed (\d+) s past its timeout`, "lifecycle/terminator_options.go", `DefaultStopSlack = (\d+) \* time\.Second`},
-		{`given up after (\d+) minutes`, "lifecycle/terminator_options.go", `DefaultGiveUp = (\d+) \* time\.Minute`},
+		{`killed (\d+) s past its timeout`, "lifecycle/terminator_options.go", `DefaultStopTimeoutSlack = (\d+) \* time\.Second`},
+		{`given up after (\d+) minutes`, "lifecycle/terminator_options.go", `DefaultGiveUpAfter = (\d+) \* time\.Minute`},
 		{`sleep cut within (\d+) ms of its end`, "lifecycle/handler_runner.go", `sleepTolerance = (\d+) \* time\.Millisecond`},
-		{`stay below (\d+) lines`, ".golangci.yml", `name: file-length-limit\s+arguments: \[\{max: (\d+)`},
 	} {
 		declared := regexp.MustCompile(figure.declared).FindStringSubmatch(page(t, figure.file))
 		require.NotNil(t, declared, "%s has nothing like %s", figure.file, figure.declared)

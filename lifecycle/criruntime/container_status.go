@@ -1,6 +1,8 @@
 package criruntime
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -8,31 +10,57 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// setState sets the state of a container, without how it has ended. A container whose state the
-// runtime does not know may run.
-func setState(status *v1.ContainerStatus, state runtimeapi.ContainerState, startedAt int64) {
-	status.State = v1.ContainerState{}
-	switch state {
+// statusOf returns the status of a container that is in a list. Only one that has exited is asked
+// for how. The error is that of gRPC, and says that the runtime has not answered, or that it does not know
+// the container. A container whose state the runtime does not know may run.
+func (r *Runtime) statusOf(ctx context.Context, c *runtimeapi.Container) (v1.ContainerStatus, error) {
+	name, err := r.runtimeName(ctx)
+	if err != nil {
+		return v1.ContainerStatus{}, err
+	}
+	status := v1.ContainerStatus{
+		Name: containerName(c), Image: c.GetImage().GetImage(), ImageID: c.GetImageRef(),
+		ContainerID: name + "://" + c.GetId(), RestartCount: restartCount(c),
+	}
+	switch c.GetState() {
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
-		status.State.Waiting = &v1.ContainerStateWaiting{Reason: waitingReason}
+		status.State.Waiting = &v1.ContainerStateWaiting{Reason: "ContainerCreating"} // the kubelet's reason
 	case runtimeapi.ContainerState_CONTAINER_EXITED:
-		status.State.Terminated = &v1.ContainerStateTerminated{StartedAt: timeOf(startedAt), ContainerID: status.ContainerID}
+		answer, err := r.status(ctx, c.GetId())
+		if isAway(err) || isNotFound(err) {
+			return v1.ContainerStatus{}, err
+		}
+		status.State.Terminated = &v1.ContainerStateTerminated{
+			ContainerID: status.ContainerID, ExitCode: answer.GetExitCode(), Reason: answer.GetReason(), Message: answer.GetMessage(),
+			StartedAt: timeOf(answer.GetStartedAt()), FinishedAt: timeOf(answer.GetFinishedAt()),
+		}
 	default:
-		status.State.Running = &v1.ContainerStateRunning{StartedAt: timeOf(startedAt)}
+		status.State.Running = &v1.ContainerStateRunning{StartedAt: timeOf(c.GetCreatedAt())}
+	}
+	return status, nil
+}
+
+// statusesWith returns the list of a pod's status that has the container of a name.
+func statusesWith(spec *v1.PodSpec, status *v1.PodStatus, name string) *[]v1.ContainerStatus {
+	switch {
+	case slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return c.Name == name }):
+		return &status.InitContainerStatuses
+	case slices.ContainsFunc(spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name }):
+		return &status.EphemeralContainerStatuses
+	default:
+		return &status.ContainerStatuses
 	}
 }
 
-// setEnd sets how a container has ended, if it has.
-func setEnd(status *v1.ContainerStatus, answer *runtimeapi.ContainerStatus) {
-	if terminated := status.State.Terminated; terminated != nil {
-		terminated.ExitCode = answer.GetExitCode()
-		terminated.Reason, terminated.Message = answer.GetReason(), answer.GetMessage()
-		terminated.StartedAt, terminated.FinishedAt = timeOf(answer.GetStartedAt()), timeOf(answer.GetFinishedAt())
+// set replaces the status of a container, or adds it.
+func set(statuses *[]v1.ContainerStatus, status v1.ContainerStatus) {
+	i := slices.IndexFunc(*statuses, func(s v1.ContainerStatus) bool { return s.Name == status.Name })
+	if i < 0 {
+		*statuses = append(*statuses, status)
+		return
 	}
+	(*statuses)[i] = status
 }
-
-// waitingReason is the kubelet's reason of a container that has not been started.
-const waitingReason = "ContainerCreating"
 
 // timeOf converts a time of CRI, in nanoseconds since 1970. 0 means that there is none
 // and gives the zero time.

@@ -48,7 +48,7 @@ type drained struct {
 }
 
 // complete adds what no kubelet tells its runtime: the priority of one pod, and a sidecar.
-func complete(pod *v1.Pod) *v1.Pod {
+func complete(pod *v1.Pod) {
 	always, critical := v1.ContainerRestartPolicyAlways, int32(2000000000)
 	switch pod.Name {
 	case "critical":
@@ -56,14 +56,13 @@ func complete(pod *v1.Pod) *v1.Pod {
 	case "meshed":
 		i := slices.IndexFunc(pod.Spec.Containers, func(c v1.Container) bool { return c.Name == "proxy" })
 		if i < 0 {
-			return pod
+			return
 		}
 		proxy := pod.Spec.Containers[i]
 		proxy.RestartPolicy = &always
 		pod.Spec.InitContainers = []v1.Container{proxy}
 		pod.Spec.Containers = slices.Delete(pod.Spec.Containers, i, i+1)
 	}
-	return pod
 }
 
 func newDrained(t *testing.T, build containerdtest.Build) *drained {
@@ -72,7 +71,7 @@ func newDrained(t *testing.T, build containerdtest.Build) *drained {
 		containerdtest.Image{Name: "hooked:1", Command: []string{"/bin/sh", "-c", hooked}},
 		containerdtest.Image{Name: "obedient:1", Command: []string{"/bin/sh", "-c", obedient}},
 		containerdtest.Image{Name: "stubborn:1", Command: []string{"/bin/sh", "-c", stubborn}})
-	runtime := dial(t, server.Endpoint(), criruntime.Options{Complete: complete})
+	runtime := dial(t, server.Endpoint(), criruntime.Options{})
 	d := &drained{
 		containerd: &containerd{kubelet{server.Runtime()}, server, runtime},
 		ids:        map[string]string{}, host: &shutdowntest.Host{},
@@ -115,6 +114,9 @@ func (d *drained) run(t *testing.T) {
 			pods, err := d.runtime.Pods(ctx)
 			if err != nil {
 				d.failed <- err
+			}
+			for _, pod := range pods {
+				complete(pod)
 			}
 			return pods, err
 		},
@@ -169,17 +171,10 @@ func testContainerdIsDrained(t *testing.T, build containerdtest.Build, restarts 
 	}
 	require.Empty(t, d.hooks, "the hook has run once")
 
-	ended := map[string]*v1.ContainerStateTerminated{}
-	for name, id := range d.ids {
-		status, err := d.runtime.ContainerStatus(t.Context(), id)
-		require.NoError(t, err)
-		require.NotNil(t, status.State.Terminated, name)
-		ended[name] = status.State.Terminated
-	}
 	for name, code := range map[string]int32{"web": 7, "deaf": 128 + 9, "critical": 7, "proxy": 7, "main": 9} {
-		require.Equal(t, code, ended[name].ExitCode, name)
+		require.Equal(t, code, d.status(t, d.ids[name]).GetExitCode(), name)
 	}
-	require.False(t, ended["proxy"].FinishedAt.Time.Before(ended["main"].FinishedAt.Time), "the sidecar ends last")
+	require.GreaterOrEqual(t, d.status(t, d.ids["proxy"]).GetFinishedAt(), d.status(t, d.ids["main"]).GetFinishedAt(), "the sidecar ends last")
 	for _, pod := range report.Pods {
 		if pod.Name == "deaf" {
 			require.GreaterOrEqual(t, pod.Ended.Sub(pod.Started), 4*time.Second, "its grace")

@@ -2,11 +2,13 @@ package criruntime_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -187,8 +189,6 @@ func (c *containerd) testContainerHasExitedOrIsUnknown(t *testing.T) {
 // StopContainer accepts this: containerd 1.6 answers with NotFound, 2.2 with no error.
 func (c *containerd) requireUnknown(t *testing.T, id string) {
 	t.Helper()
-	_, err := c.runtime.ContainerStatus(t.Context(), id)
-	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
 	if err := c.runtime.StopContainer(t.Context(), id, 1); err != nil {
 		require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
 	}
@@ -203,13 +203,24 @@ func (c *containerd) testPodsAreListed(t *testing.T) {
 	require.True(t, got.Spec.HostNetwork)
 	require.EqualValues(t, 30, *got.Spec.TerminationGracePeriodSeconds)
 	require.Equal(t, pod.Spec.Containers[0].Lifecycle, got.Spec.Containers[0].Lifecycle)
-	require.Equal(t, []lifecycle.Container{{Name: "listed", ID: id}}, lifecycle.ContainersOf(got))
+	began := time.Unix(0, c.status(t, id).GetCreatedAt())
+	running := []lifecycle.Container{{Name: "listed", ID: id, Began: began}}
+	listed, err := c.runtime.Running(t.Context(), pod)
+	require.NoError(t, err)
+	require.Equal(t, running, listed)
+	listed, err = c.runtime.Running(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "listed"}})
+	require.NoError(t, err)
+	require.Equal(t, running, listed, "without a UID")
+	_, version, err := c.runtime.Version(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, strings.Contains(version, "2.4"), c.runtime.Streams(), "KEP-5825")
 	require.Equal(t, "containerd://"+id, got.Status.ContainerStatuses[0].ContainerID)
 
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
 	ended := c.listed(t, pod).Status.ContainerStatuses[0].State.Terminated
 	require.EqualValues(t, 7, ended.ExitCode)
 	require.False(t, ended.FinishedAt.IsZero())
+	require.Empty(t, runningIDs(t, c.runtime, pod))
 }
 
 // listed returns a pod as the list has it, nil if it is not in the list.
@@ -242,25 +253,25 @@ func (c *containerd) testStartFailsAfterItsCreate(t *testing.T) {
 	pod := onePod("fails", 30, func(pod *v1.Pod) {
 		pod.Spec.Containers = []v1.Container{{Name: "good", Image: "obedient:1"}, {Name: "bad", Image: "obedient:1", Command: []string{"/bin/nothing"}}}
 	})
-	life, sandbox, ids := terminator.Pod(pod), c.runSandbox(t, pod), make([]string, 2)
+	sandbox, id := c.runSandbox(t, pod), ""
 	for i := range pod.Spec.Containers {
-		err = life.Start(t.Context(), pod.Spec.Containers[i].Name, func(ctx context.Context) (id string, err error) {
-			ids[i], err = c.runtime.StartContainer(ctx, createRequest(t, pod, &pod.Spec.Containers[i], sandbox, 0))
-			return ids[i], err
+		name := pod.Spec.Containers[i].Name
+		err = terminator.Start(t.Context(), pod, name, func(ctx context.Context) error {
+			started, err := c.runtime.StartContainer(ctx, createRequest(t, pod, &pod.Spec.Containers[i], sandbox, 0))
+			id += started
+			return err
 		})
-		require.NotEmpty(t, ids[i])
+		require.Equal(t, name == "good", err == nil, "%v", err)
 	}
-	require.ErrorContains(t, err, "failed to start")
-	c.awaitReady(t, ids[0])
+	require.Equal(t, []string{id}, runningIDs(t, c.runtime, pod))
+	c.awaitReady(t, id)
 
-	result, err := life.Kill(t.Context(), lifecycle.Request{Complete: true})
+	result, err := terminator.KillPod(t.Context(), pod, lifecycle.Request{})
 	require.NoError(t, err)
-	for _, c := range result.Containers {
-		require.NoError(t, c.Err)
-		require.Equal(t, map[string]lifecycle.Outcome{"good": lifecycle.Graceful, "bad": lifecycle.NotFound}[c.Name], c.Outcome, c.Name)
-	}
-	require.EqualValues(t, 7, c.status(t, ids[0]).GetExitCode(), "the trap of TERM")
-	require.EqualValues(t, 128, c.status(t, ids[1]).GetExitCode(), "containerd's code of a start that failed")
+	require.Len(t, result.Containers, 1, "nothing else was listed")
+	require.NoError(t, result.Containers[0].Err)
+	require.Equal(t, lifecycle.Graceful, result.Containers[0].Outcome)
+	require.EqualValues(t, 7, c.status(t, id).GetExitCode(), "the trap of TERM")
 	require.NoError(t, terminator.Close(t.Context()))
 }
 
@@ -268,8 +279,10 @@ func (c *containerd) testContainerWasNeverStarted(t *testing.T) {
 	pod := onePod("created", 30, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "obedient:1" })
 	id := c.create(t, pod, &pod.Spec.Containers[0], c.runSandbox(t, pod), 0)
 	require.Equal(t, v1.PodPending, c.listed(t, pod).Status.Phase)
+	require.Equal(t, []string{id}, runningIDs(t, c.runtime, pod), "it could still be started")
 	exited := c.runtime.Exited(id)
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 30))
 	awaitExit(t, exited)
 	c.requireUnknown(t, id)
+	require.Empty(t, runningIDs(t, c.runtime, pod))
 }

@@ -8,16 +8,17 @@ import (
 	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
-	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // stopMargin is added to the timeout of a StopContainer to get the client's deadline. It
 // is the kubelet's runtime request timeout.
 const stopMargin = 2 * time.Minute
+
+// removeTimeout bounds the removal of a container that could not be started.
+const removeTimeout = 10 * time.Second
 
 // StopContainer sends the stop signal of a container, and SIGKILL if it has not exited
 // after timeoutSeconds; 0 or less means SIGKILL at once. It returns when the container
@@ -35,7 +36,7 @@ func (r *Runtime) StopContainer(ctx context.Context, containerID string, timeout
 	}
 	status, err := r.status(ctx, containerID)
 	if err == nil && status.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED {
-		_, err = r.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: containerID})
+		err = r.remove(ctx, containerID)
 	}
 	if err != nil && !isNotFound(err) {
 		return containerError("stop", containerID, err)
@@ -56,16 +57,10 @@ func (r *Runtime) status(ctx context.Context, containerID string) (*runtimeapi.C
 	return response.GetStatus(), err
 }
 
-// Exited returns a channel that is closed once the container has exited or the runtime
-// does not know it: within milliseconds if the runtime sends events, within 200 ms
-// otherwise. For a container that had exited before the call it is closed after one
-// answer of the runtime. While the runtime does not answer, and after [Runtime.Close], it
-// stays open. A call after Close returns nil: exits are not watched any more.
-func (r *Runtime) Exited(containerID string) <-chan struct{} {
-	exited := r.exits.watch(containerID)
-	r.exits.pollNow()
-	return exited
-}
+// Exited returns a channel that is closed once the container has exited or the runtime does not know
+// it, at most 200 ms later. While the runtime does not answer, and after [Runtime.Close], it stays
+// open. A call after Close returns nil: exits are not watched any more.
+func (r *Runtime) Exited(containerID string) <-chan struct{} { return r.exits.watch(containerID) }
 
 // RunInContainer runs cmd in a container for at most timeout; 0 or less means that only
 // ctx bounds it. It returns the output of the command, stdout first and then stderr, also
@@ -111,47 +106,36 @@ func wholeSeconds(d time.Duration) int64 {
 	return seconds
 }
 
-// ContainerStatus reads the state of a container with one call. The result has State (with
-// exit code, reason and times if it has ended), ContainerID in the form runtime://id, ImageID and,
-// as the kubelet wrote them, Name and RestartCount. A container that was created and not started is
-// Waiting. If the runtime does not know the container, the error wraps
-// lifecycle.ErrContainerNotFound.
-func (r *Runtime) ContainerStatus(ctx context.Context, containerID string) (v1.ContainerStatus, error) {
-	answer, err := r.status(ctx, containerID)
-	if err != nil {
-		return v1.ContainerStatus{}, containerError("read the status of", containerID, err)
-	}
-	reader, err := r.reader(ctx)
-	if err != nil {
-		return v1.ContainerStatus{}, err
-	}
-	status := v1.ContainerStatus{
-		Name:         containerName(answer),
-		ContainerID:  reader.runtime + "://" + containerID,
-		ImageID:      answer.GetImageRef(),
-		RestartCount: restartCount(answer),
-	}
-	setState(&status, answer.GetState(), answer.GetStartedAt())
-	setEnd(&status, answer)
-	return status, nil
-}
-
-// StartContainer creates a container and starts it. It is for agents that start containers
-// themselves, in the function that they give to [lifecycle.Pod.Start]: once the container is
-// created, its ID is returned, also with an error, because the runtime may have
-// started it although the call has failed. The container is then stopped with its pod and
-// its grace. The error of a create that failed wraps lifecycle.ErrContainerNotFound: nothing was started.
+// StartContainer creates a container and starts it. It is for agents that start containers themselves,
+// in the function that they give to [lifecycle.Terminator.Start].
+//
+// A container that was created and could not be started is removed, so that [Runtime.Running] does not
+// list it. One whose start was answered with an error and that runs all the same is no error. If the
+// runtime cannot say which it is, the container stays, and is stopped with its pod.
 func (r *Runtime) StartContainer(ctx context.Context, request *runtimeapi.CreateContainerRequest) (id string, err error) {
 	created, err := r.client.CreateContainer(ctx, request)
 	if err != nil {
-		if err = known(err); !errors.Is(err, lifecycle.ErrContainerNotFound) {
-			err = fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, err)
-		}
-		return "", fmt.Errorf("failed to create: %w", err)
+		return "", fmt.Errorf("failed to create container %q: %w", request.GetConfig().GetMetadata().GetName(), known(err))
 	}
 	id = created.GetContainerId()
-	if _, err := r.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
-		return id, fmt.Errorf("failed to start: %w", known(err))
+	_, err = r.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id})
+	if err == nil {
+		return id, nil
 	}
-	return id, nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout) // ctx may have ended the start
+	defer cancel()
+	current, statusErr := r.status(ctx, id)
+	if current.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
+		return id, nil
+	}
+	if statusErr == nil && current.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED {
+		statusErr = r.remove(ctx, id)
+	}
+	return "", errors.Join(containerError("start", id, err), statusErr)
+}
+
+// remove removes a container.
+func (r *Runtime) remove(ctx context.Context, id string) error {
+	_, err := r.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
+	return err
 }

@@ -54,29 +54,26 @@ func Example() {
 }
 
 // A rule adds what no kubelet tells its runtime.
-func ExampleOptions() {
+func ExampleRuntime_Pods() {
 	ctx := context.Background()
 	endpoint, end := exampleNode(ctx)
 	defer end()
-	runtime, err := criruntime.Dial(ctx, endpoint, criruntime.Options{
-		Complete: func(pod *v1.Pod) *v1.Pod {
-			if pod.Namespace == "shop" {
-				pod.Spec.PriorityClassName = "system-node-critical"
-			}
-			return pod
-		},
-	})
+	runtime, err := criruntime.Dial(ctx, endpoint, criruntime.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	pods, err := runtime.Pods(ctx)
 	for _, pod := range pods {
-		fmt.Println(pod.Name, pod.Spec.PriorityClassName, *pod.Spec.TerminationGracePeriodSeconds, len(lifecycle.ContainersOf(pod)))
+		if pod.Namespace == "shop" {
+			pod.Spec.PriorityClassName = "system-node-critical"
+		}
+		running, err := runtime.Running(ctx, pod)
+		fmt.Println(pod.Name, pod.Spec.PriorityClassName, *pod.Spec.TerminationGracePeriodSeconds, len(running), err)
 	}
 	fmt.Println(err, runtime.Close())
 	// Output:
-	// web system-node-critical 45 1
+	// web system-node-critical 45 1 <nil>
 	// <nil> <nil>
 }
 

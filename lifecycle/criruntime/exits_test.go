@@ -42,7 +42,7 @@ func requireRunning(t *testing.T, exited <-chan struct{}) {
 	}
 }
 
-func TestExitIsNoticedByPolling(t *testing.T) {
+func TestExitIsNoticed(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
 	id := startOne(t, runtime)
@@ -54,59 +54,6 @@ func TestExitIsNoticedByPolling(t *testing.T) {
 	awaitExit(t, exited)
 	awaitExit(t, runtime.Exited(id)) // the container had exited before the call
 	awaitExit(t, runtime.Exited("unknown"))
-}
-
-func TestExitIsNoticedByTheStreamOfEvents(t *testing.T) {
-	for _, kind := range []runtimeapi.ContainerEventType{
-		runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT,
-	} {
-		s := newFake()
-		s.events = make(chan *runtimeapi.ContainerEventResponse)
-		runtime := s.dial(t, criruntime.Options{})
-		id := startOne(t, runtime)
-		exited := runtime.Exited(id)
-
-		for _, other := range []*runtimeapi.ContainerEventResponse{
-			{ContainerId: id, ContainerEventType: runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT},
-			{ContainerId: "another", ContainerEventType: kind},
-		} {
-			s.events <- other
-		}
-		requireRunning(t, exited)
-
-		// Lists fail, so only the event can report the exit.
-		s.fail("ListContainers", status.Error(codes.Internal, "broken"))
-		s.events <- &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: kind}
-		awaitExit(t, exited)
-	}
-}
-
-// The stream ends in the middle, and the next one brings the events.
-func TestStreamIsOpenedAgain(t *testing.T) {
-	s := newFake()
-	s.events = make(chan *runtimeapi.ContainerEventResponse)
-	runtime := s.dial(t, criruntime.Options{})
-	id := startOne(t, runtime)
-	exited := runtime.Exited(id)
-	s.events <- nil
-	<-s.eventsDone
-	s.fail("ListContainers", status.Error(codes.Internal, "broken"))
-	s.exit(id, 0)
-	awaitExit(t, exited)
-}
-
-func TestExitIsNoticedAfterTheStreamHasEnded(t *testing.T) {
-	s := newFake()
-	events := make(chan *runtimeapi.ContainerEventResponse)
-	s.events = events
-	runtime := s.dial(t, criruntime.Options{})
-	id := startOne(t, runtime)
-	exited := runtime.Exited(id)
-	s.events <- &runtimeapi.ContainerEventResponse{ContainerId: "another"}
-	close(events)
-
-	s.change(id, func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_EXITED })
-	awaitExit(t, exited)
 }
 
 func TestExitIsNoticedAfterTheRuntimeFailedForAWhile(t *testing.T) {

@@ -5,7 +5,6 @@ package criruntime
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,21 +48,9 @@ func (l *fakeLister) count() int {
 // startWatcher runs an exitWatcher until the end of the test.
 func startWatcher(t *testing.T) (*fakeLister, *exitWatcher) {
 	l := &fakeLister{states: map[string]runtimeapi.ContainerState{}}
-	w := newExitWatcher(l.list)
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { w.run(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
+	w := newExitWatcher(t.Context(), l.list)
+	t.Cleanup(w.close)
 	return l, w
-}
-
-func (w *exitWatcher) watchNow(id string) <-chan struct{} {
-	channel := w.watch(id)
-	w.pollNow()
-	return channel
 }
 
 func isClosed(channel <-chan struct{}) bool {
@@ -80,7 +67,7 @@ func TestPollingNoticesAnExitWithinOneInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
-		exited := w.watchNow("a")
+		exited := w.watch("a")
 		<-time.After(10*pollInterval + 1)
 		require.False(t, isClosed(exited))
 		require.Equal(t, 11, l.count())
@@ -92,17 +79,20 @@ func TestPollingNoticesAnExitWithinOneInterval(t *testing.T) {
 	})
 }
 
-func TestPollingNoticesAtOnceWhatHadExitedBefore(t *testing.T) {
+func TestPollingNoticesWhatHadExitedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
 		l.set("b", runtimeapi.ContainerState_CONTAINER_EXITED)
-		running := w.watchNow("a")
-		<-time.After(pollInterval / 2)
 		began := time.Now()
-		<-w.watchNow("b")
-		<-w.watchNow("gone")
-		require.Zero(t, time.Since(began), "without waiting for the next poll")
+		<-w.watch("b")
+		require.Zero(t, time.Since(began), "the first list tells")
+		running := w.watch("a")
+		<-time.After(pollInterval / 2)
+		ended, gone := w.watch("b"), w.watch("gone")
+		<-ended
+		<-gone
+		require.Equal(t, pollInterval, time.Since(began))
 		require.False(t, isClosed(running))
 	})
 }
@@ -112,7 +102,7 @@ func TestPollingDoesNotTakeACreatedContainerForAnExitedOne(t *testing.T) {
 		l, w := startWatcher(t)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_CREATED)
 		l.set("b", runtimeapi.ContainerState_CONTAINER_UNKNOWN)
-		a, b := w.watchNow("a"), w.watchNow("b")
+		a, b := w.watch("a"), w.watch("b")
 		<-time.After(3 * pollInterval)
 		require.False(t, isClosed(a))
 		require.False(t, isClosed(b))
@@ -124,70 +114,10 @@ func TestPollingStopsWhileNobodyWaits(t *testing.T) {
 		l, w := startWatcher(t)
 		<-time.After(time.Hour)
 		require.Zero(t, l.count())
-		<-w.watchNow("gone")
+		<-w.watch("gone")
 		<-time.After(time.Hour)
-		require.LessOrEqual(t, l.count(), 2)
+		require.Equal(t, 1, l.count())
 		require.Empty(t, w.watchedIDs(), "a container that has exited is no longer watched")
-	})
-}
-
-// fakeStream is a stream of events that ends when the channel is closed.
-type fakeStream chan *runtimeapi.ContainerEventResponse
-
-func (s fakeStream) Recv() (*runtimeapi.ContainerEventResponse, error) {
-	event, ok := <-s
-	if !ok {
-		return nil, io.EOF
-	}
-	return event, nil
-}
-
-// openStream lets w read a stream, and returns when w has received the first event. The
-// channel receives the error with which readEvents ends.
-func openStream(w *exitWatcher) (fakeStream, <-chan error) {
-	stream, streamEnd := make(fakeStream), make(chan error)
-	go func() { streamEnd <- w.readEvents(stream) }()
-	stream <- &runtimeapi.ContainerEventResponse{ContainerId: "another"}
-	synctest.Wait()
-	return stream, streamEnd
-}
-
-func TestPollingIsRareWhileEventsComeIn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, w := startWatcher(t)
-		stream, streamEnd := openStream(w)
-
-		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
-		missed := w.watchNow("a")
-		<-time.After(10*pollIntervalWithEvents + 1)
-		require.Equal(t, 11, l.count())
-		l.set("a", runtimeapi.ContainerState_CONTAINER_EXITED) // its event is lost
-		began := time.Now()
-		<-missed
-		require.LessOrEqual(t, time.Since(began), pollIntervalWithEvents)
-
-		close(stream)
-		require.ErrorIs(t, <-streamEnd, io.EOF)
-	})
-}
-
-func TestPollingIsFrequentAgainWhenTheStreamEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, w := startWatcher(t)
-		stream, streamEnd := openStream(w)
-		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
-		l.set("b", runtimeapi.ContainerState_CONTAINER_RUNNING)
-		first, second := w.watchNow("a"), w.watchNow("b")
-		synctest.Wait()
-
-		l.set("a", runtimeapi.ContainerState_CONTAINER_EXITED)
-		close(stream)
-		require.Error(t, <-streamEnd)
-		require.True(t, isClosed(first), "an exit while the stream broke is noticed without waiting for the next poll")
-		l.set("b", runtimeapi.ContainerState_CONTAINER_EXITED)
-		began := time.Now()
-		<-second
-		require.LessOrEqual(t, time.Since(began), pollInterval)
 	})
 }
 
@@ -195,7 +125,7 @@ func TestPollingReportsNoExitWhileTheListFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
 		l.err = errors.New("restarting")
-		exited := w.watchNow("a")
+		exited := w.watch("a")
 		<-time.After(10 * pollInterval)
 		require.False(t, isClosed(exited), "an unknown state is not an exit")
 	})
@@ -205,10 +135,24 @@ func TestAllWhoWatchAContainerNoticeItsExit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
-		first, second := w.watchNow("a"), w.watchNow("a")
-		w.reportExit("a")
-		w.reportExit("a") // a repeated event is harmless
-		require.True(t, isClosed(first))
-		require.True(t, isClosed(second))
+		first, second := w.watch("a"), w.watch("a")
+		require.False(t, isClosed(first))
+		l.set("a", runtimeapi.ContainerState_CONTAINER_EXITED)
+		<-first
+		<-second
+	})
+}
+
+func TestNothingIsWatchedAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, w := startWatcher(t)
+		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
+		exited := w.watch("a")
+		w.close()
+		l.set("a", runtimeapi.ContainerState_CONTAINER_EXITED)
+		<-time.After(time.Hour)
+		require.False(t, isClosed(exited))
+		require.Nil(t, w.watch("a"))
+		w.close()
 	})
 }

@@ -2,6 +2,7 @@ package criruntime_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -48,10 +49,10 @@ type fakeContainer struct {
 type fake struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 
-	events     chan *runtimeapi.ContainerEventResponse // nil: GetContainerEvents is not implemented; closed: the stream ends
-	eventsDone chan struct{}                           // receives when a stream has ended
-	exec       func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
-	network    *runtimeapi.PodSandboxNetworkStatus // of all sandboxes
+	exec    func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
+	network *runtimeapi.PodSandboxNetworkStatus // of all sandboxes
+	streams bool                                // lists are streamed, one item at a time
+	onStart func(*runtimeapi.ContainerStatus)   // what a start makes of a container; nil: it runs
 
 	mu           sync.Mutex
 	calls        []call
@@ -66,7 +67,6 @@ type fake struct {
 func newFake() *fake {
 	return &fake{
 		failures:   map[string]error{},
-		eventsDone: make(chan struct{}, 8),
 		sandboxes:  map[string]*runtimeapi.PodSandbox{},
 		configs:    map[string]*runtimeapi.PodSandboxConfig{},
 		containers: map[string]*fakeContainer{},
@@ -92,7 +92,10 @@ func (s *fake) serveAt(socket string) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	server := grpc.NewServer(grpc.UnaryInterceptor(s.intercept))
+	server := grpc.NewServer(grpc.UnaryInterceptor(s.intercept), grpc.UnknownServiceHandler(s.stream),
+		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, _ grpc.StreamHandler) error {
+			return s.stream(srv, stream) // of a CRI that has the method (v0.37)
+		}))
 	runtimeapi.RegisterRuntimeServiceServer(server, s)
 	served := make(chan struct{})
 	go func() {
@@ -142,6 +145,35 @@ func (s *fake) intercept(ctx context.Context, request any, info *grpc.UnaryServe
 	return response, err
 }
 
+// stream streams a list, the messages of which have the fields of those that are not streamed.
+func (s *fake) stream(_ any, stream grpc.ServerStream) error {
+	name, _ := grpc.MethodFromServerStream(stream)
+	method := path.Base(name)
+	s.mu.Lock()
+	failure := s.failures[method]
+	s.mu.Unlock()
+	switch {
+	case !s.streams:
+		return status.Error(codes.Unimplemented, "unknown method "+method)
+	case method == "StreamContainers":
+		request := &runtimeapi.ListContainersRequest{}
+		if err := stream.RecvMsg(request); err != nil {
+			return err
+		}
+		all, err := s.ListContainers(stream.Context(), request)
+		for _, c := range all.GetContainers() {
+			err = errors.Join(err, stream.SendMsg(&runtimeapi.ListContainersResponse{Containers: []*runtimeapi.Container{c}}))
+		}
+		return errors.Join(err, failure)
+	default:
+		all, err := s.ListPodSandbox(stream.Context(), &runtimeapi.ListPodSandboxRequest{})
+		for _, sandbox := range all.GetItems() {
+			err = errors.Join(err, stream.SendMsg(&runtimeapi.ListPodSandboxResponse{Items: []*runtimeapi.PodSandbox{sandbox}}))
+		}
+		return errors.Join(err, failure)
+	}
+}
+
 // fail makes all later calls of method fail with err; nil makes them succeed again.
 func (s *fake) fail(method string, err error) {
 	s.mu.Lock()
@@ -156,14 +188,11 @@ func (s *fake) callsOf(method string) []call {
 	return slices.DeleteFunc(slices.Clone(s.calls), func(c call) bool { return c.method != method })
 }
 
-// exit makes a container exit, and sends the event if the fake has events.
+// exit makes a container exit.
 func (s *fake) exit(id string, code int32) {
 	s.change(id, func(c *runtimeapi.ContainerStatus) {
 		c.State, c.ExitCode = runtimeapi.ContainerState_CONTAINER_EXITED, code
 	})
-	if s.events != nil {
-		s.events <- &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT}
-	}
 }
 
 // change changes the status of a container.
@@ -238,7 +267,11 @@ func (s *fake) CreateContainer(_ context.Context, request *runtimeapi.CreateCont
 }
 
 func (s *fake) StartContainer(_ context.Context, request *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
-	s.change(request.GetContainerId(), func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_RUNNING })
+	start := s.onStart
+	if start == nil {
+		start = func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_RUNNING }
+	}
+	s.change(request.GetContainerId(), start)
 	return &runtimeapi.StartContainerResponse{}, nil
 }
 
@@ -261,15 +294,22 @@ func (s *fake) RemoveContainer(_ context.Context, request *runtimeapi.RemoveCont
 	return &runtimeapi.RemoveContainerResponse{}, nil
 }
 
-func (s *fake) ListContainers(context.Context, *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+func (s *fake) ListContainers(_ context.Context, request *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	response := &runtimeapi.ListContainersResponse{}
+	response, filter := &runtimeapi.ListContainersResponse{}, request.GetFilter()
 	for id, c := range s.containers {
-		response.Containers = append(response.Containers, &runtimeapi.Container{
-			Id: id, PodSandboxId: c.sandbox, Metadata: c.config.GetMetadata(), Image: c.config.GetImage(), State: c.status.GetState(),
-			CreatedAt: c.status.GetCreatedAt(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
-		})
+		labels := c.config.GetLabels()
+		isListed := filter.GetPodSandboxId() == "" || filter.GetPodSandboxId() == c.sandbox
+		for name, value := range filter.GetLabelSelector() {
+			isListed = isListed && labels[name] == value
+		}
+		if isListed {
+			response.Containers = append(response.Containers, &runtimeapi.Container{
+				Id: id, PodSandboxId: c.sandbox, Metadata: c.config.GetMetadata(), Image: c.config.GetImage(), State: c.status.GetState(),
+				CreatedAt: c.status.GetCreatedAt(), Labels: labels, Annotations: c.config.GetAnnotations(),
+			})
+		}
 	}
 	return response, nil
 }
@@ -286,24 +326,4 @@ func (s *fake) ContainerStatus(_ context.Context, request *runtimeapi.ContainerS
 
 func (s *fake) ExecSync(ctx context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 	return s.exec(ctx, request)
-}
-
-func (s *fake) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream runtimeapi.RuntimeService_GetContainerEventsServer) error {
-	if s.events == nil {
-		return status.Error(codes.Unimplemented, "no events")
-	}
-	defer func() { s.eventsDone <- struct{}{} }()
-	for {
-		select {
-		case <-stream.Context().Done():
-			return stream.Context().Err()
-		case event, ok := <-s.events:
-			if !ok || event == nil { // nil ends this stream
-				return nil
-			}
-			if err := stream.Send(event); err != nil {
-				return err
-			}
-		}
-	}
 }

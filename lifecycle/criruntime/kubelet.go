@@ -1,6 +1,7 @@
 package criruntime
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"strconv"
@@ -37,21 +38,31 @@ type identity struct {
 
 func identityOf(pod *v1.Pod) identity { return identity{pod.Namespace, pod.Name, pod.UID} }
 
+// key is what makes two identities one pod: the UID or, without one, the namespace and the name.
+func (i identity) key() identity {
+	if i.uid != "" {
+		return identity{uid: i.uid}
+	}
+	return i
+}
+
+// compare orders by namespace, name and UID.
+func (i identity) compare(other identity) int {
+	return cmp.Or(cmp.Compare(i.namespace, other.namespace), cmp.Compare(i.name, other.name), cmp.Compare(i.uid, other.uid))
+}
+
 // String returns the name of the pod, for errors.
 func (i identity) String() string { return i.namespace + "/" + i.name }
 
-// sandboxIdentity returns the pod of a sandbox. One that no kubelet has made has no labels;
-// CRI requires its metadata, which have the same.
+// sandboxIdentity returns the pod of a sandbox. CRI requires the metadata.
 func sandboxIdentity(sandbox *runtimeapi.PodSandbox) identity {
-	if labels := sandbox.GetLabels(); labels[podUIDLabel] != "" {
-		return labelled(labels)
-	}
 	metadata := sandbox.GetMetadata()
 	return identity{metadata.GetNamespace(), metadata.GetName(), types.UID(metadata.GetUid())}
 }
 
-// labelled returns the pod that labels name.
-func labelled(labels map[string]string) identity {
+// containerIdentity returns the pod that the labels of a container name.
+func containerIdentity(c *runtimeapi.Container) identity {
+	labels := c.GetLabels()
 	return identity{labels[podNamespaceLabel], labels[podNameLabel], types.UID(labels[podUIDLabel])}
 }
 
@@ -64,15 +75,8 @@ func podLabels(sandbox *runtimeapi.PodSandbox) map[string]string {
 	return labels
 }
 
-// marked is a container in a list, or its status.
-type marked interface {
-	GetLabels() map[string]string
-	GetAnnotations() map[string]string
-	GetMetadata() *runtimeapi.ContainerMetadata
-}
-
 // containerName returns the name that a container has in its pod.
-func containerName(c marked) string {
+func containerName(c *runtimeapi.Container) string {
 	if name := c.GetLabels()[containerNameLabel]; name != "" {
 		return name
 	}
@@ -80,7 +84,7 @@ func containerName(c marked) string {
 }
 
 // restartCount returns how often a container has been started before.
-func restartCount(c marked) int32 {
+func restartCount(c *runtimeapi.Container) int32 {
 	count, err := strconv.ParseInt(c.GetAnnotations()[restartCountAnnotation], 10, 32)
 	if err != nil {
 		return int32(c.GetMetadata().GetAttempt()) //nolint:gosec // The kubelet counts in an int32, too.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
@@ -48,7 +47,7 @@ func TestPodsHasWhatAKubeletLeavesAtItsRuntime(t *testing.T) {
 	require.Equal(t, "192.0.2.1", got.Status.HostIP)
 	require.Equal(t, "10.0.0.7", got.Status.PodIP)
 	require.Equal(t, []v1.PodIP{{IP: "10.0.0.7"}, {IP: "fd00::7"}}, got.Status.PodIPs)
-	require.Equal(t, []lifecycle.Container{{Name: "web", ID: ids[0]}, {Name: "log", ID: ids[1]}}, lifecycle.ContainersOf(got))
+	require.ElementsMatch(t, ids, runningIDs(t, runtime, got))
 	require.Equal(t, "fake://"+ids[0], got.Status.ContainerStatuses[0].ContainerID)
 	require.False(t, got.Status.ContainerStatuses[0].State.Running.StartedAt.IsZero())
 }
@@ -118,7 +117,7 @@ func TestPodsOfContainers(t *testing.T) {
 			},
 			func(t *testing.T, pod *v1.Pod) {
 				require.Len(t, pod.Spec.Containers, 1)
-				require.Len(t, lifecycle.ContainersOf(pod), 2)
+				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
 			},
 		},
 		"created": {
@@ -146,21 +145,23 @@ func TestPodsOfContainers(t *testing.T) {
 				s.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 				s.change(ids[0], func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN })
 			},
-			func(t *testing.T, pod *v1.Pod) { require.Len(t, lifecycle.ContainersOf(pod), 1, "it may run") },
+			func(t *testing.T, pod *v1.Pod) {
+				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running, "it may run")
+			},
 		},
 		"sandbox not ready": {
 			func(t *testing.T, s *fake, k kubelet) {
 				sandbox, _ := k.runPod(t, onePod("web", 30))
 				s.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 			},
-			func(t *testing.T, pod *v1.Pod) { require.Len(t, lifecycle.ContainersOf(pod), 1) },
+			func(t *testing.T, pod *v1.Pod) { require.Len(t, pod.Spec.Containers, 1) },
 		},
 		"sandbox gone": {
 			func(t *testing.T, s *fake, k kubelet) {
 				sandbox, _ := k.runPod(t, onePod("web", 30))
 				delete(s.sandboxes, sandbox)
 			},
-			func(t *testing.T, pod *v1.Pod) { require.Len(t, lifecycle.ContainersOf(pod), 1) },
+			func(t *testing.T, pod *v1.Pod) { require.Len(t, pod.Spec.Containers, 1) },
 		},
 		"sandboxes of earlier boots": {
 			func(t *testing.T, s *fake, k kubelet) {
@@ -185,14 +186,14 @@ func TestPodsOfContainers(t *testing.T) {
 				k.runPod(t, onePod("web", 30))
 				s.fail("PodSandboxStatus", status.Error(codes.Unknown, "no network namespace"))
 			},
-			func(t *testing.T, pod *v1.Pod) { require.Len(t, lifecycle.ContainersOf(pod), 1) },
+			func(t *testing.T, pod *v1.Pod) { require.Len(t, pod.Spec.Containers, 1) },
 		},
 		"made by no kubelet": {
 			func(t *testing.T, s *fake, k kubelet) {
 				sandbox, ids := k.runPod(t, onePod("web", 30))
 				s.sandboxes[sandbox].Labels, s.containers[ids[0]].config.Labels = nil, nil
 			},
-			func(t *testing.T, pod *v1.Pod) { require.Equal(t, "web", lifecycle.ContainersOf(pod)[0].Name) },
+			func(t *testing.T, pod *v1.Pod) { require.Equal(t, "web", pod.Spec.Containers[0].Name) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -290,4 +291,47 @@ func TestPodsLeavesOutAContainerThatIsRemovedMeanwhile(t *testing.T) {
 	pods, err := runtime.Pods(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, pods[0].Spec.Containers)
+}
+
+// The statuses of containers are put where the pod's spec has them, and nothing else is changed.
+func TestPodStatus(t *testing.T) {
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	always := v1.ContainerRestartPolicyAlways
+	ended := v1.ContainerStatus{Name: "migrate", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}}
+	pod := onePod("web", 30, func(pod *v1.Pod) {
+		pod.Spec.InitContainers = []v1.Container{{Name: "migrate"}, {Name: "proxy", RestartPolicy: &always}}
+		pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
+		pod.Status = v1.PodStatus{
+			QOSClass: v1.PodQOSBurstable, InitContainerStatuses: []v1.ContainerStatus{ended},
+			ContainerStatuses: []v1.ContainerStatus{{Name: "web", ContainerID: "fake://old"}},
+		}
+	})
+	kubelet, ids := kubeletOf(runtime), map[string]string{}
+	sandbox := kubelet.runSandbox(t, pod)
+	for _, name := range []string{"web", "proxy", "debug", "unlisted"} {
+		ids[name] = kubelet.create(t, pod, &v1.Container{Name: name}, sandbox, 0)
+		kubelet.start(t, ids[name])
+	}
+	s.exit(ids["web"], 3)
+	before := pod.DeepCopy()
+
+	got := runtime.PodStatus(t.Context(), pod)
+	require.Equal(t, before, pod)
+	require.Equal(t, v1.PodQOSBurstable, got.QOSClass)
+	require.Len(t, got.ContainerStatuses, 2)
+	require.Equal(t, "fake://"+ids["web"], got.ContainerStatuses[0].ContainerID)
+	require.EqualValues(t, 3, got.ContainerStatuses[0].State.Terminated.ExitCode)
+	require.Equal(t, "unlisted", got.ContainerStatuses[1].Name)
+	require.Equal(t, ended, got.InitContainerStatuses[0])
+	require.NotNil(t, got.InitContainerStatuses[1].State.Running)
+	require.Equal(t, "debug", got.EphemeralContainerStatuses[0].Name)
+
+	require.Nil(t, runtime.PodStatus(t.Context(), onePod("unknown", 30)))
+	s.fail("ContainerStatus", status.Error(codes.Unavailable, "away"))
+	require.Nil(t, runtime.PodStatus(t.Context(), pod), "the runtime does not answer")
+	s.fail("ContainerStatus", status.Error(codes.NotFound, "removed meanwhile"))
+	require.Equal(t, "fake://old", runtime.PodStatus(t.Context(), pod).ContainerStatuses[0].ContainerID)
+	require.NoError(t, runtime.Close())
+	require.Nil(t, runtime.PodStatus(t.Context(), pod))
 }

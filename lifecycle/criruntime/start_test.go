@@ -13,52 +13,73 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// Whatever comes of a start, its pod can be terminated, and a container that runs is stopped with
-// its grace.
+// Whatever comes of a start, nothing is left that its pod's termination does not stop: a container that
+// runs has its grace, and one that could not be started is removed.
 func TestStartContainer(t *testing.T) {
+	const none = -1
 	for name, c := range map[string]struct {
-		fault   func(*fake)
-		created bool
-		after   runtimeapi.ContainerState // of the container, after its pod was terminated; -1: there is none
+		fault         func(*fake)
+		isStarted     bool
+		before, after runtimeapi.ContainerState // of the container, before and after its pod is terminated
 	}{
-		"success":                    {func(*fake) {}, true, runtimeapi.ContainerState_CONTAINER_EXITED},
-		"create fails":               {func(s *fake) { s.fail("CreateContainer", status.Error(codes.Internal, "broken")) }, false, -1},
-		"create's answer is lost":    {func(s *fake) { s.loseAnswerOf = "CreateContainer" }, false, runtimeapi.ContainerState_CONTAINER_CREATED},
-		"start fails":                {func(s *fake) { s.fail("StartContainer", status.Error(codes.Unavailable, "away")) }, true, -1},
-		"start's answer is lost":     {func(s *fake) { s.loseAnswerOf = "StartContainer" }, true, runtimeapi.ContainerState_CONTAINER_EXITED},
-		"start finds it removed":     {func(s *fake) { s.fail("StartContainer", status.Error(codes.NotFound, "gone")) }, true, runtimeapi.ContainerState_CONTAINER_CREATED},
-		"start is refused for good ": {func(s *fake) { s.fail("StartContainer", status.Error(codes.Unknown, "no such file")) }, true, -1},
+		"success":                 {func(*fake) {}, true, runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_EXITED},
+		"create fails":            {func(s *fake) { s.fail("CreateContainer", status.Error(codes.Internal, "broken")) }, false, none, none},
+		"create's answer is lost": {func(s *fake) { s.loseAnswerOf = "CreateContainer" }, false, runtimeapi.ContainerState_CONTAINER_CREATED, none},
+		"start fails":             {func(s *fake) { s.fail("StartContainer", status.Error(codes.Unknown, "no such file")) }, false, none, none},
+		"start fails for good": {func(s *fake) {
+			s.onStart = func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_EXITED }
+			s.loseAnswerOf = "StartContainer"
+		}, false, runtimeapi.ContainerState_CONTAINER_EXITED, runtimeapi.ContainerState_CONTAINER_EXITED},
+		"start's answer is lost": {func(s *fake) { s.loseAnswerOf = "StartContainer" }, true, runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_EXITED},
+		"start fails, and its removal": {func(s *fake) {
+			s.fail("StartContainer", status.Error(codes.Unavailable, "away"))
+			s.fail("RemoveContainer", status.Error(codes.Unavailable, "away"))
+		}, false, runtimeapi.ContainerState_CONTAINER_CREATED, none},
+		"start's answer is lost, and its state": {func(s *fake) {
+			s.loseAnswerOf = "StartContainer"
+			s.fail("ContainerStatus", status.Error(codes.Unavailable, "away"))
+		}, false, runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_EXITED},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFake()
 			runtime := s.dial(t, criruntime.Options{})
 			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: runtime, Commands: runtime, Exits: runtime})
 			require.NoError(t, err)
-			pod := onePod("web", 30)
+			pod, id := onePod("web", 30), ""
 			request := createRequest(t, pod, &pod.Spec.Containers[0], kubeletOf(runtime).runSandbox(t, pod), 0)
 			c.fault(s)
-			life, id := terminator.Pod(pod), ""
-			err = life.Start(t.Context(), "web", func(ctx context.Context) (string, error) {
+			err = terminator.Start(t.Context(), pod, "web", func(ctx context.Context) error {
 				id, err = runtime.StartContainer(ctx, request)
-				return id, err
+				return err
 			})
-			require.Equal(t, name == "success", err == nil, "%v", err)
-			require.Equal(t, c.created, id != "")
-			if !c.created {
-				require.ErrorIs(t, err, lifecycle.ErrContainerNotFound, "nothing was started")
+			require.Equal(t, c.isStarted, err == nil, "%v", err)
+			require.Equal(t, c.isStarted, id == "web-2")
+			require.Equal(t, c.before, s.state("web-2"))
+			for _, method := range []string{"ContainerStatus", "RemoveContainer"} {
+				s.fail(method, nil)
 			}
 
-			result, err := life.Kill(t.Context(), lifecycle.Request{Complete: true})
+			result, err := terminator.KillPod(t.Context(), pod, lifecycle.Request{})
 			require.NoError(t, err)
-			require.NotEqual(t, lifecycle.RuntimeStuck, result.Outcome())
-			if id == "" {
-				id = "web-2"
-			}
-			require.Equal(t, c.after, s.state(id))
+			want := map[bool]lifecycle.Outcome{true: lifecycle.NotFound, false: lifecycle.Graceful}
+			require.Equal(t, want[c.before == none || c.before == runtimeapi.ContainerState_CONTAINER_EXITED], result.Outcome())
+			require.Equal(t, c.after, s.state("web-2"))
 			for _, call := range s.callsOf("StopContainer") {
 				require.GreaterOrEqual(t, call.request.(*runtimeapi.StopContainerRequest).GetTimeout(), int64(29))
 			}
 			require.NoError(t, terminator.Close(t.Context()))
 		})
 	}
+}
+
+// A start that its context has ended leaves no container either.
+func TestStartContainerWhoseContextEnds(t *testing.T) {
+	s := newFake()
+	runtime, pod := s.dial(t, criruntime.Options{}), onePod("web", 30)
+	request := createRequest(t, pod, &pod.Spec.Containers[0], kubeletOf(runtime).runSandbox(t, pod), 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.onStart, s.loseAnswerOf = func(*runtimeapi.ContainerStatus) { cancel() }, "StartContainer"
+	_, err := runtime.StartContainer(ctx, request)
+	require.Error(t, err)
+	require.EqualValues(t, -1, s.state("web-2"))
 }

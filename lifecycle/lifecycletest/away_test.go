@@ -19,7 +19,7 @@ import (
 func TestARuntimeThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		rt.Start("app", lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		rt.Start(pod, "app", "app", lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
 		rt.Away(time.Second, 3*time.Second)
 		began := time.Now()
 		require.ErrorIs(t, rt.StopContainer(t.Context(), "app", 30), lifecycletest.ErrAway)
@@ -32,17 +32,11 @@ func TestARuntimeThatIsAway(t *testing.T) {
 	})
 }
 
-func TestAnUnknownContainerMayBeStopped(t *testing.T) {
-	rt := lifecycletest.NewRuntime()
-	rt.AnswerNilForUnknown()
-	require.NoError(t, rt.StopContainer(t.Context(), "app", 30))
-}
-
 func TestExitCodesAndSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		rt.Start("app", lifecycletest.Script{ExitCode: 3, StopSignal: v1.SIGQUIT})
-		rt.Start("deaf", lifecycletest.Script{ExitCode: 3, IgnoreTerm: true})
+		rt.Start(pod, "app", "app", lifecycletest.Script{ExitCode: 3, StopSignal: v1.SIGQUIT})
+		rt.Start(pod, "deaf", "deaf", lifecycletest.Script{ExitCode: 3, IgnoreTerm: true})
 		_, exited := rt.ExitCode("app")
 		require.False(t, exited)
 		now := time.Now()
@@ -64,7 +58,7 @@ func TestExitCodesAndSignals(t *testing.T) {
 func TestTheLongestTimeoutKillsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		rt.Start("app", lifecycletest.Script{IgnoreTerm: true, ExitAfter: time.Hour})
+		rt.Start(pod, "app", "app", lifecycletest.Script{IgnoreTerm: true, ExitAfter: time.Hour})
 		require.NoError(t, rt.StopContainer(t.Context(), "app", math.MaxInt64))
 		require.Equal(t, lifecycletest.ByItself, rt.Exits()[0].By)
 	})
@@ -96,12 +90,12 @@ func TestScriptedStarts(t *testing.T) {
 					defer cancel()
 					ctx = timed
 				}
-				id, err := rt.StartContainer(ctx, "app", test.script)
+				err := rt.StartContainer(ctx, pod, "app", "app", test.script)
 				require.Equal(t, test.took, time.Since(began))
 				require.ErrorIs(t, err, test.err)
-				require.Equal(t, err == nil, id == "app")
-				_, known := rt.ExitCode("app")
-				require.False(t, known)
+				running, listErr := rt.Running(t.Context(), pod)
+				require.NoError(t, listErr)
+				require.Equal(t, err == nil, len(running) == 1)
 			})
 		})
 	}

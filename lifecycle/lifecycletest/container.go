@@ -7,8 +7,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // killedCode is the exit code of a process that SIGKILL has ended.
@@ -16,7 +18,8 @@ const killedCode = 137
 
 // container is one run of a container.
 type container struct {
-	id      string
+	pod     types.UID
+	listed  lifecycle.Container // as Running lists it
 	script  Script
 	records *records
 	exited  chan struct{} // closed once it has exited
@@ -31,8 +34,8 @@ type container struct {
 }
 
 // run runs a container.
-func run(id string, s Script, log *records) *container {
-	c := &container{id: id, script: s, records: log, exited: make(chan struct{})}
+func run(pod types.UID, listed lifecycle.Container, s Script, log *records) *container {
+	c := &container{pod: pod, listed: listed, script: s, records: log, exited: make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.ExitAfter > 0 {
@@ -69,9 +72,9 @@ func (c *container) endLocked(by ExitCause) {
 	c.code = c.script.ExitCode
 	if by == ByKill {
 		c.code = killedCode
-		c.records.signalled(c.id, v1.SIGKILL)
+		c.records.signalled(c.listed.ID, v1.SIGKILL)
 	}
-	c.records.exited(c.id, by, c.code)
+	c.records.exited(c.listed.ID, by, c.code)
 	close(c.exited)
 }
 
@@ -94,19 +97,32 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 		return c.stopErr()
 	case timeoutSeconds <= 0:
 		c.end(ByKill)
+	default:
+		c.term()
+	}
+	if c.script.StopReturnsEarly {
+		time.AfterFunc(graceperiod.Duration(timeoutSeconds), func() { c.end(ByKill) })
 		return nil
 	}
-	c.term()
 	timeout := time.NewTimer(graceperiod.Duration(timeoutSeconds))
 	defer timeout.Stop()
 	select {
 	case <-c.exited:
-		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timeout.C:
 		c.end(ByKill)
+	}
+	if c.script.StopReturnsLate <= 0 {
 		return nil
+	}
+	late := time.NewTimer(c.script.StopReturnsLate)
+	defer late.Stop()
+	select {
+	case <-late.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -137,7 +153,7 @@ func (c *container) term() {
 		return
 	}
 	c.termed = true
-	c.records.signalled(c.id, cmp.Or(c.script.StopSignal, v1.SIGTERM))
+	c.records.signalled(c.listed.ID, cmp.Or(c.script.StopSignal, v1.SIGTERM))
 	switch {
 	case c.script.IgnoreTerm:
 	case c.script.ExitAfterTerm <= 0:

@@ -19,8 +19,8 @@ import (
 
 func ExampleRuntime() {
 	rt := lifecycletest.NewRuntime()
-	rt.Start("obedient", lifecycletest.Script{})
-	rt.Start("stubborn", lifecycletest.Script{IgnoreTerm: true})
+	rt.Start(pod, "obedient", "obedient", lifecycletest.Script{})
+	rt.Start(pod, "stubborn", "stubborn", lifecycletest.Script{IgnoreTerm: true})
 	for _, id := range []string{"obedient", "stubborn"} {
 		if err := rt.StopContainer(context.Background(), id, 1); err != nil {
 			fmt.Println(err)
@@ -36,15 +36,13 @@ func ExampleRuntime() {
 
 func ExampleEvents() {
 	rt, events := lifecycletest.NewRuntime(), &lifecycletest.Events{}
-	rt.Start("app", lifecycletest.Script{})
+	rt.Start(pod, "app", "app", lifecycletest.Script{})
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Events: events})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
-	request := lifecycle.Request{Containers: []lifecycle.Container{{Name: "app", ID: "app"}}}
-	if _, err := terminator.KillPod(context.Background(), pod, request); err != nil {
+	if _, err := terminator.KillPod(context.Background(), pod, lifecycle.Request{}); err != nil {
 		fmt.Println(err)
 	}
 	for _, event := range events.All() {
@@ -56,7 +54,7 @@ func ExampleEvents() {
 // The runtime is unavailable now, as if its process had crashed.
 func ExampleRuntime_Away() {
 	rt := lifecycletest.NewRuntime()
-	rt.Start("app", lifecycletest.Script{})
+	rt.Start(pod, "app", "app", lifecycletest.Script{})
 	rt.Away(0, time.Hour)
 	fmt.Println(rt.StopContainer(context.Background(), "app", 30))
 	fmt.Println(rt.ExitCode("app"))
@@ -68,17 +66,13 @@ func ExampleRuntime_Away() {
 // A script makes StopContainer fail once; the terminator calls it again.
 func ExampleScript() {
 	rt := lifecycletest.NewRuntime()
-	rt.Start("app", lifecycletest.Script{FailStops: 1, ExitCode: 3})
+	rt.Start(pod, "app", "app", lifecycletest.Script{FailStops: 1, ExitCode: 3})
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
-	result, err := terminator.KillPod(context.Background(), pod, lifecycle.Request{
-		GracePeriodSeconds: ptr.To(int64(30)),
-		Containers:         []lifecycle.Container{{Name: "app", ID: "app"}},
-	})
+	result, err := terminator.KillPod(context.Background(), pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(30))})
 	fmt.Println(result.Outcome(), err)
 	for _, stop := range rt.Stops() {
 		fmt.Println(stop.TimeoutSeconds, stop.Err)
@@ -95,15 +89,12 @@ func ExampleScript() {
 func TestAgentStopsItsPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		rt.Start("app", lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
+		rt.Start(pod, "app", "1", lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Exits: rt})
 		require.NoError(t, err)
 
-		pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
-		result, err := terminator.KillPod(t.Context(), pod, lifecycle.Request{
-			GracePeriodSeconds: ptr.To(int64(30)),
-			Containers:         []lifecycle.Container{{Name: "app", ID: "app"}},
-		})
+		result, err := terminator.KillPod(t.Context(), pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(30))})
 		require.NoError(t, err)
 		require.Equal(t, lifecycle.Graceful, result.Outcome())
 		require.Equal(t, lifecycletest.ByTerm, rt.Exits()[0].By)

@@ -8,6 +8,10 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/internal/podkey"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -25,38 +29,45 @@ var (
 )
 
 // Runtime is a container runtime whose containers follow a [Script]. It is a
-// [lifecycle.Runtime], a [lifecycle.CommandRunner] and a [lifecycle.ExitWatcher].
+// [lifecycle.Runtime], a [lifecycle.CommandRunner] and a [lifecycle.ExitWatcher]. Make one with
+// [NewRuntime].
 type Runtime struct {
 	records
 	absence
 
 	mu         sync.Mutex // guards the fields below; not held while anything waits
 	containers map[string]*container
-	forgiving  bool // the stop of an unknown container succeeds
+	pods       map[types.UID][]*container // the same containers, in the order of their starts
+	lists      Lists
+	listsSince time.Time
 	released   chan struct{}
 }
 
 // NewRuntime makes a runtime without containers.
 func NewRuntime() *Runtime {
-	return &Runtime{containers: map[string]*container{}, released: make(chan struct{})}
+	return &Runtime{
+		containers: map[string]*container{}, pods: map[types.UID][]*container{},
+		listsSince: time.Now(), released: make(chan struct{}),
+	}
 }
 
-// Start runs a container. If a container with this ID has run before, the new one replaces
-// it; one that still runs exits first.
-func (r *Runtime) Start(id string, s Script) {
+// Start runs a container of a pod, and returns it with the time of now as its Began. If a container
+// with this ID has run before, the new one replaces it; one that still runs exits first. The pod is
+// known by its UID, or by its namespace and name if it has none.
+func (r *Runtime) Start(pod *v1.Pod, name, id string, s Script) lifecycle.Container {
+	r.Remove(id)
+	c := run(podkey.Of(pod), lifecycle.Container{Name: name, ID: id, Began: time.Now()}, s, &r.records)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if old := r.containers[id]; old != nil {
-		old.end(ByItself)
-	}
-	r.containers[id] = run(id, s, &r.records)
+	r.containers[id] = c
+	r.pods[c.pod] = append(r.pods[c.pod], c)
+	return c.listed
 }
 
-// StartContainer runs a container after [Script.StartTakes], unless [Script.StartErr] is
-// set, and returns the ID, as a function for [lifecycle.Pod.Start] does. A start that
-// fails, or whose context ends, leaves no container, and its error wraps
-// [lifecycle.ErrContainerNotFound], and StartErr or the cause of the context's end.
-func (r *Runtime) StartContainer(ctx context.Context, id string, s Script) (string, error) {
+// StartContainer runs a container after [Script.StartTakes], unless [Script.StartErr] is set, for
+// the function of a [lifecycle.Terminator.Start]. A start that fails, or whose context ends, leaves
+// no container, and its error wraps StartErr or the cause of the context's end.
+func (r *Runtime) StartContainer(ctx context.Context, pod *v1.Pod, name, id string, s Script) error {
 	ended := ctx.Done()
 	if s.StartDeaf {
 		ended = nil
@@ -66,21 +77,13 @@ func (r *Runtime) StartContainer(ctx context.Context, id string, s Script) (stri
 	select {
 	case <-takes.C:
 	case <-ended:
-		return "", fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, context.Cause(ctx))
+		return fmt.Errorf("failed to start container %q: %w", id, context.Cause(ctx))
 	}
 	if s.StartErr != nil {
-		return "", fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, s.StartErr)
+		return fmt.Errorf("failed to start container %q: %w", id, s.StartErr)
 	}
-	r.Start(id, s)
-	return id, nil
-}
-
-// AnswerNilForUnknown makes StopContainer return nil for an unknown container, as containerd
-// 2 does. Without it there is an error.
-func (r *Runtime) AnswerNilForUnknown() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.forgiving = true
+	r.Start(pod, name, id, s)
+	return nil
 }
 
 // Exit makes a container exit by itself, now. It does nothing if the container is unknown or
@@ -105,7 +108,15 @@ func (r *Runtime) Remove(id string) {
 	r.Exit(id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	c := r.containers[id]
+	if c == nil {
+		return
+	}
 	delete(r.containers, id)
+	others := slices.DeleteFunc(r.pods[c.pod], func(other *container) bool { return other == c })
+	if r.pods[c.pod] = others; len(others) == 0 {
+		delete(r.pods, c.pod)
+	}
 }
 
 // Exited returns a channel that is closed when the container has exited, also if it was
@@ -122,7 +133,7 @@ func (r *Runtime) Exited(id string) <-chan struct{} {
 	return closed
 }
 
-// Release ends all StopContainer calls that hang, with [Script.StopErr] or [ErrScripted].
+// Release ends all StopContainer and Running calls that hang, with [Script.StopErr] or [ErrScripted].
 // Calls do not hang any more from then on.
 func (r *Runtime) Release() {
 	r.mu.Lock()
@@ -137,36 +148,24 @@ func (r *Runtime) Release() {
 // StopContainer sends the stop signal, waits timeoutSeconds for the container to end, and
 // then kills it; with a timeout of 0 or less it kills at once. If ctx ends first, it returns
 // the error of ctx and does not kill. For an unknown container the error wraps
-// [lifecycle.ErrContainerNotFound], or is nil after [Runtime.AnswerNilForUnknown]. While the
-// runtime is [Runtime.Away] it returns [ErrAway].
+// [lifecycle.ErrContainerNotFound]. While the runtime is [Runtime.Away] it returns [ErrAway].
 func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	returned := r.stopCalled(id, timeoutSeconds)
 	ctx, cancel, isAway := r.limit(ctx)
 	defer cancel()
-	err := ErrAway
-	if !isAway {
-		err = r.stop(ctx, id, timeoutSeconds)
+	c, err := r.find(id), ErrAway
+	switch {
+	case isAway:
+	case c == nil:
+		err = errUnknown(id)
+	default:
+		err = c.stop(ctx, timeoutSeconds, r.released)
 	}
 	if errors.Is(context.Cause(ctx), ErrAway) && err != nil {
 		err = ErrAway
 	}
 	returned(err)
 	return err
-}
-
-// stop is StopContainer of a runtime that is there.
-func (r *Runtime) stop(ctx context.Context, id string, timeoutSeconds int64) error {
-	r.mu.Lock()
-	c, forgiving := r.containers[id], r.forgiving
-	r.mu.Unlock()
-	switch {
-	case c != nil:
-		return c.stop(ctx, timeoutSeconds, r.released)
-	case forgiving:
-		return nil
-	default:
-		return errUnknown(id)
-	}
 }
 
 // RunInContainer runs a command with the container's [Script.Exec], for at most timeout if

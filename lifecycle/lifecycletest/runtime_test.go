@@ -11,12 +11,20 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
 const second = time.Second
+
+// pod is the pod of the containers.
+var pod = &v1.Pod{
+	ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"},
+	Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app"}, {Name: "web"}}},
+}
 
 func TestStopContainer(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -31,12 +39,13 @@ func TestStopContainer(t *testing.T) {
 		"a deaf container is killed":             {script: lifecycletest.Script{IgnoreTerm: true}, timeout: 5, took: 5 * second, by: lifecycletest.ByKill},
 		"a timeout of 0 kills at once":           {timeout: 0, by: lifecycletest.ByKill},
 		"a negative timeout kills at once":       {timeout: -1, by: lifecycletest.ByKill},
+		"a stop returns early":                   {script: lifecycletest.Script{StopReturnsEarly: true}, timeout: 5, by: lifecycletest.ByTerm},
 		"a container ends by itself in its stop": {script: lifecycletest.Script{ExitAfter: 2 * second, IgnoreTerm: true}, timeout: 5, took: 2 * second, by: lifecycletest.ByItself},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rt := lifecycletest.NewRuntime()
-				rt.Start("app", test.script)
+				rt.Start(pod, "app", "app", test.script)
 				start := time.Now()
 				require.NoError(t, rt.StopContainer(t.Context(), "app", test.timeout))
 				require.Equal(t, test.took, time.Since(start))
@@ -52,7 +61,7 @@ func TestStopContainer(t *testing.T) {
 func TestASecondStopWithLessOvertakesTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		rt.Start("app", lifecycletest.Script{IgnoreTerm: true})
+		rt.Start(pod, "app", "app", lifecycletest.Script{IgnoreTerm: true})
 		start := time.Now()
 		var first sync.WaitGroup
 		first.Go(func() { require.NoError(t, rt.StopContainer(t.Context(), "app", 60)) })
@@ -67,7 +76,7 @@ func TestASecondStopWithLessOvertakesTheFirst(t *testing.T) {
 func TestStopOfAnExitedAndOfAnUnknownContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		rt.Start("app", lifecycletest.Script{ExitAfter: second})
+		rt.Start(pod, "app", "app", lifecycletest.Script{ExitAfter: second})
 		<-rt.Exited("app")
 		require.NoError(t, rt.StopContainer(t.Context(), "app", 30))
 		rt.Remove("app")
@@ -82,7 +91,7 @@ func TestStopOfAnExitedAndOfAnUnknownContainer(t *testing.T) {
 func TestAnEndedContextKillsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		rt.Start("app", lifecycletest.Script{IgnoreTerm: true})
+		rt.Start(pod, "app", "app", lifecycletest.Script{IgnoreTerm: true})
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
 		require.ErrorIs(t, rt.StopContainer(ctx, "app", 30), context.DeadlineExceeded)
@@ -95,7 +104,7 @@ func TestScriptedFaultsComeInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken pipe")
 		rt := lifecycletest.NewRuntime()
-		rt.Start("app", lifecycletest.Script{HangStops: 1, FailStops: 1, StopErr: broken})
+		rt.Start(pod, "app", "app", lifecycletest.Script{HangStops: 1, FailStops: 1, StopErr: broken})
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
 		require.ErrorIs(t, rt.StopContainer(ctx, "app", 30), context.DeadlineExceeded)
@@ -107,7 +116,7 @@ func TestScriptedFaultsComeInOrder(t *testing.T) {
 func TestReleaseEndsDeafHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		rt.Start("app", lifecycletest.Script{HangStops: -1, HangDeaf: true})
+		rt.Start(pod, "app", "app", lifecycletest.Script{HangStops: -1, HangDeaf: true})
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
 		time.AfterFunc(time.Minute, rt.Release)
@@ -122,9 +131,9 @@ func TestReleaseEndsDeafHangs(t *testing.T) {
 func TestAnIDRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		rt.Start("app", lifecycletest.Script{ExitAfter: second})
+		rt.Start(pod, "app", "app", lifecycletest.Script{ExitAfter: second})
 		first := rt.Exited("app")
-		rt.Start("app", lifecycletest.Script{})
+		rt.Start(pod, "app", "app", lifecycletest.Script{})
 		<-first
 		<-time.After(time.Minute)
 		require.Len(t, rt.Exits(), 1)
@@ -162,7 +171,7 @@ func TestRunInContainer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rt := lifecycletest.NewRuntime()
-				rt.Start("app", test.script)
+				rt.Start(pod, "app", "app", test.script)
 				start := time.Now()
 				out, err := rt.RunInContainer(t.Context(), "app", []string{"drain", "now"}, test.timeout)
 				require.ErrorIs(t, err, test.err)
@@ -178,7 +187,7 @@ func TestACommandNeedsARunningContainer(t *testing.T) {
 	rt := lifecycletest.NewRuntime()
 	_, err := rt.RunInContainer(t.Context(), "app", []string{"true"}, 0)
 	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
-	rt.Start("app", lifecycletest.Script{})
+	rt.Start(pod, "app", "app", lifecycletest.Script{})
 	rt.Exit("app")
 	_, err = rt.RunInContainer(t.Context(), "app", []string{"true"}, 0)
 	require.ErrorIs(t, err, lifecycletest.ErrContainerExited)

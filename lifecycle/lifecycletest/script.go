@@ -45,6 +45,12 @@ type Script struct {
 	FailStops int
 	// StopErr is the error of a StopContainer that fails; nil: [ErrScripted].
 	StopErr error
+	// StopReturnsEarly makes StopContainer return nil as soon as it has sent its signal. It still
+	// kills at the end of its timeout.
+	StopReturnsEarly bool
+	// StopReturnsLate is how long after the end of the container StopContainer returns; 0 or less:
+	// at once.
+	StopReturnsLate time.Duration
 
 	// Exec runs the command of an exec hook and returns its output; nil: every command
 	// succeeds at once without output. ctx ends with the caller's, at the timeout of the

@@ -10,47 +10,37 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// Unit is a [lifecycle.PodStopper] for pods whose containers stop together. All methods may be
-// called concurrently.
+var _ lifecycle.PodStopper = Unit{}
+
+// Unit is a [lifecycle.PodStopper] for pods whose containers stop together. Its Running is that of
+// the runtime. All methods may be called concurrently.
 type Unit struct {
-	// Runtime has the containers; it must not be nil.
-	Runtime *Runtime
-	// IDs returns the IDs of the containers of a pod; nil: those that run by its status.
-	IDs func(*v1.Pod) []string
+	*Runtime // has the containers; it must not be nil
 }
 
-// StopPod calls [Runtime.StopContainer] for all containers of the pod at the same time, so that
-// each behaves as its [Script] says, and waits for all of them. The error joins theirs. Those that
-// are not there do not count, unless there is none; then it wraps
-// [lifecycle.ErrContainerNotFound].
+// StopPod calls [Runtime.StopContainer] for all containers of the pod that run, at the same time, so
+// that each behaves as its [Script] says, and waits for all of them. The error joins theirs. If none
+// runs, it wraps [lifecycle.ErrContainerNotFound], and while the runtime is [Runtime.Away] it is
+// [ErrAway].
 func (u Unit) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
-	var ids []string
-	if u.IDs != nil {
-		ids = u.IDs(pod)
-	} else {
-		for _, c := range lifecycle.ContainersOf(pod) {
-			ids = append(ids, c.ID)
-		}
+	_, cancel, isAway := u.limit(ctx)
+	cancel()
+	if isAway {
+		return ErrAway
 	}
-	errs := make([]error, len(ids))
+	running := u.listed(pod, Lists{})
+	if len(running) == 0 {
+		return lifecycle.ErrContainerNotFound
+	}
+	errs := make([]error, len(running))
 	var stops sync.WaitGroup
-	for i, id := range ids {
+	for i, c := range running {
 		stops.Add(1)
 		go func() {
 			defer stops.Done()
-			errs[i] = u.Runtime.StopContainer(ctx, id, timeoutSeconds)
+			errs[i] = u.StopContainer(ctx, c.ID, timeoutSeconds)
 		}()
 	}
 	stops.Wait()
-	missing := 0
-	for i, err := range errs {
-		if errors.Is(err, lifecycle.ErrContainerNotFound) {
-			errs[i] = nil
-			missing++
-		}
-	}
-	if missing == len(ids) {
-		return lifecycle.ErrContainerNotFound
-	}
 	return errors.Join(errs...)
 }

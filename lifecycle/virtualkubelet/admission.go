@@ -14,7 +14,7 @@ func (s *starter) admit() bool {
 	}
 	pod := s.r.view()
 	answered := make(chan shutdown.Admission, 1)
-	s.workers.spawn(s.r.name, func() {
+	s.spawn(s.r.name, func() {
 		var answer shutdown.Admission
 		if err := safely(s.r.ctx, "Admit", func() { answer = s.opts.Admit(pod) }); err != nil {
 			answer = shutdown.Admission{Reason: reasonUnexpectedAdmission, Message: err.Error()}
@@ -24,10 +24,8 @@ func (s *starter) admit() bool {
 	var answer shutdown.Admission
 	select {
 	case answer = <-answered:
-	case <-s.r.terminating: // it does not start
-		return true
-	case <-s.workers.closing:
-		return false
+	case <-s.r.active.Done(): // it does not start
+		return !s.isClosed()
 	}
 	if answer.Admit {
 		return true

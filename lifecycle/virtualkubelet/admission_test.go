@@ -78,8 +78,8 @@ func TestCodeOfTheAuthorThatPanics(t *testing.T) {
 	}{
 		"Admit":    {func(o *virtualkubelet.Options) { o.Admit = func(*v1.Pod) shutdown.Admission { panic("Admit") } }, v1.PodFailed, "UnexpectedAdmissionError"},
 		"Status":   {func(o *virtualkubelet.Options) { o.Status = func(*v1.Pod) { panic("Status") } }, v1.PodSucceeded, "Completed"},
-		"ExitCode": {func(o *virtualkubelet.Options) { o.Runtime = panicking{o.Runtime, true, false} }, v1.PodFailed, "ContainerStatusUnknown"},
-		"Exited":   {func(o *virtualkubelet.Options) { o.Runtime = panicking{o.Runtime, false, true} }, v1.PodFailed, "ContainerStatusUnknown"},
+		"ExitCode": {func(o *virtualkubelet.Options) { o.Runtime = panicking{o.Runtime.(*scriptedRuntime), true, false} }, v1.PodFailed, "ContainerStatusUnknown"},
+		"Exited":   {func(o *virtualkubelet.Options) { o.Runtime = panicking{o.Runtime.(*scriptedRuntime), false, true} }, v1.PodSucceeded, "Completed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bed) {
@@ -99,7 +99,7 @@ func TestCodeOfTheAuthorThatPanics(t *testing.T) {
 
 // panicking is a runtime whose ExitCode or Exited panics.
 type panicking struct {
-	virtualkubelet.Runtime
+	*scriptedRuntime
 
 	code, exited bool
 }
@@ -108,14 +108,14 @@ func (p panicking) ExitCode(id string) (int32, bool) {
 	if p.code {
 		panic("ExitCode")
 	}
-	return p.Runtime.ExitCode(id)
+	return p.scriptedRuntime.ExitCode(id)
 }
 
 func (p panicking) Exited(id string) <-chan struct{} {
 	if p.exited {
 		panic("Exited")
 	}
-	return p.Runtime.Exited(id)
+	return p.scriptedRuntime.Exited(id)
 }
 
 // shuttingDown is a node with a manager that the provider asks for admission. Its host tells
@@ -173,7 +173,7 @@ func (n *shuttingDown) pod(name string, priority int32) *v1.Pod {
 func kinds() map[string]func(*virtualkubelet.Options) {
 	return map[string]func(*virtualkubelet.Options){
 		"containers": func(*virtualkubelet.Options) {},
-		"whole pods": onPlace(newPlayedPlace(second)),
+		"whole pods": onPlayedPods(newPlayedPods(second)),
 	}
 }
 
@@ -217,7 +217,7 @@ func TestNoPodStartsInAShutdown(t *testing.T) {
 				if kind == "containers" {
 					n.start(left...)
 				} else {
-					n.start() // the place tells
+					n.start() // the pod runtime tells
 				}
 				createTen()
 				for range 4 {

@@ -56,7 +56,7 @@ func TestARestartInTheMiddleOfADeletionHasWhatIsLeft(t *testing.T) {
 	})
 }
 
-func TestAHookThatHasRunIsNotRunByTheNextLife(t *testing.T) {
+func TestAHookThatHasRunIsNotRunByTheNextAgent(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(running("app"))
@@ -64,7 +64,8 @@ func TestAHookThatHasRunIsNotRunByTheNextLife(t *testing.T) {
 		going := deleted(pod, 30, time.Now())
 		require.NoError(b, b.DeletePod(b.Context(), going))
 		wait(10 * second)
-		b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Containers: []lifecycle.Container{{Name: "app", ID: "uid/app", PreStopDone: true}}})
+		b.rt.hooked = true
+		b.restart(virtualkubelet.Adopted{Pod: b.currentPod()})
 		require.NoError(b, b.DeletePod(b.Context(), going))
 		wait(time.Minute)
 		require.Len(b, b.rt.Execs(), 1)
@@ -111,7 +112,10 @@ func TestAnAdoptedPodThatHasEnded(t *testing.T) {
 		pod := podOf(plain("one"), plain("two"))
 		b.create(pod)
 		wait(second)
-		b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Containers: []lifecycle.Container{}})
+		adopted := virtualkubelet.Adopted{Pod: b.currentPod()}
+		require.NoError(b, b.Close(b.Context()))
+		b.rt.Remove("uid/two")
+		b.restart(adopted)
 		status := b.last().pod.Status
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, "Completed", terminated(b, status, "one").Reason)
@@ -124,7 +128,7 @@ func TestAdoptionAfterClose(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		require.NoError(b, b.Close(b.Context()))
 		err := b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: podOf()})
-		require.ErrorIs(b, err, lifecycle.AgentStopping)
+		require.ErrorIs(b, err, lifecycle.ErrClosed)
 		require.True(b, errdefs.IsInvalidInput(err))
 	})
 }
@@ -145,7 +149,7 @@ func TestAnAdoptedPodWhoseInitContainerRuns(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		pod := always(plain("app"))
 		pod.Spec.InitContainers = []v1.Container{plain("init")}
-		b.rt.Start("uid/init", lifecycletest.Script{})
+		b.rt.Start(pod, "init", "uid/init", lifecycletest.Script{})
 		pod.Status.InitContainerStatuses = []v1.ContainerStatus{{
 			Name: "init", ContainerID: "virtual-kubelet://uid/init", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
 		}}
@@ -183,7 +187,7 @@ func TestAnAdoptedPodWhoseStartWasUnderWay(t *testing.T) {
 					pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app"}}
 				}
 				if test.init.Running != nil {
-					b.rt.Start("old", lifecycletest.Script{ExitAfter: second})
+					b.rt.Start(pod, "init", "old", lifecycletest.Script{ExitAfter: second})
 				}
 				if test.deleted {
 					adopted.Pod = deleted(pod, 30, time.Now())

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
@@ -63,7 +62,7 @@ func TestWhetherWhatIsLeftIsNeededAgain(t *testing.T) {
 						return nil
 					}
 					<-ctx.Done()
-					return fmt.Errorf("no device: %w", lifecycle.ErrContainerNotFound)
+					return errors.New("no device")
 				}
 				pod := always(plain("app"))
 				b.create(pod)
@@ -90,6 +89,7 @@ func TestWhatIsLeftOfAnAdoptedContainer(t *testing.T) {
 		b.create(podOf(plain("one"), plain("two")))
 		adopted := virtualkubelet.Adopted{Pod: b.currentPod()}
 		require.NoError(b, b.Close(b.Context()))
+		b.rt.Exit("uid/one")
 		b.Provider = b.provider(options)
 		adopted.Pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}
 		require.NoError(b, b.Adopt(b.Context(), adopted))

@@ -10,20 +10,18 @@ import (
 
 // container is one container of a pod. The record's mutex guards the fields that change.
 type container struct {
-	spec         *v1.Container
-	init         bool // it is in spec.initContainers
-	id           string
-	preStopDone  bool
-	state        v1.ContainerState            // empty: not started
-	maybeStarted bool                         // its start was cancelled and did not tell whether it runs
-	exited       chan struct{}                // closed once it has ended for good
-	seen, lost   chan struct{}                // of this run: closed once its end is known, and if it will not be
-	reported     *v1.ContainerStatus          // by the place of the pod; nil: it reports nothing of it
-	last         *v1.ContainerStateTerminated // the end of the run before; nil: there was none
-	restarted    int32                        // how often
-	restarting   bool                         // it is to be started again
-	againAt      time.Time                    // when
-	pause        time.Duration                // the back-off of the next restart
+	spec       *v1.Container
+	init       bool // it is in spec.initContainers
+	id         string
+	state      v1.ContainerState            // empty: not started
+	gone       bool                         // this run has ended, which is still to be told
+	exited     chan struct{}                // closed once it has ended for good
+	reported   *v1.ContainerStatus          // by the pod runtime; nil: it reports nothing of it
+	last       *v1.ContainerStateTerminated // the end of the run before; nil: there was none
+	restarted  int32                        // how often
+	restarting bool                         // it is to be started again
+	againAt    time.Time                    // when
+	pause      time.Duration                // the back-off of the next restart
 }
 
 // sidecar reports whether it is a restartable init container (KEP-753).
@@ -36,7 +34,7 @@ func (c *container) running() bool { return c.state.Running != nil }
 
 // markRunning sets the state running.
 func (c *container) markRunning(id string, since metav1.Time) {
-	c.id, c.seen, c.lost, c.restarting = id, make(chan struct{}), make(chan struct{}), false
+	c.id, c.gone, c.restarting = id, false, false
 	c.state = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: since}}
 }
 

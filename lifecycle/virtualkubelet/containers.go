@@ -42,34 +42,9 @@ func (cs *containers) refreshReady() {
 	}
 }
 
-// withID returns the container with an ID, or nil.
-func (cs *containers) withID(id string) *container {
-	i := slices.IndexFunc(cs.all, func(c *container) bool { return c.id == id && id != "" })
-	if i < 0 {
-		return nil
-	}
-	return cs.all[i]
-}
-
-// members returns the running containers; never nil.
-func (cs *containers) members() []lifecycle.Container {
-	running := []lifecycle.Container{}
-	for _, c := range cs.all {
-		if c.running() {
-			running = append(running, lifecycle.Container{Name: c.spec.Name, ID: c.id, PreStopDone: c.preStopDone})
-		}
-	}
-	return running
-}
-
-// mayRun reports whether a container runs, may run or is to be started again, or its end is not told.
+// mayRun reports whether a container runs or is to be started again, or its end is not told.
 func (cs *containers) mayRun() bool {
-	return cs.untold > 0 || slices.ContainsFunc(cs.all, func(c *container) bool { return c.running() || c.maybeStarted || c.restarting })
-}
-
-// maybeStarted reports whether a container may run although its start did not tell so.
-func (cs *containers) maybeStarted() bool {
-	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.maybeStarted })
+	return cs.untold > 0 || slices.ContainsFunc(cs.all, func(c *container) bool { return c.running() || c.restarting })
 }
 
 // goesOn reports whether a regular container runs or is to be started again.
@@ -86,36 +61,36 @@ func (cs *containers) terminateUnknown() {
 	cs.ready, cs.readySince = false, metav1.Now()
 }
 
-// adopt sets the state of each container and returns how many, in the order of the spec, have begun.
-// The others are to be started as in a new pod, unless the pod was deleted or has ended. One that
-// has begun and does not run is started again if the restart policy says so, the pod was not
-// deleted, and its init containers are known to have succeeded.
-func (cs *containers) adopt(adopted Adopted) (begun int) {
-	mayRestart := adopted.Pod.DeletionTimestamp == nil
-	statuses := slices.Concat(adopted.Pod.Status.InitContainerStatuses, adopted.Pod.Status.ContainerStatuses)
-	lasts, running := make([]v1.ContainerState, len(cs.all)), make([]*lifecycle.Container, len(cs.all))
+// adopt sets the state of each container, of which those run that are listed, and returns how many, in
+// the order of the spec, have begun. The others are to be started as in a new pod, unless the pod was
+// deleted or has ended. One that has begun and does not run is started again if the restart policy
+// says so, the pod was not deleted, and its init containers are known to have succeeded.
+func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (begun int) {
+	mayRestart := pod.DeletionTimestamp == nil
+	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	lasts, running := make([]v1.ContainerState, len(cs.all)), make([]*string, len(cs.all))
 	for i, c := range cs.all {
 		if at := slices.IndexFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == c.spec.Name }); at >= 0 {
 			lasts[i] = c.adoptStatus(&statuses[at])
 		}
-		if at := slices.IndexFunc(adopted.Containers, func(r lifecycle.Container) bool { return r.Name == c.spec.Name }); at >= 0 {
-			running[i] = &adopted.Containers[at]
+		if at := slices.IndexFunc(listed, func(r lifecycle.Container) bool { return r.Name == c.spec.Name }); at >= 0 {
+			running[i] = &listed[at].ID
 		}
 		if running[i] != nil || lasts[i] != (v1.ContainerState{}) {
 			begun = i + 1
 		}
 	}
-	if !mayRestart || isTerminal(&adopted.Pod.Status) {
+	if !mayRestart || isTerminal(&pod.Status) {
 		begun = len(cs.all)
 	}
 	for i, c := range cs.all[:begun] {
-		if running[i] == nil {
-			c.adopt(nil, mayRestart, adopted.Pod, lasts[i])
-			mayRestart = mayRestart && (!c.init || c.restarting || c.state.Terminated.ExitCode == 0)
-		} else {
-			c.preStopDone = running[i].PreStopDone
-			c.adopt(&running[i].ID, false, adopted.Pod, lasts[i])
-			mayRestart = mayRestart && (!c.init || c.sidecar())
+		c.adopt(running[i], mayRestart, pod, lasts[i])
+		switch {
+		case !c.init:
+		case c.state.Terminated != nil:
+			mayRestart = mayRestart && c.state.Terminated.ExitCode == 0
+		default:
+			mayRestart = mayRestart && (c.restarting || c.sidecar())
 		}
 		if c.state.Terminated != nil && c.id != "" {
 			cs.untold++
@@ -125,7 +100,7 @@ func (cs *containers) adopt(adopted Adopted) (begun int) {
 	return begun
 }
 
-// observe sets the states of the containers as the place says, or as the phase of the pod is
+// observe sets the states of the containers as the pod runtime says, or as the phase of the pod is
 // where it says nothing.
 func (cs *containers) observe(status *v1.PodStatus) {
 	for _, c := range cs.all {

@@ -3,7 +3,6 @@ package virtualkubelet
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"time"
 
@@ -95,36 +94,21 @@ func (d *desired) forcedGrace() *int64 {
 	return nil
 }
 
-// update replaces the pod's metadata and spec.
-func (r *record) update(pod *v1.Pod) {
+// update replaces the pod's metadata and spec, and reports whether its termination has begun. A pod
+// that the pod runtime has listed without a spec has containers from now on.
+func (r *record) update(pod *v1.Pod) (isTerminating bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.updateLocked(pod)
-}
-
-// updateLocked is update for a caller that holds the mutex. A pod whose place has not told its
-// spec has containers from now on.
-func (r *record) updateLocked(pod *v1.Pod) {
 	r.desired.update(pod)
-	if len(r.containers.all) > 0 || r.remote() == nil || r.ending.terminating {
-		return
+	w := r.whole()
+	if w == nil || len(r.containers.all) > 0 || r.ending.terminating {
+		return r.ending.terminating
 	}
-	if r.containers = newContainers(&r.desired.pod.Spec); r.remote().place.status != nil {
-		r.containers.observe(r.remote().place.status)
+	if r.containers = newContainers(&r.desired.pod.Spec); w.status != nil {
+		r.containers.observe(w.status)
 	}
 	r.notifier.wake()
-}
-
-// updateUnlessEnding is update for a pod that is to run. It returns false if the pod's
-// termination has begun.
-func (r *record) updateUnlessEnding(pod *v1.Pod) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ending.terminating {
-		return false
-	}
-	r.updateLocked(pod)
-	return true
+	return false
 }
 
 // supersede marks that a newer pod has the name. It returns the grace period in seconds
@@ -147,18 +131,6 @@ func (r *record) remove(pod *v1.Pod) (override *int64) {
 		r.notifier.wake() // so that it forgets the pod
 	}
 	return override
-}
-
-// whyStuck returns why the last attempt to stop the pod's containers failed.
-// virtual-kubelet calls again after an error, with increasing pauses. It is nil if the
-// pod has ended or is ending.
-func (r *record) whyStuck() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.ending.whyStuck(); err != nil {
-		return fmt.Errorf("failed to end pod %s: %w", r.name, err)
-	}
-	return nil
 }
 
 // addKill counts a KillPod, which keeps the pod known until removeKill, and sets the

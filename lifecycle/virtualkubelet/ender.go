@@ -8,8 +8,23 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
 )
+
+// ending is the progress of a pod's end. The record's mutex guards it.
+type ending struct {
+	starting    bool                // its start is under way, so it has not ended
+	terminating bool                // its termination has begun
+	setStatus   func(*v1.PodStatus) // SetStatus of the last kill; nil: none
+	refusal     *shutdown.Admission // why the pod was not admitted; nil: it was
+	finalizing  bool                // the final status is being made
+	final       *v1.PodStatus       // nil: not final
+	finalSent   bool                // virtual-kubelet has the final status
+	kills       int                 // calls of KillPod under way, during which the pod is not forgotten
+	forgotten   bool
+}
 
 // ender terminates one pod. The pod has one termination at a time, which all calls join.
 type ender struct {
@@ -17,13 +32,13 @@ type ender struct {
 
 	left        chan struct{}          // closed when the name of the pod can be used again
 	turn        chan struct{}          // of size 1: held by terminate and forget
-	termination *lifecycle.Termination // the last one, guarded by turn; nil: none
+	termination *lifecycle.Termination // the last one; nil: none. It changes with the turn held and the mutex
+	failure     error                  // of the one before; nil: none. The mutex guards it
 }
 
-// terminate begins or joins the termination of a pod. If a termination has ended with
-// containers that could not be stopped, they are stopped again. The pod must not change
-// afterwards. override is the grace period in seconds that replaces the pod's own; nil
-// means none.
+// terminate begins or joins the termination of a pod. If a termination has ended and something of the
+// pod runs, that is stopped. The pod must not change afterwards. override is the grace period in
+// seconds that replaces the pod's own; nil means none.
 func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*lifecycle.Termination, error) {
 	select {
 	case e.turn <- struct{}{}:
@@ -31,33 +46,49 @@ func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*l
 	case <-ctx.Done():
 		return nil, fmt.Errorf("failed to terminate pod %s: %w", e.name, context.Cause(ctx))
 	}
-	running, complete, err := e.setTerminating()
-	if err != nil {
+	if err := e.setTerminating(); err != nil {
 		return nil, err
 	}
-	t := e.lifeOf(pod).Terminate(ctx, lifecycle.Request{GracePeriodSeconds: override, Containers: running, Complete: complete})
+	t := e.agent.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: e.atMost(override)})
 	if t != e.termination {
+		e.mu.Lock()
+		_, e.failure = e.outcome()
 		e.termination = t
-		e.agent.workers.spawn(e.name, func() { e.conclude(t) })
+		e.mu.Unlock()
+		e.agent.spawn(e.name, func() {
+			<-t.Done() // Close ends it too
+			e.finalize()
+		})
 	}
 	return t, nil
 }
 
-// setTerminating marks the pod as terminating, before the termination can end any
-// container, and returns the running containers, and whether those are all.
-func (e *ender) setTerminating() (running []lifecycle.Container, complete bool, err error) {
+// atMost returns a grace period in seconds, or nil for that of the pod. What runs although a termination
+// has ended has no more than that one has left, at least 1 s: the deadline of a pod only moves earlier.
+func (e *ender) atMost(override *int64) *int64 {
+	if isOver, _ := e.outcome(); !isOver {
+		return override
+	}
+	left := max(int64(time.Until(e.termination.Deadline())/time.Second), graceperiod.MinimumPodSeconds)
+	if override != nil {
+		left = min(left, *override)
+	}
+	return &left
+}
+
+// setTerminating marks the pod as terminating, before the termination can end anything.
+func (e *ender) setTerminating() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.ending.forgotten:
-		return nil, false, newNotFoundError(e.name.Namespace, e.name.Name)
-	case e.agent.workers.isClosed():
-		return nil, false, fmt.Errorf("failed to terminate pod %s: %w", e.name, lifecycle.AgentStopping)
-	case !e.ending.terminating:
-		e.ending.terminating = true
-		close(e.terminating)
+		return newNotFoundError(e.name.Namespace, e.name.Name)
+	case e.agent.isClosed():
+		return fmt.Errorf("failed to terminate pod %s: %w", e.name, lifecycle.ErrClosed)
 	}
-	return e.body.members(), !e.containers.maybeStarted(), nil
+	e.ending.terminating = true
+	e.inactive(lifecycle.ErrTerminating)
+	return nil
 }
 
 // end terminates the pod. It is no error if the pod has been forgotten.
@@ -70,49 +101,17 @@ func (e *ender) end(ctx context.Context, override *int64) error {
 
 // endCompleted terminates the remaining containers of a pod that has completed.
 func (e *ender) endCompleted() {
-	_ = e.end(e.ctx, nil) // fails only when the agent stops, which leaves pods as they are
+	_ = e.end(e.ctx, nil) // fails only when the provider is closed, which leaves pods as they are
 }
 
-// conclude waits for the end of a termination and for the exits of its containers.
-// Containers that could not be stopped stay running: the next DeletePod or KillPod stops
-// them again, and they may still exit.
-func (e *ender) conclude(t *lifecycle.Termination) {
-	<-t.Done() // Close ends it too
-	result := t.Result()
-	until := time.Now().Add(e.agent.opts.ExitSlack)
-	for _, c := range result.Containers {
-		if c.Outcome != lifecycle.RuntimeStuck {
-			e.awaitExit(c.ID, until)
-		}
+// outcome reports whether the last termination has ended, and returns why something may run all the
+// same: what could not be stopped is stopped again by the next DeletePod or KillPod, and when nothing is
+// known to run any more. Turn or mutex is held.
+func (e *ender) outcome() (isOver bool, stuck error) {
+	if e.termination == nil || !isClosed(e.termination.Done()) {
+		return false, nil
 	}
-	e.mu.Lock()
-	e.ending.terminationEnded(result.Err())
-	e.mu.Unlock()
-	e.finalize()
-}
-
-// awaitExit waits for watch to see the exit of a stopped container, because the runtime may
-// report the exit later than the end of the stop. After until the container counts as ended
-// with an unknown exit code.
-func (e *ender) awaitExit(id string, until time.Time) {
-	e.mu.Lock()
-	c := e.containers.withID(id)
-	if c == nil {
-		e.mu.Unlock()
-		return
-	}
-	seen, lost := c.seen, c.lost
-	e.mu.Unlock()
-	slack := time.NewTimer(time.Until(until))
-	defer slack.Stop()
-	select {
-	case <-seen:
-	case <-e.agent.workers.closing:
-	case <-slack.C:
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		closeOnce(lost)
-	}
+	return true, e.termination.Result().Err()
 }
 
 // finalize makes the final status once the termination, the start and all containers have
@@ -135,7 +134,7 @@ func (e *ender) finalize() {
 	defer e.mu.Unlock()
 	e.ending.final = &pod.Status
 	close(e.ended)
-	if e.remote() == nil || e.remote().place.cleared() {
+	if e.whole() == nil {
 		e.leave()
 	}
 	e.notifier.wake()
@@ -145,9 +144,11 @@ func (e *ender) finalize() {
 func (e *ender) startFinalizing() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.ending.startFinalizing(e.body.mayRun()) {
+	isOver, stuck := e.outcome()
+	if e.ending.finalizing || !isOver || stuck != nil || e.ending.starting || e.body.mayRun() {
 		return false
 	}
+	e.ending.finalizing = true
 	e.containers.terminateUnknown()
 	return true
 }
@@ -159,16 +160,34 @@ func (e *ender) leave() {
 	}
 }
 
+// whyStuck returns why the last attempt to stop the pod has failed. virtual-kubelet calls again after
+// an error, with increasing pauses. It is nil if the pod has ended or is ending.
+func (e *ender) whyStuck() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	isOver, stuck := e.outcome()
+	if !isOver {
+		stuck = e.failure
+	}
+	if stuck == nil || e.ending.finalizing {
+		return nil
+	}
+	return fmt.Errorf("failed to end pod %s: %w", e.name, stuck)
+}
+
 // forget removes the pod, unless a KillPod waits for its end, and reports whether it did.
 func (e *ender) forget() (done bool) {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
 	e.mu.Lock()
-	done = e.ending.forget()
+	e.ending.forgotten = e.ending.forgotten || e.ending.kills == 0
+	done = e.ending.forgotten
+	pod := e.desired.pod
 	e.mu.Unlock()
 	if done {
 		e.agent.pods.remove(e.record)
-		e.life.Forget()
+		e.agent.terminator.Forget(pod)
+		e.cancel()
 	}
 	return done
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// jobs is a place that runs whole pods. This one only keeps a phase for each; a real one has the calls of a
+// jobs is a pod runtime that runs whole pods. This one only keeps a phase for each; a real one has the calls of a
 // job scheduler or of another cluster in these four methods.
 type jobs struct {
 	mu   sync.Mutex
@@ -59,7 +59,7 @@ func (j *jobs) Delete(_ context.Context, pod *v1.Pod) error {
 }
 
 // A pod runs as a job at another place, is drained with its grace period, and has ended once the
-// place says so.
+// jobs say so.
 func ExamplePodRuntime() {
 	ctx := context.Background()
 	provider, err := virtualkubelet.New(virtualkubelet.Options{Pods: &jobs{pods: map[types.UID]*v1.Pod{}}, PollInterval: 20 * time.Millisecond})

@@ -25,12 +25,14 @@ import (
 type machine struct{ processes sync.Map } // *process by ID
 
 type process struct {
-	cmd    *exec.Cmd
-	exited chan struct{}
+	cmd       *exec.Cmd
+	pod       types.UID
+	container lifecycle.Container
+	exited    chan struct{} // closed when it has exited
 }
 
 func (m *machine) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
-	p := &process{cmd: exec.Command(c.Command[0], c.Command[1:]...), exited: make(chan struct{})}
+	p := &process{cmd: exec.Command(c.Command[0], c.Command[1:]...), pod: pod.UID, exited: make(chan struct{})}
 	if err := p.cmd.Start(); err != nil {
 		return "", err
 	}
@@ -39,8 +41,24 @@ func (m *machine) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container
 		_ = p.cmd.Wait() // ProcessState has the exit code
 	}()
 	id := fmt.Sprintf("%s/%s/%d", pod.UID, c.Name, p.cmd.Process.Pid)
+	p.container = lifecycle.Container{Name: c.Name, ID: id, Began: time.Now()}
 	m.processes.Store(id, p)
 	return id, nil
+}
+
+func (m *machine) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Container, err error) {
+	m.processes.Range(func(_, value any) bool {
+		p, _ := value.(*process)
+		select {
+		case <-p.exited:
+		default:
+			if p.pod == pod.UID {
+				running = append(running, p.container)
+			}
+		}
+		return true
+	})
+	return running, nil
 }
 
 func (m *machine) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/judge"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
@@ -53,8 +54,9 @@ type bed struct {
 	events *lifecycletest.Events
 	began  time.Time
 
-	mu    sync.Mutex
-	heard []notification
+	mu      sync.Mutex
+	heard   []notification
+	records []*judge.Record // of the providers
 }
 
 // inBubble runs a test in a bubble, where time is exact and every goroutine must end.
@@ -66,6 +68,9 @@ func inBubble(t *testing.T, do func(*bed), change ...func(*virtualkubelet.Option
 		defer func() { // after a failure, too, or the bubble would hide it
 			b.rt.Release()
 			require.NoError(t, b.Close(t.Context()))
+			for _, record := range b.records {
+				require.Empty(t, judge.Terminations(record), record.Story())
+			}
 		}()
 		do(b)
 	})
@@ -75,6 +80,8 @@ func inBubble(t *testing.T, do func(*bed), change ...func(*virtualkubelet.Option
 func (b *bed) provider(change ...func(*virtualkubelet.Options)) *virtualkubelet.Provider {
 	opts := virtualkubelet.Options{Runtime: b.rt}
 	opts.Terminator.Events = b.events
+	b.records = append(b.records, judge.NewRecord())
+	virtualkubelet.Judged(b.records[len(b.records)-1])(&opts)
 	for _, c := range change {
 		c(&opts)
 	}

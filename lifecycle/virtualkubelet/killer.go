@@ -21,6 +21,9 @@ import (
 // errdefs.ErrNotFound; if a [PodRuntime] has no such pod it is an end without an error. If containers cannot be stopped, the error is that of
 // [lifecycle.Result.Err]. After [Provider.Close] it wraps [shutdown.ErrNoRetry].
 func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+	if err := p.check(pod); err != nil {
+		return shutdown.KillResult{}, err
+	}
 	p.agent.poller.start(ctx)
 	if err := p.agent.poller.await(ctx); err != nil {
 		return shutdown.KillResult{}, noRetry(err)
@@ -48,7 +51,7 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 
 // noRetry says of an error that the kill is not tried again once the provider was closed.
 func noRetry(err error) error {
-	if errors.Is(err, lifecycle.AgentStopping) {
+	if errors.Is(err, lifecycle.ErrClosed) {
 		return fmt.Errorf("%w: %w", shutdown.ErrNoRetry, err)
 	}
 	return err
@@ -57,8 +60,11 @@ func noRetry(err error) error {
 // Pods returns copies of the pods that have not ended, sorted by namespace and name. It
 // is the Pods of shutdown.Options. A pod is in the list before [Options.Admit] is asked for
 // it, so that a shutdown either finds the pod here or refuses it. It is an error if the [PodRuntime] has
-// not told yet which pods it has.
+// not listed its pods yet.
 func (p *Provider) Pods(ctx context.Context) ([]*v1.Pod, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
 	if p.agent.poller.start(ctx); !p.agent.poller.isListed() {
 		return nil, errNotListed
 	}

@@ -126,9 +126,9 @@ func TestCloseLeavesPodsRunning(t *testing.T) {
 		wait(second)
 		require.NoError(b, b.Close(b.Context()))
 		require.Empty(b, b.rt.Exits())
-		require.ErrorIs(b, b.DeletePod(b.Context(), pod), lifecycle.AgentStopping)
+		require.ErrorIs(b, b.DeletePod(b.Context(), pod), lifecycle.ErrClosed)
 		_, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
-		require.ErrorIs(b, err, lifecycle.AgentStopping)
+		require.ErrorIs(b, err, lifecycle.ErrClosed)
 	})
 }
 

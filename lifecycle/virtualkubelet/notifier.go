@@ -23,17 +23,17 @@ func (n *notifier) wake() {
 // stops, it sends the last change and ends.
 func (n *notifier) run() {
 	select {
-	case <-n.agent.listener.registered:
-	case <-n.agent.workers.closing:
+	case <-n.agent.registered:
+	case <-n.ctx.Done():
 		return
 	}
 	for closing := false; !closing; {
 		select {
 		case <-n.changed:
-		case <-n.agent.workers.closing:
+		case <-n.ctx.Done():
 			closing = true
 		}
-		if n.sendNews() && (n.remote() == nil || n.remote().clear()) && n.ender.forget() {
+		if n.sendNews() && (n.whole() == nil || n.whole().clear()) && n.ender.forget() {
 			return
 		}
 	}
@@ -44,7 +44,7 @@ func (n *notifier) run() {
 func (n *notifier) sendNews() (done bool) {
 	pod, final := n.news()
 	if pod != nil {
-		n.agent.listener.notifyPod(n.complete(pod, final))
+		(*n.agent.notify.Load())(n.complete(pod, final))
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -56,7 +56,7 @@ func (n *notifier) sendNews() (done bool) {
 // final. While a pod is terminating there is no news: virtual-kubelet removes a deleted pod at
 // once when no entry of ContainerStatuses is running, although sidecars and their hooks may still
 // run. One that has completed has no news but its end, so that a restarted agent does not tell of
-// a pod that runs when its place has it as ended.
+// a pod that runs when its pod runtime has it as ended.
 func (n *notifier) news() (pod *v1.Pod, final bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

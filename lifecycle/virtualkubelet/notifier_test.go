@@ -82,16 +82,17 @@ func TestTheLastStatusIsToldBeforeTheAgentStops(t *testing.T) {
 
 func TestOptionsThatAreWrong(t *testing.T) {
 	rt := newScriptedRuntime()
-	opts := virtualkubelet.Options{ExitSlack: -1}
+	opts := virtualkubelet.Options{PollInterval: -1, MaxStarts: -1}
 	opts.Terminator.Runtime, opts.Terminator.Exits = rt, rt
 	_, err := virtualkubelet.New(opts)
 	require.ErrorContains(t, err, "Runtime: must be set")
 	require.ErrorContains(t, err, "Terminator.Runtime and Terminator.Pods: must not be set")
 	require.ErrorContains(t, err, "Terminator.Exits: must not be set")
-	require.ErrorContains(t, err, "ExitSlack: must not be negative, is -1ns")
+	require.ErrorContains(t, err, "PollInterval: must not be negative, is -1ns")
+	require.ErrorContains(t, err, "MaxStarts: must not be negative, is -1")
 
 	opts = virtualkubelet.Options{Runtime: rt}
-	opts.Terminator.StopSlack = -1
+	opts.Terminator.StopTimeoutSlack = -1
 	_, err = virtualkubelet.New(opts)
-	require.ErrorContains(t, err, "StopSlack: must not be negative")
+	require.ErrorContains(t, err, "StopTimeoutSlack: must not be negative")
 }

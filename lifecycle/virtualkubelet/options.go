@@ -14,14 +14,12 @@ import (
 )
 
 const (
-	// defaultExitSlack is the default of [Options.ExitSlack].
-	defaultExitSlack = 2 * time.Second
 	// defaultMaxStarts is the default of [Options.MaxStarts].
 	defaultMaxStarts = 10
 	// defaultPollInterval is the default of [Options.PollInterval].
 	defaultPollInterval = 5 * time.Second
-	// placeGiveUp is how long the end of a whole pod is insisted on: practically for ever.
-	placeGiveUp = 10 * 365 * 24 * time.Hour
+	// podGiveUpAfter is how long the end of a whole pod is insisted on: practically for ever.
+	podGiveUpAfter = 10 * 365 * 24 * time.Hour
 )
 
 // Options configure a [Provider]. Only Runtime or Pods is required.
@@ -32,14 +30,18 @@ type Options struct {
 	// Pods runs whole pods, in place of Runtime: it is an error to set both. It is not a list of
 	// pods: that is [Provider.Pods], for the Pods of shutdown.Options.
 	Pods PodRuntime
-	// PollInterval is the time between two calls of PodRuntime.Statuses or of a [RunningLister],
-	// and after a Stop or Delete that failed. 0 means 5 s; a negative value is an error.
+	// PollInterval is the time between two calls of PodRuntime.Statuses, or of Runtime.Running for
+	// each pod of which something runs, and after a Stop or Delete that failed. 0 means 5 s; a negative
+	// value is an error.
 	PollInterval time.Duration
 	// Terminator has the options for stopping containers: events, metrics, hook timing,
 	// slack and feature gates. Its Runtime, Pods and Exits must be nil, because the Runtime
-	// above is used, or Pods. Its Commands, if nil, are those of the Runtime or Pods above. With
-	// Pods, StopSlack is 5 s and an interval unless it is set, and GiveUp ten years: a provider
-	// never gives up whole pods by itself.
+	// above is used, or Pods. Its Commands, if nil, are those of the Runtime or Pods above.
+	//
+	// Its StopTimeoutSlack, if 0, is [lifecycle.DefaultStopTimeoutSlack], with Pods and a PollInterval
+	// more, and with a Runtime that is no [lifecycle.ExitWatcher] two intervals more, because one
+	// answer may need two of its lists. With Pods its GiveUpAfter, if 0, is ten years: a
+	// provider never gives up whole pods by itself.
 	Terminator lifecycle.TerminatorOptions
 	// Status sets the fields of a status that only the author of the provider knows:
 	// podIP, hostIP, image IDs, readiness. It is called with a copy of the pod for every
@@ -47,11 +49,6 @@ type Options struct {
 	// and stay. [Provider.StatusChanged] has it called and told again. If it is nil, nothing is
 	// set, and httpGet hooks without a host fail because there is no podIP.
 	Status func(pod *v1.Pod)
-	// ExitSlack is how long after a successful stop the runtime may take to report the
-	// exit. A container whose exit cannot be watched then gets an unknown exit code; one that
-	// still runs, as Exited says, is stopped again. 0 means 2 s, and with a
-	// [RunningLister] an interval more; a negative value is an error.
-	ExitSlack time.Duration
 	// MaxStarts is how many StartContainer or Create may be under way at once, for all pods. 0 means 10; a
 	// negative value is an error.
 	MaxStarts int
@@ -61,7 +58,7 @@ type Options struct {
 	// call without. After an error or a panic it is called again, after 10 s, and twice as
 	// long each time up to 5 min. It may block, as long as ctx lasts, which ends with
 	// [Provider.Close]; the end of the pod waits for it. For a container that had ended when it was
-	// adopted it is called with the ID in its status, even if a former agent has called it.
+	// adopted it is called with the ID in its status, even if a previous agent has called it.
 	// If it is nil, nothing is called.
 	ContainerEnded func(ctx context.Context, pod *v1.Pod, container *v1.Container, id string, again bool) error
 	// Admit is asked once for every pod that is to be started, after the pod is in the list of
@@ -69,6 +66,8 @@ type Options struct {
 	// refused never starts; its final status is Failed, with the reason of the answer and, as the
 	// kubelet writes it, "Pod was rejected: " and its message. If it is nil, every pod is admitted.
 	Admit func(pod *v1.Pod) shutdown.Admission
+
+	newTerminator func(lifecycle.TerminatorOptions) (terminator, error) // nil: lifecycle.NewTerminator
 }
 
 // validate joins an error for every invalid field, except those of the terminator's
@@ -84,9 +83,6 @@ func (o Options) validate() error {
 	if o.Terminator.Exits != nil {
 		errs = append(errs, errors.New("Terminator.Exits: must not be set, Runtime is"))
 	}
-	if o.ExitSlack < 0 {
-		errs = append(errs, fmt.Errorf("ExitSlack: must not be negative, is %v", o.ExitSlack))
-	}
 	if o.MaxStarts < 0 {
 		errs = append(errs, fmt.Errorf("MaxStarts: must not be negative, is %d", o.MaxStarts))
 	}
@@ -98,14 +94,18 @@ func (o Options) validate() error {
 
 // terminatorOptions returns the terminator's options with the runtime.
 func (a *agent) terminatorOptions() lifecycle.TerminatorOptions {
-	opts, runtime := a.opts.Terminator, any(a.opts.Runtime)
-	if a.opts.Pods == nil {
-		opts.Runtime, opts.Exits, opts.ExitSlack = a.opts.Runtime, a.exits, cmp.Or(opts.ExitSlack, a.opts.ExitSlack)
+	opts, runtime, slack := a.opts.Terminator, any(a.opts.Runtime), lifecycle.DefaultStopTimeoutSlack
+	if a.opts.Pods != nil {
+		opts.Pods, runtime, slack = podStopper{a}, a.opts.Pods, slack+a.opts.PollInterval
+		opts.GiveUpAfter = cmp.Or(opts.GiveUpAfter, podGiveUpAfter)
 	} else {
-		opts.Pods, runtime = placeStopper{a}, a.opts.Pods
-		opts.StopSlack = cmp.Or(opts.StopSlack, lifecycle.DefaultStopSlack+a.opts.PollInterval)
-		opts.GiveUp = cmp.Or(opts.GiveUp, placeGiveUp)
+		var isWatcher bool
+		opts.Runtime = containerRuntime{a}
+		if opts.Exits, isWatcher = a.opts.Runtime.(lifecycle.ExitWatcher); !isWatcher {
+			slack += 2 * a.opts.PollInterval
+		}
 	}
+	opts.StopTimeoutSlack = cmp.Or(opts.StopTimeoutSlack, slack)
 	if opts.Commands == nil {
 		opts.Commands, _ = runtime.(lifecycle.CommandRunner) // nil: exec hooks fail with an error
 	}

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
@@ -21,7 +22,9 @@ type scriptedRuntime struct {
 	codes    map[string]int32
 	start    func(ctx context.Context, name string) error // nil: a start takes no time
 	codeless bool                                         // it knows no exit code
-	deaf     bool                                         // it tells of no exit
+	exitless bool                                         // it tells of no exit
+	lost     bool                                         // the answers of starts are lost
+	hooked   bool                                         // it knows that the hooks of all containers have run
 	started  sync.Map                                     // the IDs of all that was started
 
 	cancelled func() (string, error) // what a start gives that waits until it is cancelled; nil: none waits
@@ -50,27 +53,36 @@ func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1
 	}
 	var script lifecycletest.Script
 	r.change(func() { script = r.scripts[c.Name] })
-	r.Start(id, script)
+	r.Start(pod, c.Name, id, script)
+	if r.lost {
+		return "", errAway
+	}
 	return id, nil
 }
 
 func (r *scriptedRuntime) Exited(id string) <-chan struct{} {
-	if r.deaf {
+	if r.exitless {
 		return nil
 	}
 	return r.Runtime.Exited(id)
 }
 
+func (r *scriptedRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	running, err := r.Runtime.Running(ctx, pod)
+	for i := range running {
+		running[i].PreStopDone = r.hooked
+	}
+	return running, err
+}
+
 func (r *scriptedRuntime) ExitCode(id string) (int32, bool) {
-	for _, exit := range r.Exits() {
-		if exit.ID == id && exit.By == lifecycletest.ByKill {
-			return 137, true
-		}
+	code, exited := r.Runtime.ExitCode(id)
+	if !exited || code == 137 || r.codeless {
+		return code, exited && !r.codeless
 	}
 	name, _, _ := strings.Cut(id[strings.LastIndex(id, "/")+1:], "#")
-	var code int32
 	r.change(func() { code = r.codes[name] })
-	return code, !r.codeless
+	return code, true
 }
 
 // change changes scripts or codes while containers run.

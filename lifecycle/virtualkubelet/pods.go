@@ -61,8 +61,8 @@ func (t *podTable) named(name types.NamespacedName) *record {
 }
 
 // add adds a record. If the same pod is known already, it adds nothing and returns the
-// known record. formers are the earlier pods of the name.
-func (t *podTable) add(r *record) (known *record, formers []*record) {
+// known record. earlier are the earlier pods of the name.
+func (t *podTable) add(r *record) (known *record, earlier []*record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known = t.findLocked(r.desired.pod); known != nil {
@@ -70,11 +70,11 @@ func (t *podTable) add(r *record) (known *record, formers []*record) {
 	}
 	for _, other := range t.byKey {
 		if other.name == r.name {
-			formers = append(formers, other)
+			earlier = append(earlier, other)
 		}
 	}
 	t.byKey[r.key], t.byName[r.name] = r, r
-	return nil, formers
+	return nil, earlier
 }
 
 // remove removes a record.

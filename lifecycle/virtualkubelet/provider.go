@@ -5,16 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // Provider is a provider for virtual-kubelet and a [shutdown.PodKiller]. Make one with
-// [New] and end it with [Provider.Close]. All methods may be called concurrently. The
-// zero value is not usable.
+// [New] and end it with [Provider.Close]. All methods may be called concurrently. Those of
+// the zero value return an error, and so does every method that is given a nil pod.
 type Provider struct {
 	agent *agent
 }
@@ -26,21 +29,51 @@ func New(opts Options) (*Provider, error) {
 		return nil, fmt.Errorf("failed to make a provider: %w", err)
 	}
 	opts.PollInterval = cmp.Or(opts.PollInterval, defaultPollInterval)
-	if _, isPolled := opts.Runtime.(RunningLister); isPolled {
-		opts.ExitSlack = cmp.Or(opts.ExitSlack, defaultExitSlack+opts.PollInterval)
-	}
-	opts.ExitSlack = cmp.Or(opts.ExitSlack, defaultExitSlack)
-	shared := &agent{opts: opts, workers: newWorkers(), listener: newListener(), pods: newPodTable()}
+	shared := &agent{opts: opts, registered: make(chan struct{}), pods: newPodTable()}
 	shared.starts = make(chan struct{}, cmp.Or(opts.MaxStarts, defaultMaxStarts))
-	if opts.Runtime != nil {
-		shared.exits = newExits(opts.Runtime)
+	if opts.Pods != nil {
+		shared.poller = newPoller(shared)
 	}
-	shared.poller = &poller{agent: shared, listed: make(chan struct{})}
+	newTerminator := opts.newTerminator
+	if newTerminator == nil {
+		newTerminator = func(opts lifecycle.TerminatorOptions) (terminator, error) { return lifecycle.NewTerminator(opts) }
+	}
 	var err error
-	if shared.terminator, err = lifecycle.NewTerminator(shared.terminatorOptions()); err != nil {
+	if shared.terminator, err = newTerminator(shared.terminatorOptions()); err != nil {
 		return nil, fmt.Errorf("failed to make a provider: %w", err)
 	}
+	shared.ctx, shared.close = context.WithCancelCause(context.Background()) //nolint:forbidigo // New has no context; Close ends it
 	return &Provider{agent: shared}, nil
+}
+
+var (
+	errNotMade = errors.New("the provider was not made with New")
+	errNoPod   = errors.New("the pod is nil")
+
+	errNoContainer = errors.New("spec.containers: must not be empty")
+)
+
+// find returns what is known of a pod. The error says that the call can have no effect, or is an
+// errdefs.ErrNotFound.
+func (p *Provider) find(pod *v1.Pod) (*record, error) {
+	if err := p.check(pod); err != nil {
+		return nil, err
+	}
+	if r := p.agent.pods.find(pod); r != nil {
+		return r, nil
+	}
+	return nil, newNotFoundError(pod.Namespace, pod.Name)
+}
+
+// check returns the error of a call that can have no effect.
+func (p *Provider) check(pods ...*v1.Pod) error {
+	if p == nil || p.agent == nil {
+		return errNotMade
+	}
+	if slices.Contains(pods, nil) {
+		return errNoPod
+	}
+	return nil
 }
 
 // CreatePod adds a pod and returns at once. The containers are started in the background,
@@ -49,7 +82,7 @@ func New(opts Options) (*Provider, error) {
 //
 // A deleted pod, or one whose termination has begun, is refused with an
 // errdefs.ErrInvalidInput that wraps [lifecycle.ErrTerminating]; after [Provider.Close]
-// it wraps [lifecycle.AgentStopping].
+// it wraps [lifecycle.ErrClosed].
 //
 // If another pod with the same name but another UID is known, the API server no longer
 // has that pod. CreatePod then terminates it as DeletePod does, and starts the new pod
@@ -57,29 +90,39 @@ func New(opts Options) (*Provider, error) {
 //
 // CreatePod keeps the values of ctx and ignores its end.
 func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
+	if err := p.check(pod); err != nil {
+		return err
+	}
 	if pod.DeletionTimestamp != nil {
 		return newRefusedError(pod, lifecycle.ErrTerminating)
 	}
-	if p.agent.workers.isClosed() {
-		return newRefusedError(pod, lifecycle.AgentStopping)
+	if p.agent.isClosed() {
+		return newRefusedError(pod, lifecycle.ErrClosed)
+	}
+	if len(pod.Spec.Containers) == 0 {
+		return newRefusedError(pod, errNoContainer)
 	}
 	p.agent.poller.start(ctx)
 	r := newRecord(ctx, p.agent, pod)
 	r.ending.starting = true
-	known, formers := p.agent.pods.add(r)
+	known, earlier := p.agent.pods.add(r)
 	if known != nil {
-		if !known.updateUnlessEnding(pod) {
+		r.cancel()
+		if known.update(pod) {
 			return newRefusedError(pod, lifecycle.ErrTerminating)
 		}
 		return nil
 	}
 	r.notifier.wake()
-	start := &starter{agent: p.agent, r: r, formers: formers}
-	p.agent.workers.spawn(r.name, r.notifier.run)
-	p.agent.workers.spawn(r.name, start.run)
+	start := &starter{agent: p.agent, r: r, earlier: earlier}
+	p.agent.spawn(r.name, r.notifier.run)
+	p.agent.spawn(r.name, start.run)
+	if p.agent.opts.Pods == nil {
+		p.agent.spawn(r.name, r.watch)
+	}
 	var errs []error
-	for _, former := range formers {
-		errs = append(errs, former.ender.end(r.ctx, former.supersede()))
+	for _, other := range earlier {
+		errs = append(errs, other.ender.end(r.ctx, other.supersede()))
 	}
 	return errors.Join(errs...)
 }
@@ -89,6 +132,9 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 // errdefs.ErrNotFound, unless an earlier pod with the same name is known: then the pod is
 // created.
 func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
+	if err := p.check(pod); err != nil {
+		return err
+	}
 	if pod.DeletionTimestamp != nil {
 		return p.DeletePod(ctx, pod)
 	}
@@ -121,24 +167,27 @@ func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 // its name.
 //
 // An unknown pod is an errdefs.ErrNotFound. Other errors tell why containers could not be
-// stopped, in which case each further call tries again, or wrap [lifecycle.AgentStopping]
+// stopped, in which case each further call tries again, or wrap [lifecycle.ErrClosed]
 // after [Provider.Close], or have the cause of ctx. ctx bounds only the beginning of the
 // termination.
 func (p *Provider) DeletePod(ctx context.Context, pod *v1.Pod) error {
-	r := p.agent.pods.find(pod)
-	if r == nil {
-		return newNotFoundError(pod.Namespace, pod.Name)
+	r, err := p.find(pod)
+	if err != nil {
+		return err
 	}
 	if err := r.ender.end(ctx, r.remove(pod)); err != nil {
 		return err
 	}
-	return r.whyStuck()
+	return r.ender.whyStuck()
 }
 
 // GetPod returns a copy of a pod with its current status. An unknown pod is an
 // errdefs.ErrNotFound. The copy of a terminating pod has an additional annotation, by
 // which DeletePod recognizes it.
 func (p *Provider) GetPod(_ context.Context, namespace, name string) (*v1.Pod, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
 	r := p.agent.pods.named(types.NamespacedName{Namespace: namespace, Name: name})
 	if r == nil {
 		return nil, newNotFoundError(namespace, name)
@@ -157,10 +206,13 @@ func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*v
 }
 
 // GetPods returns copies of all pods as GetPod does, sorted by namespace and name. With a
-// [PodRuntime] it waits until that has told which pods it has, because virtual-kubelet starts
+// [PodRuntime] it waits until that has listed its pods, because virtual-kubelet starts
 // with this call, and deletes those that the API server has no more. The error has the cause of
-// ctx, or wraps [lifecycle.AgentStopping] after [Provider.Close].
+// ctx, or wraps [lifecycle.ErrClosed] after [Provider.Close].
 func (p *Provider) GetPods(ctx context.Context) ([]*v1.Pod, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
 	p.agent.poller.start(ctx)
 	if err := p.agent.poller.await(ctx); err != nil {
 		return nil, err
@@ -180,75 +232,23 @@ func (p *Provider) GetPods(ctx context.Context) ([]*v1.Pod, error) {
 // notify is called for several pods concurrently, but for one pod with one status after
 // the other. It may block. The end of the context changes nothing: [Provider.Close] ends the calls.
 func (p *Provider) NotifyPods(ctx context.Context, notify func(*v1.Pod)) {
+	if err := p.check(); err != nil {
+		klog.FromContext(ctx).Error(err, "NotifyPods was called without effect")
+		return
+	}
 	p.agent.poller.start(ctx)
-	p.agent.listener.register(notify)
+	if notify != nil && p.agent.notify.Swap(&notify) == nil {
+		close(p.agent.registered)
+	}
 }
 
 // StatusChanged tells virtual-kubelet the status of a pod again, because [Options.Status] would now
 // set other fields: a podIP that has come late. It returns at once. A pod that is terminating or
 // unknown is not told of. With a [PodRuntime] it is not needed for what Statuses returns.
 func (p *Provider) StatusChanged(pod *v1.Pod) {
-	if r := p.agent.pods.find(pod); r != nil {
+	if r, err := p.find(pod); err == nil {
 		r.notifier.wake()
 	}
-}
-
-// Adopt takes over a running pod. Call it before virtual-kubelet's PodController starts, which is
-// before nodeutil's Node.Run; the package documentation has the lines. A pod that the provider
-// knows already is not changed. Containers that have never been started are started now, after
-// those before them; if there is no other, [Options.Admit] is asked.
-//
-// A deleted pod is terminated when DeletePod is called, which the controller does when it
-// starts. If the pod has completed meanwhile, virtual-kubelet is notified. After
-// [Provider.Close] the error is an errdefs.ErrInvalidInput that wraps
-// [lifecycle.AgentStopping]. With a [PodRuntime], which tells by itself which pods it has, it is
-// one too.
-func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
-	if p.agent.workers.isClosed() {
-		return newRefusedError(adopted.Pod, lifecycle.AgentStopping)
-	}
-	if p.agent.opts.Pods != nil {
-		return newRefusedError(adopted.Pod, errAdopts)
-	}
-	if adopted.Containers == nil {
-		adopted.Containers = lifecycle.ContainersOf(adopted.Pod)
-	}
-	r := newRecord(ctx, p.agent, adopted.Pod)
-	r.desired.adopted = !adopted.Alive
-	begun := r.containers.adopt(adopted)
-	r.ending.starting = begun < len(r.containers.all)
-	if known, _ := p.agent.pods.add(r); known != nil {
-		return nil
-	}
-	r.notifier.wake()
-	p.agent.workers.spawn(r.name, r.notifier.run)
-	p.agent.poller.start(ctx)
-	for _, c := range r.containers.all[:begun] {
-		r.mu.Lock()
-		in, id, runs, restarting, last, ended := slot{r, c}, c.id, c.running(), c.restarting, c.last, c.state.Terminated
-		r.mu.Unlock()
-		switch {
-		case restarting:
-			p.agent.workers.spawn(r.name, func() {
-				if in.tellEnd(id, *last) {
-					_ = (&starter{agent: p.agent, r: r}).again(c) // shows in the state of the container
-					r.over()
-				}
-			})
-		case runs:
-			p.agent.exits.expect(id)
-			p.agent.workers.spawn(r.name, func() { in.watch(id) })
-		case id != "":
-			p.agent.workers.spawn(r.name, func() { in.adoptEnd(id, *ended) })
-		}
-	}
-	if begun < len(r.containers.all) {
-		p.agent.workers.spawn(r.name, (&starter{agent: p.agent, r: r, begun: begun > 0}).run)
-	}
-	if r.completed() {
-		r.ender.endCompleted()
-	}
-	return nil
 }
 
 // Close ends the provider and leaves its pods running: a restarted agent adopts them with
@@ -262,6 +262,14 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 // To stop the pods together with the agent, drain them first with
 // shutdown.Manager.TerminateAll.
 func (p *Provider) Close(ctx context.Context) error {
-	p.agent.workers.close()
-	return errors.Join(p.agent.terminator.Close(ctx), p.agent.workers.awaitIdle(ctx))
+	if err := p.check(); err != nil {
+		return err
+	}
+	p.agent.close(lifecycle.ErrClosed)
+	err := p.agent.terminator.Close(ctx)
+	hanging := slices.Compact(p.agent.calls.Wait(ctx.Done()))
+	if len(hanging) == 0 {
+		return err
+	}
+	return errors.Join(err, fmt.Errorf("stopped waiting for calls that have not returned, of pods %s: %w", strings.Join(hanging, ", "), context.Cause(ctx)))
 }

@@ -107,7 +107,7 @@ func TestDeletionsThatRaceWithCreations(t *testing.T) {
 func TestPodsWithoutExitsLeaveNoGoroutine(t *testing.T) {
 	pods := manyPods(t, "KUBEGRACE_DEAF_PODS", 500)
 	inBubble(t, func(b *bed) {
-		b.rt.deaf = true
+		b.rt.exitless = true
 		before := runtime.NumGoroutine()
 		for i := range pods {
 			pod := numbered(i)

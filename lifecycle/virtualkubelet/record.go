@@ -8,22 +8,22 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // record is the state of one pod. The fields above the mutex do not change.
 type record struct {
-	agent       *agent
-	key         types.UID
-	name        types.NamespacedName
-	ctx         context.Context // has the values of the call that added the pod; never ends
-	created     metav1.Time
-	terminating chan struct{} // closed when the termination begins
-	ended       chan struct{} // closed when the status is final
-	life        *lifecycle.Pod
-	ender       *ender
-	notifier    *notifier
+	agent    *agent
+	key      types.UID
+	name     types.NamespacedName
+	ctx      context.Context // has the values of the call that added the pod; ends when the pod is forgotten or the provider is closed
+	cancel   context.CancelFunc
+	active   context.Context // ends with the cause ErrTerminating when the termination begins, or with ErrClosed
+	inactive context.CancelCauseFunc
+	created  metav1.Time
+	exited   chan struct{} // of size 1: a container has exited
+	ended    chan struct{} // closed when the status is final
+	ender    *ender
+	notifier *notifier
 
 	mu         sync.Mutex // never held while anything blocks or while code of the author runs
 	desired    desired
@@ -34,10 +34,9 @@ type record struct {
 
 // body is what runs of a pod: containers, or a whole. The record's mutex guards it.
 type body interface {
-	members() []lifecycle.Container // that a termination is to stop; never nil
-	mayRun() bool                   // whether anything of it runs, may run or is to be started again
-	goesOn() bool                   // whether it has not completed
-	write(pod *v1.Pod, ended bool)  // writes the status; ended: all has ended for good
+	mayRun() bool                  // whether anything of it runs, may run or is to be started again
+	goesOn() bool                  // whether it has not completed
+	write(pod *v1.Pod, ended bool) // writes the status; ended: all has ended for good
 }
 
 // newRecord returns the record of a pod that has not started. It does not add it to the
@@ -45,33 +44,32 @@ type body interface {
 func newRecord(ctx context.Context, a *agent, pod *v1.Pod) *record {
 	pod = pod.DeepCopy()
 	r := &record{
-		agent: a, key: keyOf(pod), name: nameOf(pod), ctx: context.WithoutCancel(ctx),
-		created: metav1.Now(), life: a.terminator.Pod(pod),
-		terminating: make(chan struct{}), ended: make(chan struct{}),
+		agent: a, key: keyOf(pod), name: nameOf(pod), created: metav1.Now(),
+		exited: make(chan struct{}, 1), ended: make(chan struct{}),
 		desired: desired{pod: pod}, containers: newContainers(&pod.Spec),
 	}
+	r.ctx, r.cancel = a.context(ctx)
+	r.active, r.inactive = context.WithCancelCause(r.ctx)
 	r.body = &r.containers
 	if a.opts.Pods != nil {
-		r.body = &remote{record: r, place: newPlace(a.poller.isListed())}
+		r.body = &wholePod{record: r, changed: make(chan struct{})}
 	}
 	r.ender = &ender{record: r, turn: make(chan struct{}, 1), left: make(chan struct{})}
 	r.notifier = &notifier{record: r, changed: make(chan struct{}, 1)}
 	return r
 }
 
-// remote returns the body of a pod of a [PodRuntime], else nil.
-func (r *record) remote() *remote {
-	whole, _ := r.body.(*remote)
+// whole returns the body of a pod of a [PodRuntime], else nil.
+func (r *record) whole() *wholePod {
+	whole, _ := r.body.(*wholePod)
 	return whole
 }
 
 // isTerminating reports whether the termination has begun.
-func (r *record) isTerminating() bool { return isClosed(r.terminating) }
-
-// lifeOf returns the life of the pod, for which pod counts from now on.
-func (r *record) lifeOf(pod *v1.Pod) *lifecycle.Pod {
-	r.agent.terminator.Pod(pod)
-	return r.life
+func (r *record) isTerminating() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ending.terminating
 }
 
 // completed reports whether the pod has completed by itself.
@@ -81,12 +79,29 @@ func (r *record) completed() bool {
 	return !r.ending.terminating && !r.ending.starting && !r.body.goesOn()
 }
 
-// over ends a pod of which nothing runs any more.
+// isStuck reports whether the pod could not be stopped, though nothing is known to run any more.
+func (r *record) isStuck() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, stuck := r.ender.outcome()
+	return stuck != nil && !r.body.mayRun()
+}
+
+// over ends a pod of which nothing is known to run any more.
 func (r *record) over() {
-	if r.completed() {
+	if r.completed() || r.isStuck() {
 		r.ender.endCompleted()
 	}
 	r.ender.finalize()
+}
+
+// markTerminated records the end of a container for good.
+func (r *record) markTerminated(c *container, end v1.ContainerStateTerminated) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.markTerminated(end)
+	r.containers.refreshReady()
+	r.notifier.wake()
 }
 
 // final returns the final status, which does not change any more, or nil before that.

@@ -35,7 +35,7 @@ func TestRefusedPods(t *testing.T) {
 
 		require.NoError(b, b.Close(b.Context()))
 		err = b.CreatePod(b.Context(), podOf(plain("app")))
-		require.ErrorIs(b, err, lifecycle.AgentStopping)
+		require.ErrorIs(b, err, lifecycle.ErrClosed)
 		require.True(b, errdefs.IsInvalidInput(err))
 	})
 }

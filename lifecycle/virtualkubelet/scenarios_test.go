@@ -37,7 +37,7 @@ func TestVirtualKubeletsScenarios(t *testing.T) {
 		"updatePodWhileRunningScenario":                      updatePodWhileRunning,
 	} {
 		t.Run(name, func(t *testing.T) { scenario(t) })
-		t.Run(name+"/whole pods", func(t *testing.T) { scenario(t, onPlace(newPlayedPlace(tick))) })
+		t.Run(name+"/whole pods", func(t *testing.T) { scenario(t, onPlayedPods(newPlayedPods(tick))) })
 	}
 }
 
@@ -100,7 +100,7 @@ func deletionRandomError(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	broken.Store(true)
 	c := prepareCluster(t, append([]func(*virtualkubelet.Options){func(o *virtualkubelet.Options) {
 		o.Runtime = breakableRuntime{o.Runtime.(*scriptedRuntime), &broken}
-		o.Terminator.GiveUp = time.Millisecond
+		o.Terminator.GiveUpAfter = time.Millisecond
 	}}, kind...)...)
 	pod := c.create(podOf(plain("app")))
 	c.start()

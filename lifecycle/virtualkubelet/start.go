@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -19,8 +20,8 @@ type starter struct {
 	*agent
 
 	r       *record
-	formers []*record // the earlier pods of the same name
-	begun   bool      // a former agent has begun to start the pod, which was admitted then
+	earlier []*record // the earlier pods of the same name
+	begun   bool      // a previous agent has begun to start the pod, which was admitted then
 }
 
 // run starts the containers of a pod that is admitted. If that fails, the containers that
@@ -29,7 +30,7 @@ func (s *starter) run() {
 	if s.poller.await(s.r.ctx) != nil {
 		return
 	}
-	if !s.begun && (s.r.remote() == nil || !s.r.remote().is((*place).hasPod)) && !s.admit() {
+	if !s.hasBegun() && !s.admit() {
 		return
 	}
 	err := s.startAll()
@@ -41,28 +42,36 @@ func (s *starter) run() {
 		klog.FromContext(s.r.ctx).V(1).Info("Pod is not started any further", "pod", s.r.name, "err", err)
 	}
 	s.r.ender.finalize()
-	if over && !errors.Is(err, lifecycle.AgentStopping) {
+	if over && !s.isClosed() {
 		s.r.ender.endCompleted()
 	}
+}
+
+// hasBegun reports whether the pod has been admitted by a previous agent.
+func (s *starter) hasBegun() bool {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	whole := s.r.whole()
+	return s.begun || whole != nil && whole.isKnown()
 }
 
 // startAll starts the containers in the order of the spec. Each init container that is no
 // sidecar has succeeded before the next container starts.
 func (s *starter) startAll() error {
-	if err := s.awaitFormers(); err != nil {
+	if err := s.awaitEarlier(); err != nil {
 		return err
 	}
-	if remote := s.r.remote(); remote != nil {
-		return remote.create()
+	if whole := s.r.whole(); whole != nil {
+		return whole.create()
 	}
 	for _, c := range s.r.containers.all {
 		var err error
-		if !(slot{s.r, c}).hasBegun() {
+		if !s.isStarted(c) {
 			err = s.start(c)
 		}
 		switch {
 		case errors.Is(err, errAgain) && !c.init: // the others need not wait for it
-			s.workers.spawn(s.r.name, func() {
+			s.spawn(s.r.name, func() {
 				_ = s.again(c) // shows in the state of the container
 				s.r.over()
 			})
@@ -83,77 +92,91 @@ func (s *starter) startAll() error {
 	return nil
 }
 
-// awaitFormers waits until the earlier pods of the same name have ended, and are deleted at their
-// place.
-func (s *starter) awaitFormers() error {
-	for _, former := range s.formers {
+// isStarted reports whether a container has been started before, by this agent or a previous one.
+func (s *starter) isStarted(c *container) bool {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	return c.state != v1.ContainerState{}
+}
+
+// awaitEarlier waits until the earlier pods of the same name have ended, and their pod runtime has
+// forgotten them.
+func (s *starter) awaitEarlier() error {
+	for _, other := range s.earlier {
 		select {
-		case <-former.ender.left:
-		case <-s.r.terminating:
-			return lifecycle.ErrTerminating
-		case <-s.workers.closing:
-			return lifecycle.AgentStopping
+		case <-other.ender.left:
+		case <-s.r.active.Done():
+			return context.Cause(s.r.active)
 		}
 	}
 	return nil
 }
 
-// start starts one container, unless the pod is being deleted, and runs its postStart
-// hook. If the hook fails, PostStart kills the container. If the start fails and the container
-// is to be started again, the error is errAgain.
+// start starts one container, unless the pod is being deleted, and runs its postStart hook. If the
+// hook fails, PostStart kills the container. If the start fails, the runtime is asked whether the
+// container runs all the same. If it does not and is to be started again, the error is errAgain.
 func (s *starter) start(c *container) error {
-	if s.r.isTerminating() { // the life of the pod may not know of it yet
-		return lifecycle.ErrTerminating
+	if s.r.active.Err() != nil { // the terminator may not know of it yet
+		return context.Cause(s.r.active)
 	}
-	in := slot{s.r, c}
-	pod := s.r.view()
 	var started string
-	called, known := false, false // known: it is known whether the container runs
-	err := s.r.lifeOf(pod).Start(s.r.ctx, c.spec.Name, func(ctx context.Context) (string, error) {
-		if !s.takeTurn(ctx) {
-			return "", fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, context.Cause(ctx))
-		}
-		defer s.endTurn()
-		called = true
-		in.countRestart()
-		id, err := s.opts.Runtime.StartContainer(ctx, pod, c.spec)
-		if id != "" && (err == nil || ctx.Err() != nil && !errors.Is(err, lifecycle.ErrContainerNotFound)) {
-			started = id
-			s.exits.expect(id)
-			in.markRunning(id)
-			s.workers.spawn(s.r.name, func() { in.watch(id) })
-		}
-		known = id != "" || ctx.Err() == nil || errors.Is(err, lifecycle.ErrContainerNotFound)
-		if err != nil && ctx.Err() == nil {
-			err = fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, err)
-		}
-		return id, err
+	var failed error
+	pod := s.r.view()
+	err := s.terminator.Start(s.r.ctx, pod, c.spec.Name, func(ctx context.Context) error {
+		started, failed = s.startContainer(ctx, pod, c)
+		return failed
 	})
-	switch {
-	case err != nil && called && !known:
-		in.markMaybeStarted()
-		return err
-	case errors.Is(err, lifecycle.ErrTerminating), errors.Is(err, lifecycle.AgentStopping), errors.Is(err, lifecycle.ErrForgotten):
-		return err
-	case err != nil:
-		if in.markEnded(notStarted(err)) {
-			return errAgain
+	if err != nil {
+		if s.r.active.Err() != nil {
+			return context.Cause(s.r.active)
 		}
-		return err
+		if failed == nil { // it has panicked
+			failed = err
+		}
+		klog.FromContext(s.r.ctx).V(1).Info("The start of a container failed", "pod", s.r.name, "containerName", c.spec.Name, "err", failed)
+		if started, err = s.r.listedAs(c); err != nil && s.r.active.Err() != nil {
+			return context.Cause(s.r.active)
+		}
+		if started == "" || err != nil {
+			if s.r.markEnded(c, notStarted(errors.Join(failed, err))) {
+				return errAgain
+			}
+			return failed
+		}
+		s.r.markRunning(c, started)
 	}
-	err = s.r.lifeOf(s.r.view()).PostStart(s.r.ctx, lifecycle.Container{Name: c.spec.Name, ID: started})
-	if errors.Is(err, lifecycle.AgentStopping) {
+	err = s.terminator.PostStart(s.r.ctx, s.r.view(), lifecycle.Container{Name: c.spec.Name, ID: started})
+	if errors.Is(err, lifecycle.ErrClosed) {
 		return err
 	}
 	return nil // a failed hook shows in the state of its container
+}
+
+// startContainer calls StartContainer when it is its turn.
+func (s *starter) startContainer(ctx context.Context, pod *v1.Pod, c *container) (id string, err error) {
+	err = s.inTurn(ctx, func() (err error) {
+		s.r.mu.Lock()
+		if c.restarting {
+			c.restarted++
+		}
+		s.r.mu.Unlock()
+		if id, err = s.opts.Runtime.StartContainer(ctx, pod, c.spec); err != nil {
+			return err
+		}
+		return checkID(id)
+	})
+	if err == nil {
+		s.r.markRunning(c, id)
+	}
+	return id, err
 }
 
 // awaitInit waits until an init container has terminated with exit code 0.
 func (s *starter) awaitInit(c *container) error {
 	select {
 	case <-c.exited:
-	case <-s.workers.closing:
-		return lifecycle.AgentStopping
+	case <-s.r.ctx.Done():
+		return context.Cause(s.r.ctx)
 	}
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -173,22 +196,29 @@ func (s *starter) again(c *container) error {
 		s.r.mu.Unlock()
 		select {
 		case <-pause.C:
-		case <-s.r.terminating:
-		case <-s.workers.closing:
-			pause.Stop()
-			return lifecycle.AgentStopping
+		case <-s.r.active.Done():
 		}
 		pause.Stop()
+		if s.isClosed() {
+			return lifecycle.ErrClosed
+		}
 		err := s.start(c)
-		switch {
-		case errors.Is(err, errAgain):
+		if errors.Is(err, errAgain) {
 			continue
-		case err != nil && s.r.isTerminating():
-			in := slot{s.r, c}
-			if id, end := in.lastRun(); end != nil && in.tellEnd(id, *end) {
-				in.markNotAgain()
-			}
+		}
+		if err != nil && s.r.isTerminating() {
+			s.stay(c)
 		}
 		return err
+	}
+}
+
+// stay gives a container that is not started again the state of its last end, once that is told.
+func (s *starter) stay(c *container) {
+	s.r.mu.Lock()
+	isWaiting, id, last := c.restarting, c.id, c.last
+	s.r.mu.Unlock()
+	if isWaiting && s.r.tellEnd(c, id, *last) {
+		s.r.markTerminated(c, *last)
 	}
 }

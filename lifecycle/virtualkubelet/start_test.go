@@ -4,7 +4,6 @@ package virtualkubelet_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
@@ -29,7 +27,7 @@ func (r *scriptedRuntime) recordStarts(while time.Duration) func() []string {
 		case <-time.After(while):
 			return nil
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, context.Cause(ctx))
+			return context.Cause(ctx)
 		}
 	}
 	return func() []string {

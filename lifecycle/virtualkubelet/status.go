@@ -41,7 +41,7 @@ func unknownEnd() v1.ContainerStateTerminated {
 	return v1.ContainerStateTerminated{ExitCode: exitUnknown, Reason: reasonUnknown, Message: messageUnknown}
 }
 
-// statusID returns the container ID for a status; [lifecycle.ContainersOf] parses it.
+// statusID returns the container ID for a status.
 func statusID(id string) string { return "virtual-kubelet://" + id }
 
 // write writes phase, container statuses and readiness into the status of a pod; other

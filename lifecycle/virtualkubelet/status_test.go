@@ -117,12 +117,12 @@ func TestAPodThatEndsByItself(t *testing.T) {
 
 func TestARuntimeThatTellsOfNoExit(t *testing.T) {
 	inBubble(t, func(b *bed) {
-		b.rt.deaf = true
+		b.rt.exitless, b.rt.codeless = true, true
 		pod := podOf(plain("one"), plain("two"))
 		b.create(pod)
 		b.deletePod(pod, 30)
 		wait(time.Minute)
-		require.Equal(b, 2*second, b.last().at)
+		require.Equal(b, second, b.last().at, "two lists lack them")
 		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "one").Reason)
 		require.Equal(b, "The container could not be located when the pod was terminated", terminated(b, b.last().pod.Status, "two").Message)
 	})

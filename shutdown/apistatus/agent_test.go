@@ -67,6 +67,14 @@ func (a *agent) end() {
 	require.NoError(a.t, <-a.ended)
 }
 
+// interrupt stops the manager in a drain.
+func (a *agent) interrupt() {
+	a.t.Helper()
+	a.stop()
+	a.killer.Release()
+	require.ErrorIs(a.t, <-a.ended, shutdown.ErrInterrupted)
+}
+
 // shutDown makes the host announce a shutdown, waits until it is released, and returns the
 // report.
 func (a *agent) shutDown(kind shutdown.Kind) shutdown.Report {

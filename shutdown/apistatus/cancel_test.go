@@ -75,7 +75,7 @@ func TestARestart(t *testing.T) {
 					a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
 					advance(5 * time.Second)
 					require.Equal(t, poweringOff, conditionTexts(c.node(t).Status.Conditions))
-					a.end()
+					a.interrupt()
 					require.Equal(t, poweringOff, conditionTexts(c.node(t).Status.Conditions), "the end of an agent takes nothing back")
 					if !test.pending {
 						a.host.SetPending(nil)
@@ -84,7 +84,11 @@ func TestARestart(t *testing.T) {
 						anotherBoot(t, dir)
 					}
 					a.run()
-					defer a.end()
+					if test.pending {
+						defer a.interrupt()
+					} else {
+						defer a.end()
+					}
 					synctest.Wait()
 					advance(time.Second)
 					require.Equal(t, test.want, conditionTexts(c.node(t).Status.Conditions))
@@ -100,7 +104,7 @@ func anotherBoot(t *testing.T, dir string) {
 	if dir == "" {
 		return
 	}
-	name := filepath.Join(dir, "graceful_node_shutdown_progress")
+	name := filepath.Join(dir, "graceful_node_shutdown_log")
 	data, err := os.ReadFile(name)
 	require.NoError(t, err)
 	changed := regexp.MustCompile(`"bootID": ?"[^"]+"`).ReplaceAll(data, []byte(`"bootID":"an earlier one"`))

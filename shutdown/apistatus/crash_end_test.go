@@ -98,11 +98,8 @@ func (n *crashedNode) checkReport(report shutdown.Report, resumes bool) {
 	if err != nil {
 		n.addViolation("%w", err)
 	}
-	fresh := signals[n.seenSignals:]
 	n.signals = signals
-	if n.shutdownOver && len(fresh) > 0 {
-		n.addViolation("%v were killed in a shutdown that is over", fresh)
-	}
+	fresh := n.checkFresh()
 	times := map[string]int{}
 	for _, pod := range report.Pods {
 		if times[pod.Name]++; times[pod.Name] == 2 {
@@ -110,7 +107,7 @@ func (n *crashedNode) checkReport(report shutdown.Report, resumes bool) {
 		}
 	}
 	for name := range n.stored.signalled() {
-		if times[name] == 0 && report.Started.Equal(n.stored.Report.Started) {
+		if times[name] == 0 && n.stored.shutdown != nil && report.Started.Equal(n.stored.shutdown.Wall) {
 			n.addViolation("pod %s was stored and is not in the report", name)
 		}
 	}
@@ -142,7 +139,7 @@ func (n *crashedNode) checkFolder() {
 	}
 	for _, entry := range entries {
 		switch entry.Name() {
-		case "graceful_node_shutdown_progress", "graceful_node_shutdown_state", ".graceful_node_shutdown_lock":
+		case "graceful_node_shutdown_log", "graceful_node_shutdown_state", ".graceful_node_shutdown_lock":
 		default:
 			n.addViolation("%s is left in the folder", entry.Name())
 		}

@@ -14,17 +14,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 	"github.com/kubegrace/kubegrace/internal/staticpod"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 )
 
 // crashedNode is a node whose agents are killed one after the other. Its pods and its state
@@ -43,7 +46,7 @@ type crashedNode struct {
 	shutdownOver    bool            // the shutdown was cancelled, or the node was rebooted
 	agentCannotKnow bool            // the shutdown is not stored, and the host does not say that it goes on
 	mustBeFlushed   map[string]bool // pods whose final status the API server has to have at the end
-	stored          storedShutdown  // the state file of the last killed agent
+	stored          storedShutdown  // the state log of the last killed agent
 
 	signals             []signal // of this boot
 	seenSignals         int      // how many of the signals are from before the last agent
@@ -52,31 +55,40 @@ type crashedNode struct {
 	violations          []error
 }
 
-// storedShutdown is the part of the state file that the test reads.
+// storedShutdown is what the state log has of the newest shutdown.
 type storedShutdown struct {
-	Debts []struct {
-		Kind string
-		Pod  *v1.Pod
-	}
-	Report struct {
-		Started time.Time // zero: no shutdown was stored
-		Pods    []struct {
-			Name      string
-			Signalled bool
-			End       *v1.Pod // what the final status needs, until the pod has ended
-		}
-	}
+	shutdown *node.Shutdown // nil: none was stored
+	pods     []node.Pod
 }
 
-// signalled returns the names of the pods that the shutdown on record has killed.
+// readLog reads the state log in a folder.
+func readLog(dir string) (s storedShutdown, err error) {
+	contents, err := statelog.ReadFile(dir)
+	for _, entry := range contents.Entries {
+		switch e := entry.(type) {
+		case node.Shutdown:
+			s.shutdown = &e
+		case node.Pod:
+			s.pods = append(s.pods, e)
+		}
+	}
+	return s, err
+}
+
+// signalled returns the names of the pods that the log says are signalled.
 func (s storedShutdown) signalled() map[string]bool {
 	names := map[string]bool{}
-	for _, pod := range s.Report.Pods {
-		if pod.Signalled {
+	for _, pod := range s.pods {
+		if !pod.Signalled.IsZero() {
 			names[pod.Name] = true
 		}
 	}
 	return names
+}
+
+// isSameAs reports whether two logs are about the same shutdown.
+func (s storedShutdown) isSameAs(other storedShutdown) bool {
+	return s.shutdown != nil && other.shutdown != nil && s.shutdown.Wall.Equal(other.shutdown.Wall)
 }
 
 func (n *crashedNode) addViolation(format string, args ...any) {
@@ -98,9 +110,9 @@ func (n *crashedNode) prepare() error {
 	}
 	n.refuses.Store(n.rng.IntN(2) == 0)
 	n.connectThroughNewProxy()
-	node := nodeOf(ready)
-	node.Name, node.UID, node.ResourceVersion = n.orders.Node, "", ""
-	if _, err := n.server.api.Nodes().Create(n.t.Context(), node, metav1.CreateOptions{}); err != nil {
+	object := nodeOf(ready)
+	object.Name, object.UID, object.ResourceVersion = n.orders.Node, "", ""
+	if _, err := n.server.api.Nodes().Create(n.t.Context(), object, metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	for _, pod := range n.orders.Pods {
@@ -158,44 +170,31 @@ func (n *crashedNode) endShutdown() error {
 			n.server.setStatus(pod)
 		}
 	}
-	path := filepath.Join(n.orders.StateDir, "graceful_node_shutdown_progress")
+	path := filepath.Join(n.orders.StateDir, statelog.LogFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var stored map[string]any
-	if err == nil {
-		err = json.Unmarshal(data, &stored)
-	}
 	if err != nil {
 		return err
 	}
-	stored["bootID"] = "a boot of many days"
-	for _, key := range []string{"t0MonotonicNanoseconds", "hMonotonicNanoseconds"} {
-		since, _ := stored[key].(float64)
-		stored[key] = int64(since) + int64(1000*time.Hour)
-	}
-	if data, err = json.Marshal(stored); err != nil {
-		return err
-	}
-	return os.WriteFile(path, data, 0o600)
+	return os.WriteFile(path, bootID.ReplaceAll(data, []byte(`"bootID":"a boot of many days"`)), 0o600)
 }
+
+// bootID is in the first line of a state log.
+var bootID = regexp.MustCompile(`"bootID":"[^"]*"`)
 
 // recordUnacknowledged adds the pods whose stored final statuses the next agent has to send.
 func (n *crashedNode) recordUnacknowledged() {
-	for _, debt := range n.stored.Debts {
-		if debt.Kind == "status" && (!n.orders.NextBoot || !staticpod.IsOrMirrors(debt.Pod)) {
-			n.mustBeFlushed[debt.Pod.Name] = true
-		}
-	}
-	for _, pod := range n.stored.Report.Pods {
-		if n.orders.NextBoot && pod.End != nil && !staticpod.IsOrMirrors(pod.End) {
+	for _, pod := range n.stored.pods {
+		hasEnded := !pod.Ended.IsZero() || n.orders.NextBoot
+		if !pod.Signalled.IsZero() && hasEnded && !pod.Told && (!n.orders.NextBoot || !pod.Static) {
 			n.mustBeFlushed[pod.Name] = true
 		}
 	}
 }
 
-// readAfterCrash reads the journal and the state file after an agent was killed, and checks
+// readAfterCrash reads the journal and the state log after an agent was killed, and checks
 // them.
 func (n *crashedNode) readAfterCrash(killed time.Duration) error {
 	signals, err := readSignals(n.orders.Journal)
@@ -203,18 +202,10 @@ func (n *crashedNode) readAfterCrash(killed time.Duration) error {
 		return err
 	}
 	n.signals = signals
-	fresh := signals[n.seenSignals:]
+	fresh := n.checkFresh()
 	n.seenSignals = len(signals)
-	if n.shutdownOver && len(fresh) > 0 {
-		n.addViolation("%v were killed in a shutdown that is over", fresh)
-	}
 	before := n.stored
-	n.stored = storedShutdown{}
-	data, err := os.ReadFile(filepath.Join(n.orders.StateDir, "graceful_node_shutdown_progress"))
-	if err == nil {
-		err = json.Unmarshal(data, &n.stored)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if n.stored, err = readLog(n.orders.StateDir); err != nil {
 		return fmt.Errorf("what was stored is not readable: %w", err)
 	}
 	known := n.stored.signalled()
@@ -223,13 +214,24 @@ func (n *crashedNode) readAfterCrash(killed time.Duration) error {
 			n.unstoredAges = append(n.unstoredAges, killed-s.At)
 		}
 	}
-	same := before.Report.Started.Equal(n.stored.Report.Started) // otherwise it was over, and the host has begun another one
 	for name := range before.signalled() {
-		if same && !known[name] {
+		if before.isSameAs(n.stored) && !known[name] { // otherwise it was over, and the host has begun another one
 			n.addViolation("pod %s was stored before and is not any more", name)
 		}
 	}
 	return nil
+}
+
+// checkFresh returns the signals of the last agent. If the shutdown is over, it signals nobody but pods
+// that were signalled before.
+func (n *crashedNode) checkFresh() []signal {
+	before, fresh := n.signals[:n.seenSignals], n.signals[n.seenSignals:]
+	for _, s := range fresh {
+		if n.shutdownOver && !slices.ContainsFunc(before, func(b signal) bool { return b.Name == s.Name }) {
+			n.addViolation("%v was killed in a shutdown that is over", s)
+		}
+	}
+	return fresh
 }
 
 // readSignals reads a journal. It returns none if the file does not exist.
@@ -271,7 +273,7 @@ func (n *crashedNode) start(first bool) (*crashAgent, error) {
 		o.Host = []string{hostIsIdle, hostCannotTell, hostIsNone}[n.rng.IntN(3)]
 	default:
 		o.Host = []string{hostGoesDown, hostCannotTell, hostIsNone}[n.rng.IntN(3)]
-		n.agentCannotKnow = o.Host != hostGoesDown && n.stored.Report.Started.IsZero()
+		n.agentCannotKnow = o.Host != hostGoesDown && n.stored.shutdown == nil
 	}
 	text, err := json.Marshal(o)
 	if err != nil {

@@ -22,6 +22,7 @@ const origin = "logind"
 type announcements struct {
 	conn        *conn
 	locks       *locks
+	files       *delayFiles
 	missing     func(loss)
 	logger      klog.Logger
 	signals     *signalQueue
@@ -99,13 +100,16 @@ func (a *announcements) handlePrepare(signal *dbus.Signal) {
 
 // deadline returns when logind goes on with a shutdown that it has just announced: now plus
 // the current limit. That is too late by the time that the signal took, because logind has
-// armed its timer just before; a later reload does not change the timer. If the limit cannot
-// be read within a second, there is no deadline.
+// armed its timer just before; a later reload does not change the timer. While this process changes
+// the limit, the lower one counts. If the limit cannot be read within a second, there is no deadline.
 func (a *announcements) deadline() time.Time {
 	ctx, cancel := a.conn.callContext()
 	defer cancel()
-	now := time.Now()
+	now, before := time.Now(), a.files.changing.Load()
 	limit, err := a.conn.limit(ctx)
+	if before != nil {
+		limit = min(limit, *before)
+	}
 	switch {
 	case err != nil:
 		a.logger.V(1).Info("The end of the shutdown delay is not known", "err", err)

@@ -129,21 +129,33 @@ func thirtySeconds() plan.Config {
 	return plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}}
 }
 
-// obedient returns a runtime whose containers end at once when they are stopped.
-func obedient(stopped func()) lifecycle.Runtime {
-	return lifecycle.RuntimeFunc(func(context.Context, string, int64) error { stopped(); return nil })
+// obedient returns a runtime in which each pod has a container until it is stopped.
+func obedient(stopped func()) lifecycle.Runtime { return &obedientRuntime{stopped: stopped} }
+
+type obedientRuntime struct {
+	ended   sync.Map
+	stopped func()
+}
+
+func (r *obedientRuntime) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	if _, ended := r.ended.Load(pod.Name); ended {
+		return nil, nil
+	}
+	return []lifecycle.Container{{Name: "app", ID: pod.Name}}, nil
+}
+
+func (r *obedientRuntime) StopContainer(_ context.Context, id string, _ int64) error {
+	r.ended.Store(id, true)
+	r.stopped()
+	return nil
 }
 
 // runningPods returns n pods with one running container each.
 func runningPods(n int) []*v1.Pod {
 	pods := make([]*v1.Pod, n)
 	for i := range pods {
-		id := strconv.Itoa(i)
-		pods[i] = shutdowntest.Pod("pod-"+id, 0, 30)
+		pods[i] = shutdowntest.Pod("pod-"+strconv.Itoa(i), 0, 30)
 		pods[i].Spec.Containers = []v1.Container{{Name: "app"}}
-		pods[i].Status.ContainerStatuses = []v1.ContainerStatus{{
-			Name: "app", ContainerID: "containerd://" + id, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
-		}}
 	}
 	return pods
 }
@@ -213,7 +225,8 @@ func plainKill(ctx context.Context, rt lifecycle.Runtime) func(*v1.Pod) {
 		go func() {
 			defer close(killed)
 			var containers sync.WaitGroup
-			for _, c := range lifecycle.ContainersOf(pod) {
+			running, _ := rt.Running(ctx, pod) // it does not fail
+			for _, c := range running {
 				containers.Go(func() { _ = rt.StopContainer(ctx, c.ID, 30) }) // it does not fail
 			}
 			containers.Wait()

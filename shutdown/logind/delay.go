@@ -42,28 +42,37 @@ func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	case present && !upToDate && granted >= r.wish && r.locks.heldByOtherProcess(ctx):
 		return r.granted(ctx, nil)
 	case present && r.files.configuredWithoutDropIn().delay >= r.wish:
-		return r.withdraw(ctx)
+		return r.withdraw(ctx, granted)
 	case granted >= r.wish && (upToDate || !present), upToDate && r.files.winner(granted) != "":
 		return r.granted(ctx, nil) // writing and reloading again would change nothing
 	default:
-		return r.raise(ctx, granted < r.wish)
+		return r.raise(ctx, granted)
 	}
 }
 
 // raise writes the drop-in, reloads logind and waits for the new limit. If the limit was
 // too low, it waits for one of at least wish. Otherwise the drop-in lowers the limit, and
 // it waits for the exact value of the files, because the old limit is sufficient too.
-func (r *delayRequest) raise(ctx context.Context, tooLow bool) (time.Duration, error) {
-	if err := r.files.dropIn.write(dropInText(r.wish)); err != nil {
+func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Duration, error) {
+	defer r.files.change(before)()
+	setBy := r.files.winner(before)
+	file, err := r.files.dropIn.write(dropInText(r.wish))
+	if err != nil {
 		return r.granted(ctx, err)
 	}
+	tooLow := before < r.wish
 	enough := func(limit time.Duration) bool { return limit >= r.wish }
 	if !tooLow {
 		configured := r.files.configured().delay
 		enough = func(limit time.Duration) bool { return limit == configured }
 	}
 	failed := r.reloadUntil(ctx, enough)
-	if limit, err := r.conn.limit(ctx); failed == nil && err == nil && !enough(limit) {
+	limit, err := r.conn.limit(ctx)
+	switch {
+	case failed != nil || err != nil:
+	case enough(limit):
+		r.logger.Info("Changed how long systemd-logind delays a shutdown", "from", before, "to", limit, "file", file, "setBefore", setBy)
+	default:
 		r.files.setFailed(r.wish)
 		failed = r.files.notAppliedError(limit, r.wish)
 	}
@@ -72,7 +81,8 @@ func (r *delayRequest) raise(ctx context.Context, tooLow bool) (time.Duration, e
 
 // withdraw removes the drop-in because the other files set a sufficient limit. If logind's limit is
 // too low afterwards, our reading of the files was wrong and the drop-in is written again.
-func (r *delayRequest) withdraw(ctx context.Context) (time.Duration, error) {
+func (r *delayRequest) withdraw(ctx context.Context, before time.Duration) (time.Duration, error) {
+	defer r.files.change(before)()
 	if err := r.files.dropIn.remove(); err != nil {
 		return r.granted(ctx, err)
 	}
@@ -80,7 +90,7 @@ func (r *delayRequest) withdraw(ctx context.Context) (time.Duration, error) {
 	configured := r.files.configured().delay
 	failed := r.reloadUntil(ctx, func(limit time.Duration) bool { return limit == configured })
 	if granted, err := r.conn.limit(ctx); err == nil && granted < r.wish {
-		granted, err := r.raise(ctx, true)
+		granted, err := r.raise(ctx, granted)
 		r.files.setFailed(r.wish)
 		return granted, err
 	}
@@ -122,7 +132,7 @@ func (r *delayRequest) granted(ctx context.Context, failed error) (time.Duration
 		return 0, errors.Join(failed, err)
 	}
 	if granted >= r.wish {
-		if failed != nil {
+		if r.files.isNews(failed) {
 			r.logger.Error(failed, "The shutdown can be delayed as it should be, but its configuration cannot be changed")
 		}
 		return granted, nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +18,11 @@ type delayFiles struct {
 	dropIn  dropIn
 	locked  chan struct{} // of size 1, full while the drop-in is changed; waiting for it ends with a context
 	failed  attempt       // the last attempt that logind did not apply; locked guards it
+	logged  string        // why the files could not be changed, as it was logged last; locked guards it
+
+	// changing is logind's limit before a change that is under way; nil: none is. logind may have armed
+	// its timer with it.
+	changing atomic.Pointer[time.Duration]
 }
 
 func newDelayFiles(o Options) *delayFiles {
@@ -31,6 +37,26 @@ func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// change marks logind's limit as changing, from before to something else, until done is called.
+func (f *delayFiles) change(before time.Duration) (done func()) {
+	if f.changing.CompareAndSwap(nil, &before) {
+		return func() { f.changing.Store(nil) }
+	}
+	return func() {} // a part of a larger change
+}
+
+// isNews reports whether a failure to change the files has not been logged yet. The limit is read every
+// few seconds, and the failure may last.
+func (f *delayFiles) isNews(failed error) bool {
+	text := ""
+	if failed != nil {
+		text = failed.Error()
+	}
+	news := text != "" && text != f.logged
+	f.logged = text
+	return news
 }
 
 // attempt identifies an attempt to change the limit: the wish and the setting of the files as we

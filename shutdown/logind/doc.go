@@ -96,6 +96,13 @@
 // and the inhibitor is taken for the time that logind grants. If a reload did not change the limit,
 // logind is not reloaded again until the files or the requested delay change.
 //
+// The limit may change while the inhibitor is held: somebody adds a file, removes the drop-in, and reloads
+// logind. logind announces none of that. [source.Session.RequestDelay] with the same wish reads the limit
+// and the files again. It writes the drop-in again if that helps, logs from what to what the limit was
+// changed and which file had set it before, and else names the file that wins. The manager calls it every
+// 10 s until a shutdown is announced. At the announcement the limit is read once more, because logind has
+// armed its timer with it; a later change does not move that timer.
+//
 // The drop-in stays when the agent ends, so that the next agent need not reload
 // logind. It is removed when it is no longer needed, unless another agent holds an
 // inhibitor for the same reason. [Source.RemoveDropIn] removes it for an uninstall.

@@ -79,8 +79,8 @@ func readOurs(path string) ([]byte, error) {
 	return content, nil
 }
 
-// write writes the drop-in into the first directory that is writable.
-func (d dropIn) write(content []byte) error {
+// write writes the drop-in into the first directory that is writable, and returns its path on the host.
+func (d dropIn) write(content []byte) (written string, err error) {
 	var errs []error
 	for _, file := range d.files {
 		path := filepath.Join(d.root, file)
@@ -89,11 +89,11 @@ func (d dropIn) write(content []byte) error {
 			err = atomicfile.Write(path, content)
 		}
 		if err == nil {
-			return nil
+			return file, nil
 		}
 		errs = append(errs, fmt.Errorf("write the drop-in: %w", err))
 	}
-	return errors.Join(errs...)
+	return "", errors.Join(errs...)
 }
 
 // remove removes the drop-in from all its places. Files of others stay, and are errors.

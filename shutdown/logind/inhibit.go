@@ -44,8 +44,11 @@ type locks struct {
 	missing func(loss)
 	logger  klog.Logger
 
-	mu       sync.Mutex // guards verified; never held during a call over the bus
+	mu       sync.Mutex // guards the fields below; never held during a call over the bus
 	verified int        // how many of our held locks logind has listed
+	// held has the descriptors of the locks that are not closed. The garbage collector would close, and so release, one
+	// whose lock the caller has not kept.
+	held map[*os.File]struct{}
 }
 
 // inhibit takes an inhibitor, or adopts the stored one.
@@ -78,8 +81,17 @@ func (l *locks) hold(file *os.File) *lock {
 		l.logger.Error(err, "The death of this process would end the shutdown delay")
 	}
 	stopVerifying := l.verify()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held == nil {
+		l.held = map[*os.File]struct{}{}
+	}
+	l.held[file] = struct{}{}
 	return newLock(func() error {
 		stopVerifying()
+		l.mu.Lock()
+		delete(l.held, file)
+		l.mu.Unlock()
 		return errors.Join(l.store.remove(stored), file.Close())
 	})
 }

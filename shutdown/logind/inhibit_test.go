@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -50,6 +51,26 @@ func TestLockOutlivesItsSession(t *testing.T) {
 	requireHeld(t, seen)
 	require.NoError(t, lock.Close())
 	awaitReleased(t, seen)
+}
+
+// The garbage collector releases no lock, also if the caller has not kept it.
+func TestADiscardedLockIsHeld(t *testing.T) {
+	h := newHost(t)
+	session := h.connect(t)
+	_, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+	for range 2 { // what the second one collects has had its finalizers run
+		read, _, err := os.Pipe()
+		require.NoError(t, err)
+		runtime.GC()
+		runtime.GC()
+		n, err := read.Read(make([]byte, 1)) // until the other end, which nobody keeps, is collected
+		require.Zero(t, n)
+		require.ErrorIs(t, err, io.EOF)
+		require.NoError(t, read.Close())
+	}
+	requireHeld(t, h.login1.Locks()[0])
+	require.NoError(t, session.Close())
 }
 
 func TestChildrenDoNotInheritTheLock(t *testing.T) {

@@ -33,6 +33,7 @@ func TestRealLogind(t *testing.T) {
 		"lock is listed":           testRealLockIsListed,
 		"limit raised":             testRealLimitRaised,
 		"limit capped":             testRealLimitCapped,
+		"limit changes":            testRealLimitChanges,
 		"limit extremes":           testRealLimitExtremes,
 		"limit of two agents":      testRealLimitOfTwoAgents,
 		"read-only etc":            testRealReadOnlyEtc,

@@ -33,7 +33,7 @@ func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (
 		return nil, err
 	}
 	held := &locks{conn: c, options: s.options, store: s.store, missing: missing, logger: logger}
-	told := &announcements{conn: c, locks: held, signals: signals, events: make(chan source.Event), missing: missing, logger: logger}
+	told := &announcements{conn: c, locks: held, files: s.files, signals: signals, events: make(chan source.Event), missing: missing, logger: logger}
 	told.loop.Add(1)
 	go func() {
 		defer told.loop.Done()
@@ -57,6 +57,10 @@ func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 
 // RequestDelay reads logind's limit and, if it is below wish, raises it with a drop-in. It returns
 // the limit that logind has afterwards; math.MaxInt64 means that there is none.
+//
+// A second call with the same wish reads the limit and the files again, and acts on what has changed: the
+// manager calls it every 10 s. A change that logind has made is logged, with the file that had set the limit
+// before.
 //
 // If the limit stays below wish, the error is a *[source.DelayCappedError], joined with
 // the reason why the limit could not be raised.

@@ -53,7 +53,7 @@ func (a *soakAgent) start() {
 	var err error
 	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: a, Exits: a})
 	require.NoError(a.t, err)
-	killer := podkiller.New(a.terminator, podkiller.Options{Containers: a.containers})
+	killer := podkiller.New(a.terminator, podkiller.Options{})
 	a.manager, err = shutdown.NewManager(shutdown.Options{
 		Config: buckets, Source: a.source, StateDir: a.dir,
 		Pods: shutdown.PodsFunc(func() []*v1.Pod { a.mu.Lock(); defer a.mu.Unlock(); return a.pods }),
@@ -67,7 +67,11 @@ func (a *soakAgent) start() {
 	go func() { ended <- manager.Run(ctx) }()
 	a.end = sync.OnceFunc(func() {
 		stop()
-		if err := errors.Join(<-ended, terminator.Close(context.WithoutCancel(ctx))); err != nil {
+		runErr := <-ended
+		if errors.Is(runErr, shutdown.ErrInterrupted) { // the next agent goes on
+			runErr = nil
+		}
+		if err := errors.Join(runErr, terminator.Close(context.WithoutCancel(ctx))); err != nil {
 			a.t.Error(err)
 		}
 	})
@@ -87,7 +91,7 @@ func (a *soakAgent) replacePods(n int) {
 	rt, rts := lifecycletest.NewRuntime(), map[string]*lifecycletest.Runtime{}
 	for _, pod := range a.pods { // a signal that is late may have them killed only now
 		rts[string(pod.UID)] = a.rts[string(pod.UID)]
-		a.terminator.ForgetPod(pod.UID)
+		a.terminator.Forget(pod)
 	}
 	a.rts, a.pods = rts, nil
 	for i := range n {
@@ -96,7 +100,7 @@ func (a *soakAgent) replacePods(n int) {
 		pod.Spec.Containers = []v1.Container{{Name: "app"}}
 		a.pods = append(a.pods, pod)
 		a.rts[string(pod.UID)] = rt
-		rt.Start(string(pod.UID), lifecycletest.Script{ExitAfterTerm: rand.N(400 * time.Millisecond), FailStops: i % 2})
+		rt.Start(pod, "app", string(pod.UID), lifecycletest.Script{ExitAfterTerm: rand.N(400 * time.Millisecond), FailStops: i % 2})
 	}
 }
 
@@ -106,19 +110,16 @@ func (a *soakAgent) runtime(id string) *lifecycletest.Runtime {
 	return a.rts[id]
 }
 
-// StopContainer and Exited call the runtime that the container runs in.
+// Running, StopContainer and Exited call the runtime that the container runs in.
+func (a *soakAgent) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	return a.runtime(string(pod.UID)).Running(ctx, pod)
+}
+
 func (a *soakAgent) StopContainer(ctx context.Context, id string, seconds int64) error {
 	return a.runtime(id).StopContainer(ctx, id, seconds)
 }
 
 func (a *soakAgent) Exited(id string) <-chan struct{} { return a.runtime(id).Exited(id) }
-
-func (a *soakAgent) containers(_ context.Context, pod *v1.Pod) []lifecycle.Container {
-	if _, exited := a.runtime(string(pod.UID)).ExitCode(string(pod.UID)); exited {
-		return []lifecycle.Container{}
-	}
-	return []lifecycle.Container{{Name: "app", ID: string(pod.UID)}}
-}
 
 // checkedKill kills a pod and records a violation if the pod runs after the kill has succeeded.
 func (a *soakAgent) checkedKill(ctx context.Context, killer shutdown.PodKiller, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {

@@ -44,7 +44,6 @@
 //					log.Print(err)
 //				}
 //			},
-//			LateStart: func(e shutdown.Event) bool { return e.Origin == notice.OriginAzure }, // its notice is minutes ahead
 //			// With Source: logind's, the host is held too. The two are one shutdown.
 //		})
 //		if err != nil {
@@ -60,8 +59,8 @@
 //		}
 //	}
 //
-// The manager drains at once. With its Options.LateStart it uses the notice's time for the pods'
-// work and drains as late as it may. A notice and the shutdown of the host that follows it are one
+// The manager drains at once: a program that has better use for a long notice calls Trigger later. A
+// notice and the shutdown of the host that follows it are one
 // shutdown with one report. A notice that is taken back is a cancellation of its own Origin: what
 // the host has announced stays.
 //

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,4 +87,63 @@ func (c Config) validateByPriority(gate bool) error {
 // hasTwoFields reports whether a field of the two-field form is set.
 func (c Config) hasTwoFields() bool {
 	return c.ShutdownGracePeriod.Duration > 0 || c.ShutdownGracePeriodCriticalPods.Duration > 0
+}
+
+// ValidateList returns errors for three mistakes in ShutdownGracePeriodByPodPriority that the kubelet accepts and that
+// make its drain wrong, joined: negative seconds, a priority that is listed twice, and seconds whose sum does not
+// fit into a duration. Each error has its field and value.
+func (c Config) ValidateList() error {
+	list := c.ShutdownGracePeriodByPodPriority
+	return errors.Join(negativeSeconds(list), duplicatePriorities(list), overflow(list))
+}
+
+// byPriorityField is the field of a KubeletConfiguration that ValidateList checks.
+const byPriorityField = "shutdownGracePeriodByPodPriority"
+
+// negativeSeconds returns an error for each entry with negative seconds. In the kubelet,
+// the timer of such a bucket fires at once, and the delay that it requests from the host
+// is too short for the other buckets.
+func negativeSeconds(list []PodPriorityGracePeriod) error {
+	var errs []error
+	for i, p := range list {
+		if p.ShutdownGracePeriodSeconds < 0 {
+			errs = append(errs, fmt.Errorf("invalid configuration: %s[%d].shutdownGracePeriodSeconds %d must not be negative",
+				byPriorityField, i, p.ShutdownGracePeriodSeconds))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// duplicatePriorities returns an error for each entry whose priority an earlier entry
+// has. Only one of the two buckets would ever have pods.
+func duplicatePriorities(list []PodPriorityGracePeriod) error {
+	var errs []error
+	seen := make(map[int32]int, len(list))
+	for i, p := range list {
+		first, again := seen[p.Priority]
+		if !again {
+			seen[p.Priority] = i
+			continue
+		}
+		errs = append(errs, fmt.Errorf("invalid configuration: %s[%d].priority %d is that of %s[%d] already",
+			byPriorityField, i, p.Priority, byPriorityField, first))
+	}
+	return errors.Join(errs...)
+}
+
+// overflow returns an error for the first entry with which the sum of the seconds exceeds
+// a time.Duration. The delay requested from the host would be wrong then. Negative seconds
+// count as 0.
+func overflow(list []PodPriorityGracePeriod) error {
+	const most = int64(math.MaxInt64 / time.Second)
+	var sum int64
+	for i, p := range list {
+		seconds := max(p.ShutdownGracePeriodSeconds, 0)
+		if seconds > most-sum {
+			return fmt.Errorf("invalid configuration: %s[%d].shutdownGracePeriodSeconds %d brings the sum above %d, the most that a duration holds",
+				byPriorityField, i, p.ShutdownGracePeriodSeconds, most)
+		}
+		sum += seconds
+	}
+	return nil
 }

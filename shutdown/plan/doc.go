@@ -35,15 +35,19 @@
 //
 // [Config.Schedule] turns a [Config] into a [Schedule]: buckets, each of which is a range
 // of pod priorities with its seconds (KEP-2712). These seconds are for the pods alone.
-// The other steps of a drain have time of their own: what is done before the first bucket,
-// and in each bucket the readiness marks, the unmounts and the final statuses. [NewBudget]
-// adds all of this up, with the 2 s that a container's stop has at least, and a margin
-// before the host goes on. The total is the delay to request from the host.
+// The other steps of a drain have time of their own. [NewBudget] adds all of this up, with
+// the 2 s that a container's stop has at least, and a margin before the host goes on. The
+// total is the delay to request from the host. If the host waits for less, [Budget.Fit]
+// shortens the parts. This is a drain of 20 s for lower pods (L) and 10 s for critical ones
+// (C) within three limits; each letter is a second ([Budget.Fit] has the example):
 //
-// If the host waits for less, [Budget.Fit] shortens the parts. The seconds that pods need
-// come last: a host that waits for the sum of the schedule leaves each pod what a kubelet
-// gives it. Time that the pods of a bucket do not use rolls over to later buckets, up to
-// the planned ends; the time of the other steps does not.
+//	60 s hhhhhhhhhhpprLLLLLLLLLLLLLLLLLLLLuusrCCCCCCCCCCuusff   all that is asked for
+//	36 s prLLLLLLLLLLLLLLLLLLLLusCCCCCCCCCCus                   the pods keep their time
+//	15 s LLLLLLLLLLCCCCC                                        each bucket has its part
+//
+// A bucket begins when the one before it is done, and has an end. Its pods may take until
+// then, so they also have what was left before. A longer limit moves no end to an earlier
+// time ([Budget.Window]).
 //
 // [New] computes a [Plan] for pods, on the assumption that each pod uses all of its time.
 //
@@ -56,8 +60,7 @@
 //
 // Every input has a result, the extremes of int64 included: negative durations count as
 // 0 or as "none" (see [Options]), sums saturate at the longest duration (292 years), and
-// nil pods are left out. Only [Config.Validate] and [Config.ValidateWithoutGate] return
-// an error, for a configuration that the kubelet refuses.
+// nil pods are left out. Only the Validate methods of [Config] return an error.
 //
 // # Testing
 //

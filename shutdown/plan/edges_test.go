@@ -22,17 +22,6 @@ func TestValidateRefusesBothFormsWhateverTheirLength(t *testing.T) {
 	require.Equal(t, plan.Schedule{{0, 0}, {2_000_000_000, 0}}, config(1, 0).Schedule(false))
 }
 
-// What is left of a bucket of which nobody knows the end goes to the next one with pods,
-// and not to those after it.
-func TestNewRollsOverOnce(t *testing.T) {
-	for _, seconds := range []int64{1, 5} {
-		p := plan.New(plan.Schedule{{0, math.MaxInt64}, {10, seconds}, {20, 10}}, list(
-			pod("middle", withPriority(10), withGrace(99)), pod("last", withPriority(20), withGrace(99)),
-		), plan.Options{})
-		require.Equal(t, map[string]int64{"middle": 99, "last": 10}, granted(p))
-	}
-}
-
 // Containers that are stopped at once do not take the floor after their grace.
 func TestPodsWithoutHooksEndWithTheirGrace(t *testing.T) {
 	initialized := pod("initialized", withGrace(10))
@@ -50,11 +39,28 @@ func TestPodsWithoutHooksEndWithTheirGrace(t *testing.T) {
 	}
 }
 
-// The plan of a drain whose times are known already is that of New with the same times.
-func TestPlanOfADrain(t *testing.T) {
+// A pod that gets less than its grace period may run until the end of its bucket's time, which is no whole second.
+func TestTruncatedPodsEndWithTheirBucket(t *testing.T) {
+	p := plan.New(twoBuckets(), list(pod("a", withGrace(99)), pod("b", critical(), withGrace(99))), plan.Options{Limit: 20 * time.Second})
+	require.Equal(t, int64(13), p.Buckets[0].Pods[0].GrantedSeconds)
+	require.Equal(t, p.Buckets[0].End, p.Buckets[0].Pods[0].End)
+	require.Greater(t, p.Buckets[0].End, 13*time.Second)
+}
+
+// The plan of a fitted budget, such as that of a drain, is that of New.
+func TestPlanOfABudget(t *testing.T) {
 	opts := plan.Options{Hooks: allHooks(), Limit: 35 * time.Second}
 	pods := list(pod("a", withGrace(99)), nil, pod("b", critical(), withGrace(99)))
 	p := plan.New(twoBuckets(), pods, opts)
-	d := plan.Drain{Wanted: p.Wanted, Fitted: p.Fitted, First: p.Buckets[0].Start, Release: p.Release}
-	require.Equal(t, p, d.Plan(pods, opts))
+	require.Equal(t, p, p.Fitted.Plan(pods, opts))
+}
+
+// The steps after the kills may take longer than there is: the windows of such a budget are at the event.
+func TestWindowOfStepsThatTakeForEver(t *testing.T) {
+	opts := plan.Options{Hooks: allHooks(), UnmountReserve: math.MaxInt64, FlushReserve: math.MaxInt64}
+	w := plan.NewBudget(twoBuckets(), opts).Window(0, 0, opts)
+	require.Zero(t, w.Ready)
+	require.Zero(t, w.KillsEnd)
+	require.Zero(t, w.UnmountsEnd)
+	require.Zero(t, w.Seconds(pod("a", withGrace(99)), 0))
 }

@@ -65,18 +65,53 @@ func ExampleSchedule_Index() {
 	// 0 0 0 1 1
 }
 
-// If the host waits for 30 s only, the pods of the lowest priority lose their time first.
-// If it is known what the pods need, only the seconds that none needs are lost.
+// One drain of 20 s for most pods and 10 s for critical ones, with four steps beside the kills and a
+// hold. It asks for 52.5 s, and gets three different limits. Each letter is a second:
+//
+//	h hold, p publish, r readiness marks, L lower pods, C critical pods, u unmounts, s statuses, f floor
+//
+// 60 s cover everything. 36 s cover the schedule: both buckets keep all of it, and the other steps share
+// what is left. 15 s are less than the schedule: both buckets have half of theirs.
 func ExampleBudget_Fit() {
-	schedule := plan.Schedule{{Priority: 0, Seconds: 60}, {Priority: 1000, Seconds: 25}, {Priority: 2_000_000_000, Seconds: 10}}
-	wanted := plan.NewBudget(schedule, plan.Options{})
-	fmt.Println(wanted.Total(), wanted.Schedule)
-	fmt.Println(wanted.Fit(30*time.Second, nil).Schedule)
-	fmt.Println(wanted.Fit(30*time.Second, []int64{5, 15, 2}).Schedule)
+	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
+	asked := plan.NewBudget(schedule, plan.Options{Hooks: plan.Hooks{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}})
+	for _, limit := range []time.Duration{60 * time.Second, 36 * time.Second, 15 * time.Second} {
+		fmt.Printf("%v s %s\n", limit.Seconds(), timeline(asked.Fit(limit, nil)))
+	}
 	// Output:
-	// 1m37.5s [{0 60} {1000 25} {2000000000 10}]
-	// [{0 0} {1000 20} {2000000000 10}]
-	// [{0 5} {1000 15} {2000000000 7}]
+	// 60 s hhhhhhhhhhpprLLLLLLLLLLLLLLLLLLLLuusrCCCCCCCCCCuusff
+	// 36 s prLLLLLLLLLLLLLLLLLLLLusCCCCCCCCCCus
+	// 15 s LLLLLLLLLLCCCCC
+}
+
+// timeline returns the letter of the part that each second of a budget is in the middle of.
+func timeline(b plan.Budget) string {
+	type part struct {
+		letter byte
+		time   time.Duration
+	}
+	low, high := b.Buckets[0], b.Buckets[1]
+	var line []byte
+	var end time.Duration
+	for _, p := range []part{
+		{'h', b.Hold},
+		{'p', b.Publish},
+		{'r', low.Readiness},
+		{'L', low.Pods},
+		{'u', low.Unmount},
+		{'s', low.Statuses},
+		{'r', high.Readiness},
+		{'C', high.Pods},
+		{'u', high.Unmount},
+		{'s', high.Statuses},
+		{'f', b.Floor},
+	} {
+		end += p.time
+		for time.Duration(len(line))*time.Second+time.Second/2 < end {
+			line = append(line, p.letter)
+		}
+	}
+	return string(line)
 }
 
 // The budget has time for the steps besides the kills. If the host waits for less, those
@@ -91,24 +126,28 @@ func ExampleNewBudget() {
 	}
 	wanted := plan.NewBudget(schedule, opts)
 	fmt.Println("request", opts.Cap(wanted.Total()), "of", wanted.Total())
-	for _, b := range []plan.Budget{wanted, wanted.Fit(35*time.Second, nil), wanted.Fit(10*time.Second, nil)} {
-		fmt.Println("publish", b.Publish, "buckets", b.Schedule, "overhead", b.Overhead(), "floor", b.Floor, "margin", b.Margin)
+	for _, b := range []plan.Budget{wanted, wanted.Fit(35*time.Second, nil), wanted.Fit(15*time.Second, nil)} {
+		fmt.Println("pods", b.Pods(), "beside the kills", b.Beside(), "buckets end at", b.Buckets[0].End, b.Buckets[1].End, "and all waits at", b.WaitEnd)
 	}
 	// Output:
 	// request 35s of 48.5s
-	// publish 2s buckets [{0 20} {2000000000 10}] overhead 16s floor 2s margin 500ms
-	// publish 625ms buckets [{0 20} {2000000000 10}] overhead 5s floor 0s margin 500ms
-	// publish 0s buckets [{0 0} {2000000000 10}] overhead 0s floor 0s margin 500ms
+	// pods 30s beside the kills 16s buckets end at 29s 46s and all waits at 48s
+	// pods 30s beside the kills 4.9s buckets end at 22.75625s 34.9s and all waits at 34.9s
+	// pods 15s beside the kills 0s buckets end at 10s 15s and all waits at 14.9s
 }
 
-// The longest grace period of the pods of a bucket is what a short limit leaves it.
-func ExampleSchedule_Needs() {
-	grace := int64(5)
-	web := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: &grace}}
-	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
-	fmt.Println(schedule.Needs([]*v1.Pod{web}, plan.Options{}))
+// A bucket that begins early leaves its pods more time, up to its end.
+func ExampleBudget_Window() {
+	budget := plan.NewBudget(plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}, plan.Options{})
+	grace := int64(60)
+	dns := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: &grace}}
+	for _, start := range []time.Duration{5 * time.Second, 20 * time.Second} {
+		window := budget.Window(1, start, plan.Options{})
+		fmt.Println("killed at", start, "with", window.Seconds(dns, start), "s, waited for until", window.KillsEnd)
+	}
 	// Output:
-	// [5 0]
+	// killed at 5s with 25 s, waited for until 30s
+	// killed at 20s with 10 s, waited for until 30s
 }
 
 // Settings that the kubelet refuses if its feature gate GracefulNodeShutdown is off.
@@ -127,10 +166,10 @@ func ExampleNew() {
 			Spec:       v1.PodSpec{Priority: &priority, TerminationGracePeriodSeconds: &grace},
 		}
 	}
-	schedule := plan.Schedule{{Priority: 0, Seconds: 45}, {Priority: 2_000_000_000, Seconds: 10}}
+	schedule := plan.Schedule{{Priority: 0, Seconds: 45}, {Priority: 2_000_000_000, Seconds: 15}}
 	p := plan.New(schedule, []*v1.Pod{
 		named("web", 0, 30), named("db", 0, 120), named("dns", 2_000_000_000, 5),
-	}, plan.Options{Limit: 50 * time.Second})
+	}, plan.Options{Limit: 40 * time.Second})
 
 	for _, bucket := range p.Buckets {
 		fmt.Printf("bucket %d, from %v to %v\n", bucket.Priority, bucket.Start, bucket.End)
@@ -142,13 +181,15 @@ func ExampleNew() {
 		fmt.Println("warning:", warning)
 	}
 	// Output:
-	// bucket 0, from 0s to 45s
+	// bucket 0, from 0s to 30s
 	//   web: 30 of 30 s
-	//   db: 45 of 120 s
-	// bucket 2000000000, from 45s to 49.5s
+	//   db: 30 of 120 s
+	// bucket 2000000000, from 30s to 39.9s
 	//   dns: 5 of 5 s
-	// warning: the schedule takes 55s but is cut to 50s, by seconds that no pod needs
-	// warning: bucket 0 is too short for 1 of its 2 pods: shop/db asks for 120s and gets 45s
+	// warning: the schedule takes 1m0s but is cut to 40s
+	// warning: bucket 0 is cut from 45s to 30s
+	// warning: bucket 0 is too short for 1 of its 2 pods: shop/db asks for 120s and gets 30s
+	// warning: bucket 2000000000 is cut from 15s to 10s
 }
 
 // A pod with the name of a priority class and no priority, as static pods have it.
@@ -162,4 +203,12 @@ func ExampleOptions_Priority() {
 	// system-node-critical 2000001000
 	// gold 1000
 	// lead 0
+}
+
+func ExampleConfig_ValidateList() {
+	cfg := plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
+		{Priority: 0, ShutdownGracePeriodSeconds: 20}, {Priority: 0, ShutdownGracePeriodSeconds: 10},
+	}}
+	fmt.Println(cfg.ValidateList())
+	// Output: invalid configuration: shutdownGracePeriodByPodPriority[1].priority 0 is that of shutdownGracePeriodByPodPriority[0] already
 }

@@ -4,11 +4,12 @@ import "time"
 
 // Options configures a plan, and the drain that follows it. The zero value is for a host
 // without a limit and a drain that only kills pods. It differs from the kubelet in one
-// thing: unused time rolls over to later buckets.
+// thing: the pods of a bucket also have the time that lower buckets have left.
 //
 // For PrepareTimeout, HoldTimeout, PublishTimeout, the three reserves and ReleaseMargin, 0
 // means the default and a negative value means none. The first six are none if the step is
-// not set in Hooks.
+// not set in Hooks. If the host waits for less than all of them and the schedule need,
+// [Budget.Fit] shortens them.
 type Options struct {
 	// Limit is how long the host waits at most, counted from the announcement of its
 	// shutdown. 0: no limit. Negative: it does not wait. For a manager it is the time
@@ -24,8 +25,8 @@ type Options struct {
 	// own options.
 	Hooks Hooks
 	// PrepareTimeout is the longest wait, before the first list of pods, for what would
-	// start pods again to be stopped; 0 means 2 s. It is never
-	// shortened.
+	// start pods again to be stopped; 0 means 2 s. It has at most half of what
+	// the host leaves, and nothing else shortens it.
 	PrepareTimeout time.Duration
 	// HoldTimeout is the longest hold before the first bucket; 0 means
 	// 10 s.
@@ -43,12 +44,12 @@ type Options struct {
 	// unmounts; 0 means 1 s.
 	FlushReserve time.Duration
 	// ReleaseMargin is how long before the end of the host's delay the lock is
-	// released, at the latest; 0 means 500 ms. At most a tenth of the
-	// host's limit is used.
+	// released, at the latest; 0 means 500 ms. It is never less than 100 ms, for the
+	// report that is stored before the release.
 	ReleaseMargin time.Duration
 
-	// NoRollOver gives the kubelet's behaviour: time that a bucket does not use is
-	// lost.
+	// NoRollOver gives the kubelet's behaviour: the pods of a bucket have the time of
+	// their own bucket, counted from its start, and what they do not use is lost.
 	NoRollOver bool
 }
 
@@ -82,14 +83,5 @@ func orDefault(value, def time.Duration, used bool) time.Duration {
 		return def
 	default:
 		return value
-	}
-}
-
-// reserve returns the reserve of each bucket that has time.
-func (o Options) reserve() Reserve {
-	return Reserve{
-		Readiness: orDefault(o.ReadinessReserve, time.Second, o.Hooks.Readiness),
-		Unmount:   orDefault(o.UnmountReserve, 2*time.Second, o.Hooks.Unmount),
-		Statuses:  orDefault(o.FlushReserve, time.Second, o.Hooks.Statuses),
 	}
 }

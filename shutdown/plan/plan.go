@@ -7,17 +7,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
-	"github.com/kubegrace/kubegrace/shutdown/internal/windows"
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // Plan says what a drain will do to pods if each pod uses all of its time. If pods end
 // earlier, later buckets only start earlier or have more time.
 type Plan struct {
-	// Schedule is the schedule as shortened to fit the limit.
-	Schedule Schedule
-	// Wanted is the budget that the drain needs. Its Total is the delay to request
-	// from the host, or [Options.Limit] if that is less. Fitted is Wanted as
-	// shortened to fit the limit.
+	// Wanted is the budget that the drain asks for. Its Total is the delay to request
+	// from the host, or [Options.Limit] if that is less. Fitted is what the limit leaves of
+	// it.
 	Wanted, Fitted Budget
 	// Release is when the drain ends at the latest, counted from the announcement of
 	// the shutdown.
@@ -35,8 +33,8 @@ type Plan struct {
 type BucketPlan struct {
 	// Priority names the bucket, as in [Bucket].
 	Priority int32
-	// WantedSeconds is the bucket's time as configured, and Seconds is the same as
-	// shortened to fit the limit; both are 0 or more.
+	// WantedSeconds is the bucket's time as configured, and Seconds is what the limit
+	// leaves of it, in whole seconds; both are 0 or more.
 	WantedSeconds, Seconds int64
 	// Start is when the bucket starts at the latest, and End when the next one then
 	// starts, both counted from the announcement of the shutdown. They are equal for a
@@ -73,55 +71,40 @@ func (p PodPlan) Truncated() bool { return p.GrantedSeconds < p.WantedSeconds }
 // none of its arguments, and leaves out nil pods. An empty schedule gives a plan without
 // buckets.
 func New(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
-	d, limit := Drain{Wanted: NewBudget(schedule, opts)}, opts.Cap(math.MaxInt64)
 	buckets, unknown := schedule.assign(pods, opts)
-	d.Fitted = d.Wanted.Fit(limit, schedule.needs(buckets))
-	d.First = windows.Sum(d.Fitted.Prepare, d.Fitted.Hold, d.Fitted.Publish)
-	d.Release = min(d.Wanted.Total(), limit-d.Fitted.Margin)
-	return d.plan(buckets, unknown, opts)
+	occupied := make([]bool, len(buckets))
+	for i := range buckets {
+		occupied[i] = len(buckets[i].Pods) > 0
+	}
+	fitted := NewBudget(schedule, opts).Fit(opts.Cap(math.MaxInt64), occupied)
+	return fitted.plan(buckets, unknown, opts)
 }
 
-// Drain is a drain whose times are known already, such as that of a manager. [New] works
-// them out for a plan.
-type Drain struct {
-	// Wanted is the budget that the drain needs, and Fitted is the same as shortened
-	// to fit the limit. Their schedules have the same priorities, ascending.
-	Wanted, Fitted Budget
-	// First is when the first bucket starts at the latest, and Release when the drain
-	// stops all waiting. Both count from the announcement of the shutdown.
-	First, Release time.Duration
-}
-
-// Plan plans what the drain does to pods, on the assumption that each pod uses all of its
-// time. Nil pods are left out; the arguments are not changed.
-func (d Drain) Plan(pods []*v1.Pod, opts Options) Plan {
-	buckets, unknown := d.Fitted.Schedule.assign(pods, opts)
-	return d.plan(buckets, unknown, opts)
+// Plan plans what a drain by a fitted budget does to pods, on the assumption that each pod uses
+// all of its time. opts are those that the budget was made with. Nil pods are left out; the
+// arguments are not changed.
+func (b Budget) Plan(pods []*v1.Pod, opts Options) Plan {
+	buckets, unknown := b.schedule().assign(pods, opts)
+	return b.plan(buckets, unknown, opts)
 }
 
 // plan plans what the drain does to the pods of buckets.
-func (d Drain) plan(buckets []BucketPlan, unknown unknownClasses, opts Options) Plan {
-	p := Plan{Schedule: d.Fitted.Schedule, Wanted: d.Wanted, Fitted: d.Fitted, Release: d.Release, Buckets: buckets}
-	var announced time.Time
-	all := windows.New(d.Fitted.buckets(), announced, d.First, d.Release, !opts.NoRollOver)
-	start, rolledOver := min(d.First, d.Release), time.Duration(0)
+func (b Budget) plan(buckets []BucketPlan, unknown unknownClasses, opts Options) Plan {
+	p := Plan{Wanted: NewBudget(b.schedule(), opts), Fitted: b, Release: b.WaitEnd, Buckets: buckets}
+	start := min(b.beforeBuckets(), b.WaitEnd)
 	for i := range buckets {
-		b := &buckets[i]
-		b.Priority, b.WantedSeconds, b.Seconds = p.Schedule[i].Priority, d.Wanted.Schedule[i].Seconds, p.Schedule[i].Seconds
-		b.Start, b.End = start, start
-		if len(b.Pods) == 0 {
-			rolledOver = all.Skip(i, rolledOver)
+		bucket, of := &buckets[i], &b.Buckets[i]
+		bucket.Priority, bucket.WantedSeconds, bucket.Seconds = of.Priority, of.Seconds, times.WholeSeconds(of.Pods)
+		bucket.Start, bucket.End = start, start
+		if len(bucket.Pods) == 0 {
 			continue
 		}
-		w := all.Window(i, announced.Add(start), rolledOver)
-		for k := range b.Pods {
-			b.Pods[k].grant(w, w.Ready.Sub(announced))
+		w := b.Window(i, start, opts)
+		for k := range bucket.Pods {
+			bucket.Pods[k].grant(w)
 		}
-		if b.Seconds > 0 {
-			rolledOver = 0
-		}
-		b.End = w.End.Sub(announced)
-		start = b.End
+		start = max(start, w.End)
+		bucket.End = start
 	}
 	if len(buckets) > 0 {
 		p.Warnings = p.warnings(unknown)
@@ -129,26 +112,28 @@ func (d Drain) plan(buckets []BucketPlan, unknown unknownClasses, opts Options) 
 	return p
 }
 
-// grant sets the grace periods and times of a pod that is killed at ready, when its window
-// is ready.
-func (p *PodPlan) grant(w windows.Window, ready time.Duration) {
+// grant sets the grace periods and times of a pod that is killed in a window.
+func (p *PodPlan) grant(w Window) {
 	p.GrantedSeconds = w.Seconds(p.Pod, w.Ready)
 	p.WantedSeconds = p.GrantedSeconds
 	if seconds := p.Pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
 		p.WantedSeconds = max(*seconds, 0)
 	}
-	p.Start, p.End = ready, windows.Sum(ready, p.maxTermination())
+	grace := graceperiod.Duration(max(p.GrantedSeconds, graceperiod.MinimumPodSeconds))
+	if p.Truncated() { // if it is killed earlier it has more, until the end of the pods' time
+		grace = max(grace, w.graceEnd-w.Ready)
+	}
+	p.Start, p.End = w.Ready, sum(w.Ready, p.maxTermination(grace))
 }
 
-// maxTermination returns how long the termination of the pod takes at most. The 2 s of a
+// maxTermination returns how long the termination of the pod takes at most with a grace period. The 2 s of a
 // stop are added to the grace period only if a preStop hook, or the wait of a sidecar for
 // its turn, can use up the grace period before the stop.
-func (p *PodPlan) maxTermination() time.Duration {
-	grace := graceperiod.Duration(max(p.GrantedSeconds, graceperiod.MinimumPodSeconds))
+func (p *PodPlan) maxTermination(grace time.Duration) time.Duration {
 	if hasHookOrSidecar(p.Pod) {
-		return windows.Sum(grace, windows.Floor)
+		return sum(grace, containersFloor)
 	}
-	return max(grace, windows.Floor)
+	return max(grace, containersFloor)
 }
 
 // hasHookOrSidecar reports whether the pod has a sidecar or a preStop hook. The stop of its

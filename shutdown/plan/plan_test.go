@@ -46,9 +46,8 @@ func TestNewWithTheKubeletsPods(t *testing.T) {
 		pod("critical", critical(), withGrace(2)), pod("normal-long", withGrace(1000)),
 	), plan.Options{NoRollOver: true})
 	require.Equal(t, map[string]int64{"normal-nil": 20, "critical-nil": 10, "normal": 2, "critical": 2, "normal-long": 20}, granted(p))
-	require.Equal(t, twoBuckets(), p.Schedule)
 	require.Equal(t, []time.Duration{0, 20 * time.Second, 20 * time.Second, 30 * time.Second}, startsAndEnds(p))
-	require.Equal(t, 32500*time.Millisecond, p.Release, "the containers' floor and the margin")
+	require.Equal(t, 32*time.Second, p.Release, "the containers' floor")
 	first := p.Buckets[0].Pods
 	require.Equal(t, []bool{false, false, true}, []bool{first[0].Truncated(), first[1].Truncated(), first[2].Truncated()})
 	require.Equal(t, []int64{20, 2, 1000}, []int64{first[0].WantedSeconds, first[1].WantedSeconds, first[2].WantedSeconds})
@@ -62,13 +61,12 @@ func TestHooksTakeNoTimeFromThePods(t *testing.T) {
 	p := plan.New(twoBuckets(), pods, plan.Options{Hooks: hooks})
 	require.Equal(t, map[string]int64{"normal": 20, "critical": 10}, granted(p))
 	require.Equal(t, []time.Duration{12 * time.Second, 36 * time.Second, 36 * time.Second, 50 * time.Second}, startsAndEnds(p))
-	require.Equal(t, 52500*time.Millisecond, p.Release)
-	require.Equal(t, p.Release, p.Wanted.Total())
+	require.Equal(t, 52*time.Second, p.Release)
+	require.Equal(t, p.Release+500*time.Millisecond, p.Wanted.Total())
 }
 
-// The time of a bucket without pods rolls over in the plan. A pod with a grace period
-// longer than its bucket gets it; a pod without a grace period does not.
-func TestNewRollsOverSkippedBuckets(t *testing.T) {
+// The pods of a bucket have the time of empty buckets before it. A pod without a grace period does not.
+func TestNewWithEmptyBuckets(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
 	pods := list(pod("long", critical(), withGrace(1000)), pod("nil", critical()), pod("short", critical(), withGrace(3)))
 
@@ -77,14 +75,14 @@ func TestNewRollsOverSkippedBuckets(t *testing.T) {
 	require.Equal(t, []time.Duration{0, 0, 0, 0, 0, 35 * time.Second}, startsAndEnds(p))
 
 	p = plan.New(s, pods, plan.Options{Hooks: allHooks()})
-	require.Equal(t, map[string]int64{"long": 35, "nil": 10, "short": 3}, granted(p), "the hooks' time does not roll over")
+	require.Equal(t, map[string]int64{"long": 43, "nil": 10, "short": 3}, granted(p), "and of their steps")
 
 	p = plan.New(s, pods, plan.Options{NoRollOver: true})
 	require.Equal(t, map[string]int64{"long": 10, "nil": 10, "short": 3}, granted(p))
 	require.Equal(t, 10*time.Second, p.Buckets[2].End)
 }
 
-func TestNewRollsOverBetweenBuckets(t *testing.T) {
+func TestNewWithAnEmptyBucketBetween(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
 	p := plan.New(s, list(pod("low", withGrace(99)), pod("high", critical(), withGrace(99))), plan.Options{})
 	require.Equal(t, map[string]int64{"low": 20, "high": 15}, granted(p), "the first may use all of its own")
@@ -100,54 +98,48 @@ func TestNewFitsTheLimit(t *testing.T) {
 		{0, 20, 10},
 		{time.Hour, 20, 10},
 		{30 * time.Second, 20, 10},
-		{29500 * time.Millisecond, 19, 10},
-		{5 * time.Second, 0, 5},
+		{29500 * time.Millisecond, 19, 9},
+		{15 * time.Second, 10, 5},
+		{5 * time.Second, 3, 1},
 		{-1, 0, 0},
 	} {
 		for _, hooks := range []plan.Hooks{{}, allHooks()} {
 			p := plan.New(twoBuckets(), pods, plan.Options{Limit: c.limit, Hooks: hooks})
 			require.Equal(t, map[string]int64{"normal": c.normal, "critical": c.critical}, granted(p), c.limit)
-			require.Equal(t, []int64{20, 10}, []int64{p.Buckets[0].WantedSeconds, p.Buckets[1].WantedSeconds})
-			require.Equal(t, seconds(p.Schedule), []int64{p.Buckets[0].Seconds, p.Buckets[1].Seconds})
+			require.Equal(t, []int64{20, 10, c.normal, c.critical}, []int64{p.Buckets[0].WantedSeconds, p.Buckets[1].WantedSeconds, p.Buckets[0].Seconds, p.Buckets[1].Seconds})
 		}
 	}
 }
 
-// A pod has all that it asks for where the limit has room for what the pods need, whatever
-// the schedule has.
-func TestNewFitsTheNeeds(t *testing.T) {
-	p := plan.New(twoBuckets(), list(pod("normal", withGrace(7))), plan.Options{Limit: 8 * time.Second, Hooks: allHooks()})
-	require.Equal(t, map[string]int64{"normal": 7}, granted(p))
-	require.Equal(t, []int64{7, 0}, seconds(p.Schedule))
-	require.Equal(t, []time.Duration{333333333, 7500 * time.Millisecond}, startsAndEnds(p)[:2], "the grace ends with the limit, and the drain by its margin earlier")
-	require.Equal(t, 7500*time.Millisecond, p.Release)
-
-	p = plan.New(twoBuckets(), list(pod("normal", withGrace(7)), pod("nil", critical())), plan.Options{Limit: 15 * time.Second})
-	require.Equal(t, map[string]int64{"normal": 5, "nil": 10}, granted(p), "a pod without a grace period needs its bucket")
+// A short limit is for the buckets that have pods.
+func TestNewFitsTheOccupiedBuckets(t *testing.T) {
+	p := plan.New(twoBuckets(), list(pod("normal", withGrace(30))), plan.Options{Limit: 15 * time.Second, Hooks: allHooks()})
+	require.Equal(t, map[string]int64{"normal": 15}, granted(p))
+	require.Equal(t, []time.Duration{0, 14900 * time.Millisecond}, startsAndEnds(p)[:2], "the grace ends with the limit, and the drain 100 ms earlier")
+	require.Equal(t, 14900*time.Millisecond, p.Release)
 }
 
 // The time for Prepare is taken from the limit, and comes before the first bucket.
 func TestNewWithPrepare(t *testing.T) {
 	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
-	opts := plan.Options{Hooks: plan.Hooks{Prepare: true}, Limit: 30 * time.Second}
+	opts := plan.Options{Hooks: plan.Hooks{Prepare: true}, Limit: 17 * time.Second}
 	p := plan.New(twoBuckets(), pods, opts)
-	require.Equal(t, map[string]int64{"normal": 18, "critical": 10}, granted(p))
+	require.Equal(t, map[string]int64{"normal": 10, "critical": 5}, granted(p))
 	require.Equal(t, 2*time.Second, p.Buckets[0].Start)
 
-	opts.Limit = time.Second
+	opts.Limit = 100 * time.Millisecond
 	p = plan.New(twoBuckets(), pods, opts)
 	require.Equal(t, map[string]int64{"normal": 0, "critical": 0}, granted(p))
 	require.Equal(t, p.Release, p.Buckets[0].Start, "no wait goes on after the end of the drain")
 }
 
-// The pods of a bucket of 0 s are killed with 0 and not waited for, whatever was rolled
-// over to it; that goes to the next bucket.
+// The pods of a bucket of 0 s are killed with 0 and not waited for, whatever lower ones have left;
+// that is for the next bucket.
 func TestNewOfABucketWithoutTime(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {5, 0}, {9, 1}}
-	p := plan.New(s, list(pod("none", withPriority(5), withGrace(9)), pod("last", withPriority(9), withGrace(99))), plan.Options{Hooks: allHooks()})
+	p := plan.New(s, list(pod("none", withPriority(5), withGrace(9)), pod("last", withPriority(9), withGrace(99))), plan.Options{})
 	require.Equal(t, map[string]int64{"none": 0, "last": 21}, granted(p))
-	require.Equal(t, []time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second, 2 * time.Second, 2 * time.Second, 31 * time.Second}, startsAndEnds(p),
-		"the last one ends when it would have ended without roll-over, at the latest")
+	require.Equal(t, []time.Duration{0, 0, 0, 0, 0, 21 * time.Second}, startsAndEnds(p))
 }
 
 func TestPodsStartAfterTheMarksAndEndWithTheFloor(t *testing.T) {
@@ -157,14 +149,14 @@ func TestPodsStartAfterTheMarksAndEndWithTheFloor(t *testing.T) {
 	sidecar := pod("sidecar", withGrace(3))
 	sidecar.Spec.InitContainers = []v1.Container{{RestartPolicy: &always}}
 	pods := list(pod("plain", withGrace(10)), pod("short", withGrace(1)), pod("eternal", withGrace(math.MaxInt64)), hooked, sidecar)
-	p := plan.New(plan.Schedule{{Seconds: math.MaxInt64}}, pods, plan.Options{Hooks: allHooks(), HoldTimeout: -1})
+	p := plan.New(plan.Schedule{{Seconds: 1000}}, pods, plan.Options{Hooks: allHooks(), HoldTimeout: -1})
 	ends := map[string]time.Duration{}
 	for _, planned := range p.Buckets[0].Pods {
 		require.Equal(t, 3*time.Second, planned.Start, "after publishing and the readiness marks")
 		ends[planned.Pod.Name] = planned.End
 	}
 	require.Equal(t, map[string]time.Duration{
-		"plain": 13 * time.Second, "short": 5 * time.Second, "eternal": math.MaxInt64,
+		"plain": 13 * time.Second, "short": 5 * time.Second, "eternal": 1003 * time.Second,
 		"hooked": 25 * time.Second, "sidecar": 8 * time.Second,
 	}, ends)
 }

@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
-	"github.com/kubegrace/kubegrace/shutdown/internal/windows"
 )
 
 // SystemCriticalPriority is the priority of the class system-cluster-critical, and the
@@ -70,16 +69,11 @@ func (c Config) twoBuckets() Schedule {
 // Total returns the sum of the buckets' seconds; negative seconds count as 0. It saturates
 // at the longest duration.
 func (s Schedule) Total() time.Duration {
-	var sum time.Duration
+	var total time.Duration
 	for _, b := range s {
-		sum = windows.Sum(sum, b.time())
+		total = sum(total, graceperiod.Duration(max(b.Seconds, 0)))
 	}
-	return sum
-}
-
-// time returns the bucket's seconds as a duration, 0 or more.
-func (b Bucket) time() time.Duration {
-	return graceperiod.Duration(max(b.Seconds, 0))
+	return total
 }
 
 // Index returns the index of the bucket that a pod of this priority belongs to: the last
@@ -96,38 +90,13 @@ func (s Schedule) Index(priority int32) int {
 	return max(i-1, 0)
 }
 
-// Needs returns, for each bucket, the seconds that its pods use at most: the longest grace
-// period of them, up to the seconds of the bucket. A pod without a grace period needs the
-// seconds of its bucket; a bucket without pods needs 0. Nil pods are left out.
-func (s Schedule) Needs(pods []*v1.Pod, opts Options) []int64 {
-	buckets, _ := s.assign(pods, opts)
-	return s.needs(buckets)
-}
-
-// needs returns the needs of the pods of buckets, which are those of the schedule.
-func (s Schedule) needs(buckets []BucketPlan) []int64 {
-	needs := make([]int64, len(buckets))
-	for i, b := range buckets {
-		for _, p := range b.Pods {
-			need := max(s[i].Seconds, 0)
-			if own := p.Pod.Spec.TerminationGracePeriodSeconds; own != nil {
-				need = min(need, *own)
-			}
-			needs[i] = max(needs[i], need)
-		}
-	}
-	return needs
-}
-
 // assign returns a bucket with its pods for each bucket of the schedule, and the pods whose
-// priority class is unknown. The lists of all buckets are parts of one array, which is
-// cheaper for a node with many pods than a list that grows for each bucket.
+// priority class is unknown.
 func (s Schedule) assign(pods []*v1.Pod, opts Options) (buckets []BucketPlan, unknown unknownClasses) {
+	buckets = make([]BucketPlan, len(s))
 	if len(s) == 0 {
-		return []BucketPlan{}, unknown
+		return buckets, unknown
 	}
-	counts := make([]int, len(s))
-	planned := make([]PodPlan, 0, len(pods))
 	for _, pod := range pods {
 		if pod == nil {
 			continue
@@ -136,17 +105,8 @@ func (s Schedule) assign(pods []*v1.Pod, opts Options) (buckets []BucketPlan, un
 		if !found {
 			unknown.add(pod)
 		}
-		counts[s.Index(priority)]++
-		planned = append(planned, PodPlan{Pod: pod, Priority: priority})
-	}
-	buckets = make([]BucketPlan, len(s))
-	array := make([]PodPlan, len(planned))
-	for i, n := range counts {
-		buckets[i].Pods, array = array[:0:n], array[n:]
-	}
-	for _, pod := range planned {
-		b := &buckets[s.Index(pod.Priority)]
-		b.Pods = append(b.Pods, pod)
+		b := &buckets[s.Index(priority)]
+		b.Pods = append(b.Pods, PodPlan{Pod: pod, Priority: priority})
 	}
 	return buckets, unknown
 }

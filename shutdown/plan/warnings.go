@@ -2,10 +2,10 @@ package plan
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
-
-	"github.com/kubegrace/kubegrace/shutdown/internal/windows"
 )
 
 // unknownClasses counts the pods whose priority class is unknown, and keeps the first of
@@ -27,27 +27,23 @@ func (u *unknownClasses) add(pod *v1.Pod) {
 // all, so that the list stays short on a node with many pods.
 func (p *Plan) warnings(unknown unknownClasses) []string {
 	var texts []string
-	ofBuckets := make([]string, 0, len(p.Buckets))
-	isCut, wanted, fitted := false, p.Wanted.Publish, p.Fitted.Publish
-	for i, need := range p.Wanted.Schedule.needs(p.Buckets) {
-		if need > 0 {
-			wanted = windows.Sum(wanted, p.Wanted.Reserves[i].total())
-			fitted = windows.Sum(fitted, p.Fitted.Reserves[i].total())
-		}
-		isCut = isCut || p.Buckets[i].Seconds < need
-		ofBuckets = append(ofBuckets, p.Buckets[i].warnings(need)...)
+	ofBuckets, isCut := make([]string, 0, len(p.Buckets)), false
+	for i := range p.Buckets {
+		b := &p.Buckets[i]
+		isCut = isCut || len(b.Pods) > 0 && p.Fitted.Buckets[i].Pods < p.Wanted.Buckets[i].Pods
+		ofBuckets = append(ofBuckets, b.warnings(p.Fitted.Buckets[i].Pods)...)
 	}
-	limit := windows.Sum(p.Release, p.Fitted.Margin)
-	switch all, left := p.Wanted.Schedule.Total(), p.Schedule.Total(); {
-	case isCut:
-		texts = append(texts, fmt.Sprintf("the schedule takes %v but is cut to %v", all, left))
-	case windows.Sum(p.Wanted.Prepare, all) > limit:
-		texts = append(texts, fmt.Sprintf("the schedule takes %v but is cut to %v, by seconds that no pod needs", all, left))
+	if all, left := p.Wanted.Pods(), p.Fitted.Pods(); left < all {
+		text := fmt.Sprintf("the schedule takes %v but is cut to %v", all, left)
+		if !isCut {
+			text += ", by the time of buckets without pods"
+		}
+		texts = append(texts, text)
 	}
 	if wanted, fitted := p.Wanted.Hold, p.Fitted.Hold; fitted < wanted {
 		texts = append(texts, fmt.Sprintf("the hold has %v of the %v that it asks for", fitted, wanted))
 	}
-	if fitted < wanted {
+	if wanted, fitted := p.Wanted.Beside(), p.Fitted.Beside(); fitted < wanted {
 		texts = append(texts, fmt.Sprintf("publishing, readiness, unmounts and final statuses have %v of the %v that they ask for", fitted, wanted))
 	}
 	texts = append(texts, ofBuckets...)
@@ -58,14 +54,17 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 	return texts
 }
 
-// warnings returns the warnings of one bucket whose pods need this many seconds. For a
-// bucket of 0 s they name no pod, because no pod has time.
-func (b *BucketPlan) warnings(need int64) []string {
-	var texts []string
-	if b.Seconds < need {
-		texts = append(texts, fmt.Sprintf("bucket %d is cut from %ds to %ds", b.Priority, b.WantedSeconds, b.Seconds))
+// warnings returns the warnings of one bucket, which has so much time. If no pod has time, they
+// name none.
+func (b *BucketPlan) warnings(left time.Duration) []string {
+	if len(b.Pods) == 0 {
+		return nil
 	}
-	if b.Seconds == 0 && len(b.Pods) > 0 {
+	var texts []string
+	if b.Seconds < b.WantedSeconds {
+		texts = append(texts, fmt.Sprintf("bucket %d is cut from %ds to %v", b.Priority, b.WantedSeconds, left.Round(100*time.Millisecond)))
+	}
+	if b.Seconds == 0 && !slices.ContainsFunc(b.Pods, func(p PodPlan) bool { return p.GrantedSeconds > 0 }) {
 		return append(texts, fmt.Sprintf("bucket %d has no time, its pods (%d) are killed at once", b.Priority, len(b.Pods)))
 	}
 	if worst, n := b.truncated(); n > 0 {

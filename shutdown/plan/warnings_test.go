@@ -16,32 +16,36 @@ func TestPlanWithoutWarnings(t *testing.T) {
 }
 
 func TestPlanWarnsOfALimit(t *testing.T) {
-	pods := list(pod("a", withGrace(5)), pod("b", critical(), withGrace(6)))
-	p := plan.New(twoBuckets(), pods, plan.Options{Limit: 6500 * time.Millisecond})
+	low, high := pod("a", withGrace(25)), pod("b", critical(), withGrace(6))
+	p := plan.New(twoBuckets(), list(low, high), plan.Options{Limit: 20 * time.Second})
 	require.Equal(t, []string{
-		"the schedule takes 30s but is cut to 6s",
-		"bucket 0 is cut from 20s to 0s",
-		"bucket 0 has no time, its pods (1) are killed at once",
+		"the schedule takes 30s but is cut to 20s",
+		"bucket 0 is cut from 20s to 13.3s",
+		"bucket 0 is too short for 1 of its 1 pods: test/a asks for 25s and gets 13s",
+		"bucket 2000000000 is cut from 10s to 6.7s",
 	}, p.Warnings)
-	p = plan.New(twoBuckets(), pods, plan.Options{Limit: 11 * time.Second})
-	require.Equal(t, []string{"the schedule takes 30s but is cut to 11s, by seconds that no pod needs"}, p.Warnings)
-	p = plan.New(twoBuckets(), pods, plan.Options{Limit: 30 * time.Second})
-	require.Equal(t, []int64{17, 10}, seconds(p.Schedule))
-	require.Empty(t, p.Warnings, "the schedule fits, and no pod loses anything")
+	p = plan.New(twoBuckets(), list(low, high), plan.Options{Limit: time.Second})
+	require.Equal(t, []string{
+		"the schedule takes 30s but is cut to 1s",
+		"bucket 0 is cut from 20s to 700ms", "bucket 0 has no time, its pods (1) are killed at once",
+		"bucket 2000000000 is cut from 10s to 300ms", "bucket 2000000000 has no time, its pods (1) are killed at once",
+	}, p.Warnings)
+	p = plan.New(twoBuckets(), list(high), plan.Options{Limit: 11 * time.Second})
+	require.Equal(t, []string{"the schedule takes 30s but is cut to 11s, by the time of buckets without pods"}, p.Warnings)
+	p = plan.New(twoBuckets(), list(high), plan.Options{Limit: 30 * time.Second})
+	require.Empty(t, p.Warnings)
 }
 
-// A bucket without pods asks for no other steps.
 func TestPlanWarnsOfWhatGivesWayBesideTheBuckets(t *testing.T) {
 	hooks := allHooks()
 	hooks.Hold = true
 	pods := list(pod("a", withGrace(20)))
-	p := plan.New(twoBuckets(), pods, plan.Options{Hooks: hooks, Limit: 23 * time.Second})
+	p := plan.New(twoBuckets(), pods, plan.Options{Hooks: hooks, Limit: 35100 * time.Millisecond})
 	require.Equal(t, []string{
-		"the schedule takes 30s but is cut to 20s, by seconds that no pod needs",
 		"the hold has 0s of the 10s that it asks for",
-		"publishing, readiness, unmounts and final statuses have 3s of the 6s that they ask for",
+		"publishing, readiness, unmounts and final statuses have 5s of the 10s that they ask for",
 	}, p.Warnings)
-	p = plan.New(twoBuckets(), pods, plan.Options{Hooks: hooks, Limit: 48500 * time.Millisecond})
+	p = plan.New(twoBuckets(), pods, plan.Options{Hooks: hooks, Limit: 52500 * time.Millisecond})
 	require.Empty(t, p.Warnings)
 }
 
@@ -50,12 +54,6 @@ func TestPlanWarnsOfShortBuckets(t *testing.T) {
 		pod("short", withGrace(20)), pod("long", withGrace(60)), pod("longer", withGrace(90)), pod("alike", withGrace(90)),
 	), plan.Options{})
 	require.Equal(t, []string{"bucket 0 is too short for 3 of its 4 pods: test/longer asks for 90s and gets 20s"}, p.Warnings)
-}
-
-// A single bucket and a single second count like many.
-func TestPlanWarnsOfOneBucketOfOneSecond(t *testing.T) {
-	p := plan.New(plan.Schedule{{0, 1}}, list(pod("a", withGrace(1))), plan.Options{Hooks: allHooks(), Limit: 3 * time.Second})
-	require.Equal(t, []string{"publishing, readiness, unmounts and final statuses have 2s of the 6s that they ask for"}, p.Warnings)
 }
 
 // The warning about a bucket of 0 s names no pod.

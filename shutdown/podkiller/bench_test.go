@@ -23,8 +23,21 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// obedient is a runtime whose containers end at once when they are stopped.
-var obedient = lifecycle.RuntimeFunc(func(context.Context, string, int64) error { return nil })
+// obedient is a runtime whose containers end at once when they are stopped. Each pod has one, until
+// it is stopped.
+type obedient struct{ stopped sync.Map }
+
+func (r *obedient) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	if _, ended := r.stopped.Load(pod.Name); ended {
+		return nil, nil
+	}
+	return []lifecycle.Container{{Name: "app", ID: pod.Name}}, nil
+}
+
+func (r *obedient) StopContainer(_ context.Context, id string, _ int64) error {
+	r.stopped.Store(id, true)
+	return nil
+}
 
 // signalHost is a source with one session. It closes released when its lock is closed.
 type signalHost struct {
@@ -51,12 +64,8 @@ func (c closer) Close() error { close(c); return nil }
 func runningPods(n int) []*v1.Pod {
 	pods := make([]*v1.Pod, n)
 	for i := range pods {
-		id := strconv.Itoa(i)
-		pods[i] = shutdowntest.Pod("pod-"+id, 0, 30)
+		pods[i] = shutdowntest.Pod("pod-"+strconv.Itoa(i), 0, 30)
 		pods[i].Spec.Containers = []v1.Container{{Name: "app"}}
-		pods[i].Status.ContainerStatuses = []v1.ContainerStatus{{
-			Name: "app", ContainerID: "containerd://" + id, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
-		}}
 	}
 	return pods
 }
@@ -78,7 +87,7 @@ func benchTerminator(b *testing.B, pods []*v1.Pod) {
 	ctx := klog.NewContext(b.Context(), klog.Logger{})
 	for b.Loop() {
 		b.StopTimer()
-		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedient})
+		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: &obedient{}})
 		require.NoError(b, err)
 		host := &signalHost{events: make(chan shutdown.Event), released: make(chan struct{})}
 		m, err := shutdown.NewManager(shutdown.Options{
@@ -110,24 +119,29 @@ func benchPlain(b *testing.B, pods []*v1.Pod) {
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
+		rt := &obedient{}
 		runtime.GC() // as beside it
 		b.StartTimer()
 		var workers sync.WaitGroup
 		for _, pod := range pods {
-			workers.Go(func() { plainKill(b.Context(), pod) })
+			workers.Go(func() { plainKill(b.Context(), rt, pod) })
 		}
 		workers.Wait()
 	}
 }
 
-func plainKill(ctx context.Context, pod *v1.Pod) {
+func plainKill(ctx context.Context, rt *obedient, pod *v1.Pod) {
 	killed := make(chan struct{})
 	go func() {
 		defer close(killed)
 		var containers sync.WaitGroup
-		for _, c := range lifecycle.ContainersOf(pod) {
+		running, err := rt.Running(ctx, pod)
+		if err != nil {
+			panic(err)
+		}
+		for _, c := range running {
 			containers.Go(func() {
-				if err := obedient.StopContainer(ctx, c.ID, 30); err != nil {
+				if err := rt.StopContainer(ctx, c.ID, 30); err != nil {
 					panic(err)
 				}
 			})

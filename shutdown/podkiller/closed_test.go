@@ -23,22 +23,22 @@ import (
 
 // terminateAll is what TerminateAll of a manager with a terminator says about one pod, which
 // runs, and how long it takes.
-func terminateAll(t *testing.T, script lifecycletest.Script, before func(*lifecycle.Terminator)) (took time.Duration, report shutdown.Report, err error) {
+func terminateAll(t *testing.T, script lifecycletest.Script, before func(context.Context, *lifecycle.Terminator)) (took time.Duration, report shutdown.Report, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := klog.NewContext(t.Context(), klog.Logger{})
 		rt, pod := lifecycletest.NewRuntime(), shutdowntest.Pod("web", 0, 5)
-		terminator, made := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, GiveUp: time.Second})
+		terminator, made := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, GiveUpAfter: time.Second})
 		require.NoError(t, made)
 		pod.Spec.Containers = []v1.Container{{Name: "web"}}
-		require.NoError(t, terminator.Pod(pod).Start(ctx, "web", func(ctx context.Context) (string, error) { return rt.StartContainer(ctx, "id", script) }))
+		rt.Start(pod, "web", "id", script)
 		m, made := shutdown.NewManager(shutdown.Options{
 			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
 			Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{pod} }),
 			Killer: podkiller.New(terminator, podkiller.Options{}),
 		})
 		require.NoError(t, made)
-		before(terminator)
+		before(ctx, terminator)
 		began := time.Now()
 		report, err = m.TerminateAll(ctx)
 		took = time.Since(began)
@@ -49,7 +49,7 @@ func terminateAll(t *testing.T, script lifecycletest.Script, before func(*lifecy
 
 // A pod that could not be killed is an error of TerminateAll.
 func TestAPodThatCannotBeKilledIsAnError(t *testing.T) {
-	_, report, err := terminateAll(t, lifecycletest.Script{FailStops: -1}, func(*lifecycle.Terminator) {})
+	_, report, err := terminateAll(t, lifecycletest.Script{FailStops: -1}, func(context.Context, *lifecycle.Terminator) {})
 	require.ErrorContains(t, err, "web")
 	require.Error(t, report.Err())
 	require.Zero(t, report.Pods[0].Ended)
@@ -57,8 +57,8 @@ func TestAPodThatCannotBeKilledIsAnError(t *testing.T) {
 
 // A terminator that was closed stops nothing any more, and is not asked again.
 func TestAClosedTerminatorIsNotAskedAgain(t *testing.T) {
-	took, report, err := terminateAll(t, lifecycletest.Script{}, func(terminator *lifecycle.Terminator) {
-		require.NoError(t, terminator.Close(t.Context()))
+	took, report, err := terminateAll(t, lifecycletest.Script{}, func(ctx context.Context, terminator *lifecycle.Terminator) {
+		require.NoError(t, terminator.Close(ctx))
 	})
 	require.Error(t, err)
 	require.Less(t, took, 3*time.Second)
@@ -73,7 +73,7 @@ func TestTheErrorOfAClosedTerminator(t *testing.T) {
 	require.NoError(t, terminator.Close(t.Context()))
 	_, err = podkiller.New(terminator, podkiller.Options{}).KillPod(t.Context(), shutdowntest.Pod("web", 0, 5), shutdown.KillRequest{})
 	require.ErrorIs(t, err, shutdown.ErrNoRetry)
-	require.ErrorIs(t, err, lifecycle.AgentStopping)
+	require.ErrorIs(t, err, lifecycle.ErrClosed)
 }
 
 // A killer without a terminator is refused where it is given.

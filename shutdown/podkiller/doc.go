@@ -16,15 +16,20 @@
 //		"github.com/kubegrace/kubegrace/shutdown/podkiller"
 //	)
 //
-//	// stopContainer calls the container runtime of the agent.
-//	func stopContainer(_ context.Context, id string, timeoutSeconds int64) error {
-//		fmt.Printf("stop container %s within %d s\n", id, timeoutSeconds)
-//		return nil // the container has ended
+//	// runtime is the container runtime of the agent, with one container.
+//	type runtime struct{ hasEnded bool }
+//
+//	func (r *runtime) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+//		if r.hasEnded {
+//			return nil, nil
+//		}
+//		return []lifecycle.Container{{Name: "nginx", ID: pod.Name + "/nginx"}}, nil
 //	}
 //
-//	// containers returns the containers of a pod that run.
-//	func containers(_ context.Context, pod *v1.Pod) []lifecycle.Container {
-//		return []lifecycle.Container{{Name: "nginx", ID: pod.Name + "/nginx"}}
+//	func (r *runtime) StopContainer(_ context.Context, id string, timeoutSeconds int64) error {
+//		fmt.Printf("stop container %s within %d s\n", id, timeoutSeconds)
+//		r.hasEnded = true
+//		return nil
 //	}
 //
 //	// pods returns the pods that run on this node.
@@ -37,13 +42,11 @@
 //
 //	func main() {
 //		ctx := context.Background()
-//		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
-//			Runtime: lifecycle.RuntimeFunc(stopContainer),
-//		})
+//		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: &runtime{}})
 //		if err != nil {
 //			log.Fatal(err)
 //		}
-//		killer := podkiller.New(terminator, podkiller.Options{Containers: containers})
+//		killer := podkiller.New(terminator, podkiller.Options{})
 //		manager, err := shutdown.NewManager(shutdown.Options{Pods: shutdown.PodsFunc(pods), Killer: killer})
 //		if err != nil {
 //			log.Fatal(err)
@@ -57,9 +60,8 @@
 //
 // Packages lifecycle and shutdown do not import each other; this package imports both.
 //
-// An agent that starts all containers with [lifecycle.Pod.Start] sets [Options.Complete],
-// because the terminator knows them. An agent that has no list of its own gives the statuses
-// of its pods, as [Options.Status].
+// The runtime says what runs. An agent whose runtime cannot list gives [Options.Containers]. One
+// that writes the final statuses of its pods gives [Options.Status].
 //
 // # Evictions
 //
@@ -81,7 +83,7 @@
 // # Failure modes
 //
 // If a container could not be stopped, KillPod returns an error and no final status,
-// because the pod may still run. If [Options.Status] is nil, the reporter of the shutdown
+// because the pod may still run. If Options.Status is nil, the reporter of the shutdown
 // learns no exit codes. KillPod waits for the functions of [Options] even when its
 // context has ended, so they must return when their ctx ends.
 //

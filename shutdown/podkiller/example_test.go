@@ -41,22 +41,20 @@ func ExampleTimedKiller() {
 
 // A terminator kills the pods of a shutdown. The final status has the exit codes.
 func ExampleNew() {
-	rt := lifecycletest.NewRuntime()
-	rt.Start("7f3a", lifecycletest.Script{ExitCode: 3})
+	rt, pod := lifecycletest.NewRuntime(), shutdowntest.Pod("web", 0, 60)
+	rt.Start(pod, "web", "7f3a", lifecycletest.Script{ExitCode: 3})
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	status := func(context.Context, *v1.Pod) *v1.PodStatus {
-		state := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
-		if code, exited := rt.ExitCode("7f3a"); exited {
-			state = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}
-		}
+		code, _ := rt.ExitCode("7f3a")
+		state := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}
 		return &v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "web", ContainerID: "cri://7f3a", State: state}}}
 	}
 	killer := podkiller.New(terminator, podkiller.Options{Status: status})
-	result, err := killer.KillPod(context.Background(), shutdowntest.Pod("web", 0, 60), podkiller.HardEviction("low on memory"))
+	result, err := killer.KillPod(context.Background(), pod, podkiller.HardEviction("low on memory"))
 	fmt.Println(result.Outcome, err)
 	fmt.Println(result.Status.Phase, result.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 	// Output:

@@ -22,29 +22,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// mayRun is a manager over a terminator, and a pod of which it may once not be known whether it
-// runs.
+// mayRun is a manager over a terminator, and a pod of which the killer says once that it may run.
 type mayRun struct {
 	*testing.T
 
-	rt       *lifecycletest.Runtime
-	life     *lifecycle.Pod
-	pod      *v1.Pod
-	ctx      context.Context //nolint:containedctx // with a silent logger
-	unknown  bool            // the agent has lost it
-	failures atomic.Int64    // answers of the killer that say that the pod may run
-}
-
-// status shows the container only when it has ended: until then the agent does not know of it.
-func (m *mayRun) status(context.Context, *v1.Pod) *v1.PodStatus {
-	if !m.unknown {
-		return nil
-	}
-	status := v1.ContainerStatus{Name: "web", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}}
-	if code, exited := m.rt.ExitCode("id"); exited {
-		status.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.Now()}}
-	}
-	return &v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{status}}
+	rt         *lifecycletest.Runtime
+	terminator *lifecycle.Terminator
+	pod        *v1.Pod
+	ctx        context.Context //nolint:containedctx // with a silent logger
+	failures   atomic.Int64    // answers of the killer that say that the pod may run
 }
 
 // A manager whose killer has said once that the pod may run does not report that it has ended
@@ -53,25 +39,28 @@ func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 	for name, test := range map[string]struct {
 		begin func(*mayRun)
 		ends  bool
-		lost  bool // the agent has lost it
 	}{
-		"a start that panicked":             {func(m *mayRun) { m.startUnknown(lifecycletest.Script{}, panicking) }, false, true},
-		"a start that panicked, and an end": {func(m *mayRun) { m.startUnknown(lifecycletest.Script{ExitAfter: 12500 * time.Millisecond}, panicking) }, true, true},
-		"a start that was cut":              {func(m *mayRun) { go m.startUnknown(lifecycletest.Script{}, cut) }, false, true},
-		"a start that was cut, and an end":  {func(m *mayRun) { go m.startUnknown(lifecycletest.Script{ExitAfter: 12500 * time.Millisecond}, cut) }, true, true},
-		"a stop that fails":                 {func(m *mayRun) { m.start(lifecycletest.Script{FailStops: 12}) }, true, false},
-		"a stop that hangs":                 {func(m *mayRun) { m.start(lifecycletest.Script{HangStops: -1}) }, false, false},
+		"a start that panicked": {func(m *mayRun) {
+			m.rt.Start(m.pod, "web", "id", lifecycletest.Script{FailStops: -1})
+			_ = m.terminator.Start(m.ctx, m.pod, "web", func(context.Context) error { panic("boom") })
+		}, false},
+		"a stop that fails": {func(m *mayRun) { m.start(lifecycletest.Script{FailStops: 12}) }, true},
+		"a stop that hangs": {func(m *mayRun) { m.start(lifecycletest.Script{HangStops: -1}) }, false},
 		"a runtime that is away": {func(m *mayRun) {
 			m.start(lifecycletest.Script{IgnoreTerm: true})
 			m.rt.Away(0, 15*time.Second)
-		}, true, false},
+		}, true},
+		"a runtime that cannot list": {func(m *mayRun) {
+			m.start(lifecycletest.Script{})
+			m.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrAway})
+		}, false},
 		"a start that goes on": {func(m *mayRun) {
 			go m.start(lifecycletest.Script{StartTakes: 16 * time.Second, StartDeaf: true})
-		}, true, false},
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &mayRun{T: t, unknown: test.lost, rt: lifecycletest.NewRuntime(), pod: shutdowntest.Pod("web", 0, 5)}
+				m := &mayRun{T: t, rt: lifecycletest.NewRuntime(), pod: shutdowntest.Pod("web", 0, 5)}
 				m.pod.Spec.Containers = []v1.Container{{Name: "web"}}
 				m.ctx = klog.NewContext(t.Context(), klog.Logger{})
 				m.drain(test.begin, test.ends)
@@ -80,25 +69,15 @@ func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 	}
 }
 
-func panicking(context.Context) (string, error) { panic("boom") }
-
-func cut(ctx context.Context) (string, error) { <-ctx.Done(); return "", context.Cause(ctx) }
-
-// startUnknown is a start of which it is not known whether it has started a container. It has.
-func (m *mayRun) startUnknown(script lifecycletest.Script, start func(context.Context) (string, error)) {
-	m.rt.Start("id", script)
-	_ = m.life.Start(m.ctx, "web", start)
-}
-
 func (m *mayRun) start(script lifecycletest.Script) {
-	_ = m.life.Start(m.ctx, "web", func(ctx context.Context) (string, error) { return m.rt.StartContainer(ctx, "id", script) })
+	_ = m.terminator.Start(m.ctx, m.pod, "web", func(ctx context.Context) error { return m.rt.StartContainer(ctx, m.pod, "web", "id", script) })
 }
 
 func (m *mayRun) drain(begin func(*mayRun), ends bool) {
-	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: m.rt, GiveUp: time.Second})
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: m.rt, GiveUpAfter: time.Second})
 	require.NoError(m, err)
-	m.life = terminator.Pod(m.pod)
-	killer := podkiller.New(terminator, podkiller.Options{Status: m.status})
+	m.terminator = terminator
+	killer := podkiller.New(terminator, podkiller.Options{})
 	host, reporter := &shutdowntest.Host{}, &shutdowntest.Reporter{}
 	manager, err := shutdown.NewManager(shutdown.Options{
 		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * time.Second}},

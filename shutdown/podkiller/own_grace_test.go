@@ -21,13 +21,13 @@ import (
 func TestARequestWithoutAGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		rt.Start("web", lifecycletest.Script{IgnoreTerm: true})
+		pod := shutdowntest.Pod("web", 0, 30)
+		rt.Start(pod, "web", "web", lifecycletest.Script{IgnoreTerm: true})
 		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
 		require.NoError(t, err)
-		_, err = podkiller.New(terminator, podkiller.Options{Status: nil}).KillPod(t.Context(), runningPods(1)[0], shutdown.KillRequest{})
+		_, err = podkiller.New(terminator, podkiller.Options{}).KillPod(t.Context(), pod, shutdown.KillRequest{})
 		require.NoError(t, err)
-		require.EqualValues(t, *runningPods(1)[0].Spec.TerminationGracePeriodSeconds, rt.Stops()[0].TimeoutSeconds)
-		rt.Release()
+		require.EqualValues(t, 30, rt.Stops()[0].TimeoutSeconds)
 		require.NoError(t, terminator.Close(t.Context()))
 	})
 	timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, _ *recorder) {

@@ -4,6 +4,8 @@ package podkiller_test
 
 import (
 	"context"
+	"errors"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,8 +33,8 @@ func inBubble(t *testing.T, script lifecycletest.Script, test func(*podOnRuntime
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &podOnRuntime{T: t, rt: lifecycletest.NewRuntime(), pod: shutdowntest.Pod("web", 0, 60)}
-		s.rt.Start("id", script)
-		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: s.rt, GiveUp: time.Second})
+		s.rt.Start(s.pod, "web", "id", script)
+		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: s.rt, GiveUpAfter: time.Second})
 		require.NoError(t, err)
 		s.killer = podkiller.New(terminator, podkiller.Options{Status: s.status})
 		test(s)
@@ -41,11 +43,11 @@ func inBubble(t *testing.T, script lifecycletest.Script, test func(*podOnRuntime
 }
 
 func (s *podOnRuntime) status(context.Context, *v1.Pod) *v1.PodStatus {
-	status := v1.ContainerStatus{Name: "web", ContainerID: "cri://id", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
-	if code, exited := s.rt.ExitCode("id"); exited {
-		status.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}
-	}
-	return &v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{status}}
+	code, exited := s.rt.ExitCode("id")
+	require.True(s, exited, "asked for after the end")
+	return &v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{
+		Name: "web", ContainerID: "cri://id", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}},
+	}}}
 }
 
 func TestTheFinalStatusHasTheExitCode(t *testing.T) {
@@ -72,19 +74,77 @@ func TestAPodThatMayRunHasNoFinalStatus(t *testing.T) {
 		<-time.After(10 * time.Second)
 		result, err = s.killer.KillPod(s.Context(), s.pod, podkiller.HardEviction("low"))
 		require.NoError(s, err)
-		require.Equal(s, "Forced", result.Outcome)
+		require.Equal(s, "Graceful", result.Outcome, "it had not been signalled")
 		require.Equal(s, v1.PodFailed, result.Status.Phase)
 	})
 }
 
-func TestAPodWithoutAStatusIsNotSaidToHaveEnded(t *testing.T) {
-	inBubble(t, lifecycletest.Script{}, func(s *podOnRuntime) {
-		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: s.rt})
-		require.NoError(s, err)
-		s.pod.Spec.Containers = []v1.Container{{Name: "web"}}
-		_, err = podkiller.New(terminator, podkiller.Options{}).KillPod(s.Context(), s.pod, shutdown.KillRequest{})
-		require.ErrorIs(s, err, lifecycle.ErrUnknownContainers)
-		_, err = podkiller.New(terminator, podkiller.Options{}).KillPod(s.Context(), nil, shutdown.KillRequest{})
-		require.ErrorContains(s, err, "the pod is nil")
+// A runtime that cannot list needs a list of the agent.
+func TestARuntimeThatCannotList(t *testing.T) {
+	var stops []string
+	rt := lifecycle.RuntimeFunc(func(_ context.Context, id string, seconds int64) error {
+		stops = append(stops, id+" "+strconv.FormatInt(seconds, 10))
+		return nil
 	})
+	unread := errors.New("the list was not read")
+	for name, test := range map[string]struct {
+		containers func(context.Context, *v1.Pod) ([]lifecycle.Container, error)
+		grace      *int64
+		outcome    string
+		stops      []string
+		err        error
+	}{
+		"no list":     {outcome: "RuntimeStuck", err: errors.ErrUnsupported},
+		"one":         {containers: listing(nil, "id"), outcome: "Graceful", stops: []string{"id 60"}},
+		"none":        {containers: listing(nil), outcome: "NotFound"},
+		"not known":   {containers: listing(unread), err: unread},
+		"at least 1s": {containers: listing(nil, "id"), grace: new(int64), outcome: "Graceful", stops: []string{"id 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stops = nil
+			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
+			require.NoError(t, err)
+			killer := podkiller.New(terminator, podkiller.Options{Containers: test.containers})
+			result, err := killer.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{GracePeriodSeconds: test.grace})
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.outcome, result.Outcome)
+			require.Equal(t, test.stops, stops)
+			require.NoError(t, terminator.Close(t.Context()))
+		})
+	}
+}
+
+func listing(err error, ids ...string) func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+	return func(context.Context, *v1.Pod) (containers []lifecycle.Container, _ error) {
+		for _, id := range ids {
+			containers = append(containers, lifecycle.Container{Name: "web", ID: id})
+		}
+		return containers, err
+	}
+}
+
+// The functions of Options have the context of the kill, and their results are not modified.
+func TestTheFunctionsHaveTheContextOfTheKill(t *testing.T) {
+	type key struct{}
+	given := &v1.PodStatus{Phase: v1.PodRunning}
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycletest.NewRuntime()})
+	require.NoError(t, err)
+	killer := podkiller.New(terminator, podkiller.Options{
+		Containers: func(ctx context.Context, _ *v1.Pod) ([]lifecycle.Container, error) {
+			require.Equal(t, "kill", ctx.Value(key{}))
+			return nil, nil
+		},
+		Status: func(ctx context.Context, _ *v1.Pod) *v1.PodStatus {
+			require.Equal(t, "kill", ctx.Value(key{}))
+			return given
+		},
+	})
+	ctx := context.WithValue(t.Context(), key{}, "kill")
+	result, err := killer.KillPod(ctx, shutdowntest.Pod("web", 0, 30), podkiller.HardEviction("low"))
+	require.NoError(t, err)
+	require.Equal(t, v1.PodFailed, result.Status.Phase)
+	require.Equal(t, v1.PodRunning, given.Phase)
+	_, err = killer.KillPod(ctx, nil, shutdown.KillRequest{})
+	require.ErrorContains(t, err, "the pod is nil")
+	require.NoError(t, terminator.Close(t.Context()))
 }

@@ -35,9 +35,9 @@ type Host struct {
 	// bus.
 	InhibitTakes time.Duration
 	// Kept makes the next Inhibit succeed even during a shutdown, as if the host had kept the
-	// lock of a former agent. That Inhibit resets it.
+	// lock of a previous agent. That Inhibit resets it.
 	Kept bool
-	// Left makes the next Adopt return a lock, as if a former agent had left it to systemd. That
+	// Left makes the next Adopt return a lock, as if a previous agent had left it to systemd. That
 	// Adopt resets it.
 	Left bool
 

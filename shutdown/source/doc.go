@@ -46,7 +46,10 @@
 //		defer lock.Close() // the host goes on
 //		select {
 //		case event, open := <-session.Events():
-//			if open && !event.Cancelled {
+//			if !open {
+//				return errors.New("the session is lost: connect again, since nobody announces a shutdown any more")
+//			}
+//			if !event.Cancelled {
 //				fmt.Println("put the work away before", event.Deadline)
 //			}
 //		case <-ctx.Done():
@@ -64,7 +67,8 @@
 //
 // # Failure modes
 //
-// A [Session] that is lost closes its events; the user connects again. A lock outlives its session.
+// A [Session] that is lost closes its events; the user connects again. A lock outlives its session. One that the
+// caller has not kept is held as long as the session.
 //
 // # Testing
 //

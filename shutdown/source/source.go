@@ -15,10 +15,10 @@ type Source interface {
 	Connect(ctx context.Context) (Session, error)
 }
 
-// Adopter is a [Source] that can hand over the lock of a former agent of this machine without a
+// Adopter is a [Source] that can hand over the lock of a previous agent of this machine without a
 // session, and so before the host can be reached. An example is systemd's FD store.
 type Adopter interface {
-	// Adopt returns the lock that a former agent has left, or nil if there is none. It does not
+	// Adopt returns the lock that a previous agent has left, or nil if there is none. It does not
 	// block. The caller owns the lock, as one of [Session.Inhibit]. Each lock is handed out once: a
 	// second call returns nil.
 	Adopt() io.Closer
@@ -41,10 +41,15 @@ type Session interface {
 	Pending(ctx context.Context) (*Event, error)
 	// RequestDelay asks the host to wait for wish at a shutdown, and returns how long it will. If
 	// the error is a *[DelayCappedError], granted is valid too.
+	//
+	// A host may change its limit at any time. The manager therefore calls RequestDelay again every
+	// 10 s while no shutdown is announced: the call reads the limit, raises it again if that is
+	// possible, and changes nothing if the host still waits as it did. A source without a limit, or
+	// whose limit is fixed, returns the same each time.
 	RequestDelay(ctx context.Context, wish time.Duration) (granted time.Duration, err error)
 	// Inhibit takes the lock that delays the shutdown. The lock outlives the session. Its Close
 	// lets the host go on. During a shutdown a host grants no new lock, but may hand over the one
-	// of a former agent that [Adopter.Adopt] has not handed out.
+	// of a previous agent that [Adopter.Adopt] has not handed out.
 	Inhibit(ctx context.Context) (io.Closer, error)
 	// Close ends the session and closes the channel of events. It does not release a lock.
 	Close() error

@@ -30,7 +30,7 @@ type endpoint struct {
 
 // listen binds the socket in a new directory that only this user can enter, sets its
 // mode, and moves it to path. So nobody else can connect at any moment, whatever the
-// umask is, and the socket of a former agent is replaced.
+// umask is, and the socket of a previous agent is replaced.
 func listen(ctx context.Context, path string) (*endpoint, error) {
 	private, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".*") // with mode 0700
 	if err != nil {
@@ -126,7 +126,7 @@ func removeStale(path string, now time.Time) error {
 		}
 		for _, name := range left {
 			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, fmt.Errorf("remove what a former agent has left: %w", err))
+				errs = append(errs, fmt.Errorf("remove what a previous agent has left: %w", err))
 				break
 			}
 		}

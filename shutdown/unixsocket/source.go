@@ -25,7 +25,7 @@ const (
 // Options configure a [Source].
 type Options struct {
 	// Path is the path of the socket, at most 90 bytes. Its directory must exist. A file
-	// that is there is replaced, whether it is the socket of a former agent or of one
+	// that is there is replaced, whether it is the socket of a previous agent or of one
 	// that runs. Required.
 	Path string
 	// Delay is how long the host waits when an announcement has no SECONDS. 0 means as

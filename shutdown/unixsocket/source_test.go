@@ -184,7 +184,7 @@ func TestGarbage(t *testing.T) {
 	require.Equal(t, shutdown.KindKexec, nextEvent(t, session).Kind, "still heard")
 }
 
-// Only the agent's user can open the socket, which replaces that of a former agent.
+// Only the agent's user can open the socket, which replaces that of a previous agent.
 func TestSocketFile(t *testing.T) {
 	source, path := newSource(t)
 	require.NoError(t, os.WriteFile(path, nil, 0o666))

@@ -79,7 +79,8 @@ func TestPageCanBeReadInABrowser(t *testing.T) {
 	var bars []float64
 	browser.Value(`(() => { const r = (q) => document.querySelectorAll("section")[1].querySelector(q).getBoundingClientRect();
 		const t = r(".track"); return [".planned .bar", ".actual .bar"].map(q => (r(q).left - t.left) / t.width) })()`, &bars)
-	require.InDelta(t, 2.5*bars[0], bars[1], 0.001, "both bars have one scale: the plan starts at 2 s, the pod at 5 s")
+	start := both.Buckets[0].Pods[0].Planned.Start
+	require.InDelta(t, 5/start.Seconds()*bars[0], bars[1], 0.001, "both bars have one scale: the plan starts at %v, the pod at 5 s", start)
 }
 
 func TestBrowserFindsWhatCannotBeRead(t *testing.T) {

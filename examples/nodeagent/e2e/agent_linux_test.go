@@ -35,8 +35,8 @@ const (
 	consoleFile = "/etc/systemd/system/nodeagent.service.d/console.conf"
 	consoleText = "[Service]\nStandardOutput=journal+console\n"
 
-	// reportFile is the file in which the agent keeps the report of its last shutdown.
-	reportFile = "/var/lib/nodeagent/graceful_node_shutdown_progress"
+	// stateLog is the file in which the agent keeps its last shutdown.
+	stateLog = "/var/lib/nodeagent/graceful_node_shutdown_log"
 )
 
 // platform is a machine and a containerd for the agent.
@@ -174,11 +174,12 @@ func readFile(t *testing.T, path string) []byte {
 // lastReport reads the report of the agent's last shutdown.
 func lastReport(t *testing.T, m *machine.Machine) shutdown.Report {
 	t.Helper()
-	var stored struct {
-		Report shutdown.Report `json:"report"`
-	}
-	require.NoError(t, json.Unmarshal(m.ReadFile(t, reportFile), &stored))
-	return stored.Report
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(stateLog)), m.ReadFile(t, stateLog), 0o600))
+	report, found, err := shutdown.StoredReport(dir)
+	require.NoError(t, err)
+	require.True(t, found)
+	return report
 }
 
 // planOf returns the plan of the agent in a machine.

@@ -37,6 +37,7 @@ type contact struct {
 	hanging  atomic.Int64 // the calls that were given up and have not returned
 	told     atomic.Bool  // HostTried was called
 	reached  atomic.Bool  // a session has answered Pending or sent an event
+	wentWell atomic.Bool  // a session has done what it should since this was reset
 
 	mu   sync.Mutex // guards all below
 	err  error      // of the last attempt; nil: it went well
@@ -105,8 +106,14 @@ func (c *contact) silent() {
 	}
 }
 
-// set records how an attempt went.
-func (c *contact) set(err error) { c.record(func() { c.err = err }) }
+// set records how an attempt went. unmet is why the host waits for too little, which is no failure
+// of the attempt.
+func (c *contact) set(failed, unmet error) {
+	if failed == nil {
+		c.wentWell.Store(true)
+	}
+	c.record(func() { c.err = errors.Join(failed, unmet) })
+}
 
 // lose records why a session ended or did not begin.
 func (c *contact) lose(err error) { c.record(func() { c.err, c.lost = err, err }) }

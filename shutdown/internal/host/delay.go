@@ -1,30 +1,38 @@
 package host
 
 import (
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 )
 
-// A host that waits for too little is asked again after firstStep, doubling to lastStep.
 const (
-	firstStep = time.Second
-	lastStep  = 30 * time.Second
+	// readInterval is how often the host's limit is read while no shutdown is announced. logind tells
+	// nobody that its limit has changed.
+	readInterval = 10 * time.Second
+	// firstRetry is the pause after which a host that waits for too little is asked again. The pause
+	// doubles up to readInterval.
+	firstRetry = time.Second
 )
 
-// delay is how long the host waits. If pods lose time with that, or it is not known, the host is
-// asked again. Only the goroutine of Run uses it, but for granted.
-type delay struct {
-	granted atomic.Pointer[time.Duration] // as the host said last; nil: it has never said it
-	failed  bool                          // the last request failed
-	unmet   error                         // pods lose time; wraps a *source.DelayCappedError; nil: they do not
-	step    time.Duration                 // of the next pause; 0: firstStep
+// limit is how long the host waits, and what sets that.
+type limit struct {
+	granted time.Duration
+	setBy   string // such as "InhibitDelayMaxSec in /etc/a.conf"; "": as asked for, or not known
 }
 
-// nextPause returns the pause before the host is asked again, between half the step and the whole
-// step.
+// delay is how long the host waits. Only the goroutine of Run uses it, but for limit.
+type delay struct {
+	limit atomic.Pointer[limit] // as the host said last; nil: it has never said it
+	unmet error                 // pods lose time; wraps a *source.DelayCappedError; nil: they do not
+	retry time.Duration         // the last pause while unmet is set
+}
+
+// nextPause returns the pause before the limit is read again.
 func (d *delay) nextPause() time.Duration {
-	step := max(d.step, firstStep)
-	d.step = min(2*step, lastStep)
-	return step/2 + rand.N(step/2+1)
+	if d.unmet == nil {
+		d.retry = 0
+		return readInterval
+	}
+	d.retry = min(max(2*d.retry, firstRetry), readInterval)
+	return d.retry
 }

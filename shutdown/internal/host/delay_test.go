@@ -13,87 +13,205 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A host that grants so little that pods lose time is asked until it grants enough, and no more
-// then. The lock that is held stays. The listener is told once.
-func TestCappedDelayIsAskedForAgain(t *testing.T) {
+// delaysAt returns when the host was asked for the delay since the begin of Run.
+func (r *rig) delaysAt() *[]time.Duration {
+	var at []time.Duration
+	r.script.set(func(s *script) {
+		s.faults = func(method string, _ int) fault {
+			if method == "delay" {
+				at = append(at, time.Since(r.began))
+			}
+			return fault{}
+		}
+	})
+	return &at
+}
+
+// The host's limit is read when a lock is taken, and then every 10 s. The lock that is held stays.
+func TestLimitIsReadEveryTenSeconds(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		r.script.limit = 10 * time.Second
+		at := r.delaysAt()
 		r.run()
-		require.True(t, r.host.Status().Held())
-		require.ErrorIs(t, r.host.Status().Err, errRefused, "the reason of the host")
-		require.ErrorAs(t, r.host.Status().Err, new(*source.DelayCappedError))
-		r.advance(10 * time.Minute)
-		require.Equal(t, 10*time.Second, r.host.Status().Granted)
-		require.Equal(t, []string{"0s pending false true", "0s capped", "0s tried"}, r.allHeard())
-		asked := r.script.number("delay")
-		require.InDelta(t, 30, asked, 10, "less and less often")
+		r.advance(time.Hour)
+		require.Len(t, *at, 361)
+		for i, d := range *at {
+			require.Equal(t, time.Duration(i)*10*time.Second, d)
+		}
+		require.Equal(t, 1, r.script.number("inhibit"))
+		require.Equal(t, host.Status{State: host.StateHeld, Requested: wish, Granted: wish}, r.host.Status())
+	})
+}
+
+// A limit that is lowered while the lock is held is seen at the next read, and so is one that is raised
+// again. A host that waits for too little is asked after 1 s, 2 s, 4 s, 8 s, and then every 10 s.
+func TestLimitThatIsLoweredAndRaised(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		at := r.delaysAt()
+		r.run()
+		r.advance(15 * time.Second)
+		r.script.set(func(s *script) { s.limit = 10 * time.Second })
+		r.advance(5*time.Second - time.Nanosecond)
+		require.Equal(t, wish, r.host.Status().Granted)
+		r.advance(time.Nanosecond)
+		status := r.host.Status()
+		require.Equal(t, host.StateHeld, status.State)
+		require.Equal(t, 10*time.Second, status.Granted)
+		require.ErrorAs(t, status.Err, new(*source.DelayCappedError))
+		require.ErrorIs(t, status.Err, errRefused, "the reason of the host")
+		require.Equal(t, "InhibitDelayMaxSec in /etc/zzz.conf", r.host.LimitSetBy())
+		r.advance(40 * time.Second)
+		require.Equal(t, []string{"0s pending false true", "0s tried", "20s capped"}, r.allHeard(), "told once")
+		require.Equal(t, []int{0, 10, 20, 21, 23, 27, 35, 45, 55}, seconds(*at))
 
 		r.script.set(func(s *script) { s.limit = 0 })
-		r.advance(30 * time.Second)
+		r.advance(5 * time.Second)
 		require.Equal(t, host.Status{State: host.StateHeld, Requested: wish, Granted: wish}, r.host.Status())
-		require.Equal(t, asked+1, r.script.number("delay"))
-		r.advance(10 * time.Minute)
-		require.Equal(t, asked+1, r.script.number("delay"), "asked no more")
+		require.Empty(t, r.host.LimitSetBy())
+		r.advance(20 * time.Second)
+		require.Equal(t, []int{65, 75, 85}, seconds((*at)[9:]), "but for when it was raised, the old pace")
 		require.Equal(t, 1, r.script.number("inhibit"))
+
+		r.script.set(func(s *script) { s.limit = 10 * time.Second })
+		r.advance(11 * time.Second)
+		require.Equal(t, []int{95, 96}, seconds((*at)[12:]), "the first pause is short again")
+		require.Contains(t, r.allHeard(), "1m35s capped")
 	})
 }
 
-// A host that grants less than it was asked for is not asked again if no pod loses time.
-func TestCappedDelayThatIsEnough(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.script.limit = 26 * time.Second
-		r.run()
-		r.advance(time.Hour)
-		require.Equal(t, host.Status{State: host.StateHeld, Requested: wish, Granted: 26 * time.Second}, r.host.Status())
-		require.Equal(t, 1, r.script.number("delay"))
-		require.NotContains(t, r.allHeard(), "0s capped")
-	})
+func seconds(all []time.Duration) (s []int) {
+	for _, d := range all {
+		s = append(s, int(d/time.Second))
+	}
+	return s
 }
 
-// A host that comes to grant less than it was asked for and enough is asked no more.
-func TestCappedDelayThatBecomesEnough(t *testing.T) {
+// A limit that is less than was asked for, and enough for the pods, is shown and is no error.
+func TestLimitThatIsEnough(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		r.script.limit = 10 * time.Second
 		r.run()
 		r.script.set(func(s *script) { s.limit = 26 * time.Second })
-		r.advance(time.Hour)
+		r.advance(10 * time.Second)
+		require.Equal(t, host.Status{State: host.StateHeld, Requested: wish, Granted: 26 * time.Second}, r.host.Status())
+		require.Equal(t, []string{"0s pending false true", "0s tried"}, r.allHeard())
+		r.script.set(func(s *script) { s.limit = 10 * time.Second })
+		r.advance(10 * time.Second)
+		require.Error(t, r.host.Status().Err)
+		r.script.set(func(s *script) { s.limit = 26 * time.Second })
+		r.advance(time.Second)
 		require.NoError(t, r.host.Status().Err)
-		require.Equal(t, 2, r.script.number("delay"))
+		require.Equal(t, 26*time.Second, r.host.Status().Granted)
+	})
+}
+
+// A source that grants less than was asked for, without an error, caps the delay all the same.
+func TestLimitWithoutAnError(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.script.unsaid, r.script.limit = true, 10*time.Second
+		r.run()
+		var capped *source.DelayCappedError
+		require.ErrorAs(t, r.host.Status().Err, &capped)
+		require.Equal(t, source.DelayCappedError{Requested: wish, Granted: 10 * time.Second}, *capped)
+		require.Equal(t, 10*time.Second, r.host.Status().Granted)
+		require.Contains(t, r.allHeard(), "0s capped")
+		require.Len(t, r.log.lines(), 1)
+		r.script.set(func(s *script) { s.limit = 26 * time.Second })
+		r.advance(time.Second)
+		require.NoError(t, r.host.Status().Err, "it is enough for the pods")
 	})
 }
 
 // The listener is told of each cap that is another, and of one that comes back.
 func TestCapsThatAreNews(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		for _, limit := range []time.Duration{5 * time.Second, 5 * time.Second, 6 * time.Second, 0, 6 * time.Second} {
+		r.script.limit = 5 * time.Second
+		r.run()
+		for _, limit := range []time.Duration{5 * time.Second, 6 * time.Second, 0, 6 * time.Second} {
 			r.script.set(func(s *script) { s.limit = limit })
-			if r.stop == nil {
-				r.run()
-			} else {
-				r.host.Suspend().End()
-				r.advance(time.Minute)
-			}
+			r.advance(time.Minute)
 		}
-		require.Equal(t, []string{"0s capped", "0s tried", "1m0s capped", "3m0s capped"}, r.allHeard()[1:])
+		heard := r.allHeard()[1:]
+		require.Len(t, heard, 4)
+		require.Equal(t, []string{"0s capped", "0s tried"}, heard[:2])
+		require.Regexp(t, `^1m\d+s capped$`, heard[2])
+		require.Regexp(t, `^3m\d+s capped$`, heard[3])
 	})
 }
 
-// A host that caps the delay again is asked again within a second, as it was after the first cap.
-func TestCappedAgain(t *testing.T) {
+// Each change is logged once, with the limit before and after it. One that costs pods time is an error.
+func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		r.script.limit = 5 * time.Second
 		r.run()
-		r.advance(5 * time.Minute)
-		r.script.set(func(s *script) { s.limit = 0 })
+		require.Empty(t, r.log.lines())
+		want := []line{}
+		for _, change := range []struct {
+			limit, before, granted time.Duration
+			setBy                  string
+			err                    bool
+		}{
+			{26 * time.Second, wish, 26 * time.Second, "InhibitDelayMaxSec in /etc/zzz.conf", false},
+			{10 * time.Second, 26 * time.Second, 10 * time.Second, "", true},
+			{0, 10 * time.Second, wish, "", false},
+		} {
+			r.script.set(func(s *script) { s.limit = change.limit })
+			r.advance(time.Minute)
+			l := line{err: change.err, values: map[string]any{"requested": wish, "before": change.before, "granted": change.granted}}
+			if !change.err {
+				l.values["setBy"] = change.setBy
+			}
+			want = append(want, l)
+			require.Equal(t, want, r.log.lines())
+		}
+	})
+}
+
+// A read that fails is shown, and logged once until it goes well or fails in another way. The lock stays,
+// and so does the last known limit.
+func TestReadThatFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.script.limit = 26 * time.Second
+		r.run()
+		for i, err := range []error{errRefused, errInProgress, errRefused} {
+			r.script.set(always("delay", fault{err: err}))
+			r.advance(time.Minute)
+			require.ErrorIs(t, r.host.Status().Err, err)
+			require.Equal(t, 26*time.Second, r.host.Status().Granted)
+			require.Len(t, r.log.lines(), i+1)
+		}
+		r.script.set(func(s *script) { s.faults = nil })
+		r.advance(time.Second)
+		require.NoError(t, r.host.Status().Err, "it is read again after a second")
+		r.script.set(always("delay", fault{err: errRefused}))
 		r.advance(time.Minute)
-		r.script.set(func(s *script) { s.limit = 5 * time.Second })
+		require.Len(t, r.log.lines(), 4, "it has gone well meanwhile")
+		require.Equal(t, 1, r.script.number("inhibit"))
+		r.holding(host.StateHeld, 1)
+	})
+}
+
+// A read that hangs keeps no event waiting, and is given up after six seconds. The lock stays. A host
+// whose reads hang for ever is logged once.
+func TestReadThatHangs(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.run()
+		r.script.set(always("delay", fault{hangs: true}))
+		r.advance(12 * time.Second)
 		r.script.announce()
 		synctest.Wait()
+		require.Contains(t, r.allHeard(), "12s event true")
 		r.script.cancel()
 		synctest.Wait()
-		before := r.script.number("delay")
-		r.advance(1100 * time.Millisecond)
-		require.Greater(t, r.script.number("delay"), before)
+		require.Contains(t, r.allHeard(), "12s event false")
+		r.advance(4 * time.Second)
+		require.Error(t, r.host.Status().Err)
+		for range 60 {
+			r.holding(host.StateHeld, 1)
+			r.advance(time.Second)
+		}
+		require.Len(t, r.log.lines(), 1)
+		r.script.set(func(s *script) { s.faults = nil; s.limit = 26 * time.Second })
+		r.script.thaw()
+		r.advance(13 * time.Second)
+		require.Equal(t, host.Status{State: host.StateHeld, Requested: wish, Granted: 26 * time.Second}, r.host.Status())
 	})
 }
 
@@ -108,6 +226,9 @@ func TestNoDelayIsAskedForInAShutdown(t *testing.T) {
 			asked := r.script.number("delay")
 			r.advance(time.Hour)
 			require.Equal(t, asked, r.script.number("delay"))
+			r.script.cancel()
+			synctest.Wait()
+			require.Equal(t, asked+1, r.script.number("delay"), "with the new lock")
 		})
 	}
 }

@@ -47,7 +47,7 @@ func TestOneFault(t *testing.T) {
 	}
 }
 
-// A call that always does the same costs what it is for: the lock of the former agent stays, a
+// A call that always does the same costs what it is for: the lock of the previous agent stays, a
 // new one is taken where one is to be had, and all is well within 13 s when the fault is over.
 func TestLastingFault(t *testing.T) {
 	for _, method := range methods {

@@ -12,7 +12,7 @@ import (
 // Suspend, and after [Host.Close] its methods do nothing. All methods may be called concurrently.
 type Hold struct {
 	lock   *lock
-	waited bool // a lock was held when this Hold let it go; guarded by the mutex of lock
+	waited bool // a lock was held when this Hold released it; guarded by the mutex of lock
 }
 
 // do calls f with the mutex held, if this Hold is the current one.
@@ -24,10 +24,10 @@ func (o *Hold) do(f func(l *lock)) {
 	})
 }
 
-// LetGoAt has the lock released at a time, in case nobody does it before; at once, if the time has
+// ReleaseAt has the lock released at a time, in case nobody does it before; at once, if the time has
 // passed. A later call replaces the time. It stands until it has come: for the lock that Retake
 // gets, and for the next Hold of the same shutdown too. ctx has the logger; its end changes nothing.
-func (o *Hold) LetGoAt(ctx context.Context, t time.Time) {
+func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	o.do(func(l *lock) {
 		l.stopAlarm()
 		var alarm *time.Timer
@@ -41,7 +41,7 @@ func (o *Hold) LetGoAt(ctx context.Context, t time.Time) {
 					return l.hold.release()
 				})
 				if err != nil {
-					klog.FromContext(ctx).Error(err, "Failed to let the host go at the end of its time")
+					klog.FromContext(ctx).Error(err, "Failed to release the inhibitor lock at the end of its time")
 				}
 			})
 		})
@@ -49,30 +49,27 @@ func (o *Hold) LetGoAt(ctx context.Context, t time.Time) {
 	})
 }
 
-// release lets the host go, and returns the lock that is to be closed. The mutex is held.
+// release releases the lock, and returns the lock that is to be closed. The mutex is held.
 func (o *Hold) release() io.Closer {
 	if o.lock.phase != phaseSuspended {
 		return nil
 	}
 	o.waited = o.lock.held != nil
-	return o.lock.letGo(phaseReleased)
+	return o.lock.giveUp(phaseReleased)
 }
 
-// LetGo releases the lock, even if ctx has ended, so that the host goes on. A lock that comes later
-// is closed at once. It waits a second for the lock to be closed; after that the error says so,
-// and the closing stays in Options.Calls.
-func (o *Hold) LetGo(ctx context.Context) error { return o.Release()(ctx) }
-
-// Release is LetGo for a caller that must not wait: the host is let go when the result is called,
-// once. From Release on the lock counts as let go, so that a Retake after it gets a new one.
+// Release releases the lock, so that the host goes on when the result is called, once. A lock that comes
+// later is closed at once, and a Retake after Release gets a new one. The result waits a second for the lock
+// to be closed, even if its context has ended; after that the error says so, and the closing stays in
+// Options.Calls.
 func (o *Hold) Release() (closeLock func(context.Context) error) {
 	var held io.Closer
 	o.do(func(*lock) { held = o.release() })
 	return func(ctx context.Context) error { return o.lock.closeLock(ctx, held) }
 }
 
-// Retake has the session ask for a lock once, after the host was let go. The host may refuse it.
-// Call LetGoAt too, if its time has passed. Retake does nothing before LetGo.
+// Retake has the session ask for a lock once, after the release. The host may refuse it.
+// Call ReleaseAt too, if its time has passed. Retake does nothing before Release.
 func (o *Hold) Retake() {
 	o.do(func(l *lock) {
 		if l.phase == phaseReleased {
@@ -82,7 +79,7 @@ func (o *Hold) Retake() {
 	})
 }
 
-// Waits reports whether a lock is held, or was until this Hold let it go.
+// Waits reports whether a lock is held, or was until this Hold released it.
 func (o *Hold) Waits() (waits bool) {
 	o.lock.do(func() { waits = o.waited || o.lock.hold == o && o.lock.held != nil })
 	return waits

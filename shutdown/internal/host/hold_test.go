@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// The lock of a shutdown is released at the time of LetGoAt without anybody's doing, once, and not
+// The lock of a shutdown is released at the time of ReleaseAt without anybody's doing, once, and not
 // if the shutdown is over before.
 func TestLockIsReleasedByItself(t *testing.T) {
 	const at = 10 * time.Second
@@ -23,21 +23,23 @@ func TestLockIsReleasedByItself(t *testing.T) {
 		released time.Duration // 0: never
 	}{
 		"nobody releases it":     {func(*testing.T, *rig, *host.Hold) {}, at},
-		"it was released before": {func(t *testing.T, _ *rig, hold *host.Hold) { require.NoError(t, hold.LetGo(t.Context())) }, time.Nanosecond},
+		"it was released before": {func(t *testing.T, _ *rig, hold *host.Hold) { require.NoError(t, hold.Release()(t.Context())) }, time.Nanosecond},
 		"the shutdown is over":   {func(_ *testing.T, _ *rig, hold *host.Hold) { hold.End() }, 0},
 		"another one has begun":  {func(_ *testing.T, r *rig, hold *host.Hold) { hold.End(); r.host.Suspend() }, 0},
 		"another Hold has it":    {func(_ *testing.T, r *rig, _ *host.Hold) { r.host.Suspend() }, at},
-		"the time is later":      {func(t *testing.T, _ *rig, hold *host.Hold) { hold.LetGoAt(t.Context(), time.Now().Add(2*at)) }, 2 * at},
-		"the time is earlier":    {func(t *testing.T, _ *rig, hold *host.Hold) { hold.LetGoAt(t.Context(), time.Now().Add(at/2)) }, at / 2},
-		"the time has passed":    {func(t *testing.T, _ *rig, hold *host.Hold) { hold.LetGoAt(t.Context(), time.Now().Add(-at)) }, time.Nanosecond},
-		"the next Hold is later": {func(t *testing.T, r *rig, _ *host.Hold) { r.host.Suspend().LetGoAt(t.Context(), time.Now().Add(2*at)) }, 2 * at},
+		"the time is later":      {func(t *testing.T, _ *rig, hold *host.Hold) { hold.ReleaseAt(t.Context(), time.Now().Add(2*at)) }, 2 * at},
+		"the time is earlier":    {func(t *testing.T, _ *rig, hold *host.Hold) { hold.ReleaseAt(t.Context(), time.Now().Add(at/2)) }, at / 2},
+		"the time has passed":    {func(t *testing.T, _ *rig, hold *host.Hold) { hold.ReleaseAt(t.Context(), time.Now().Add(-at)) }, time.Nanosecond},
+		"the next Hold is later": {func(t *testing.T, r *rig, _ *host.Hold) {
+			r.host.Suspend().ReleaseAt(t.Context(), time.Now().Add(2*at))
+		}, 2 * at},
 		"the former Hold is later": {func(t *testing.T, r *rig, hold *host.Hold) {
 			r.host.Suspend()
-			hold.LetGoAt(t.Context(), time.Now().Add(2*at))
+			hold.ReleaseAt(t.Context(), time.Now().Add(2*at))
 		}, at},
 		"the context has ended": {func(t *testing.T, _ *rig, hold *host.Hold) {
 			ctx, cancel := context.WithCancel(t.Context())
-			hold.LetGoAt(ctx, time.Now().Add(at))
+			hold.ReleaseAt(ctx, time.Now().Add(at))
 			cancel()
 		}, at},
 	} {
@@ -45,7 +47,7 @@ func TestLockIsReleasedByItself(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
 				r.run()
 				hold := r.host.Suspend()
-				hold.LetGoAt(t.Context(), time.Now().Add(at))
+				hold.ReleaseAt(t.Context(), time.Now().Add(at))
 				test.then(t, r, hold)
 				if test.released > 0 {
 					r.advance(test.released - 1)
@@ -53,7 +55,7 @@ func TestLockIsReleasedByItself(t *testing.T) {
 						require.Equal(t, 1, r.script.heldNow())
 					}
 					r.advance(1)
-					r.holding(host.StateLetGo, 0)
+					r.holding(host.StateReleased, 0)
 				}
 				r.advance(time.Hour)
 				require.Equal(t, test.released == 0, r.script.heldNow() == 1)
@@ -70,15 +72,15 @@ func TestWaits(t *testing.T) {
 		require.True(t, first.Waits())
 		second := r.host.Suspend()
 		require.False(t, first.Waits(), "the second has the lock")
-		require.NoError(t, second.LetGo(t.Context()))
-		require.NoError(t, second.LetGo(t.Context()))
+		require.NoError(t, second.Release()(t.Context()))
+		require.NoError(t, second.Release()(t.Context()))
 		require.True(t, second.Waits(), "it was held until then")
 		third := r.host.Suspend()
 		require.False(t, third.Waits(), "it has let go nothing")
 		r.script.set(always("inhibit", fault{err: errRefused}))
 		third.Retake()
 		synctest.Wait()
-		require.NoError(t, third.LetGo(t.Context()))
+		require.NoError(t, third.Release()(t.Context()))
 		require.False(t, third.Waits(), "it was refused")
 		third.End()
 		require.True(t, second.Waits())
@@ -99,15 +101,15 @@ func TestEndTakesANewLock(t *testing.T) {
 		r.holding(host.StateHeld, 1)
 
 		hold = r.host.Suspend()
-		require.NoError(t, hold.LetGo(t.Context()))
-		r.holding(host.StateLetGo, 0)
+		require.NoError(t, hold.Release()(t.Context()))
+		r.holding(host.StateReleased, 0)
 		hold.End()
 		synctest.Wait()
 		r.holding(host.StateHeld, 1)
 	})
 }
 
-// The lock of a former agent is held before anything else, whatever the host does then, and is
+// The lock of a previous agent is held before anything else, whatever the host does then, and is
 // replaced by one's own if no shutdown is pending.
 func TestLockIsAdoptedAtOnce(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -142,7 +144,7 @@ func TestLockIsAdoptedAtOnce(t *testing.T) {
 	}
 }
 
-// The lock of a former agent that comes late is held if none is, and is closed otherwise.
+// The lock of a previous agent that comes late is held if none is, and is closed otherwise.
 func TestLateAdoption(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rig)
@@ -150,8 +152,8 @@ func TestLateAdoption(t *testing.T) {
 	}{
 		"none is held":      {func(r *rig) { always("inhibit", fault{err: errRefused})(r.script) }, host.StateAdopted},
 		"one is held":       {func(*rig) {}, host.StateHeld},
-		"it was let go":     {func(r *rig) { _ = r.host.Suspend().LetGo(r.t.Context()) }, host.StateLetGo},
-		"Close was called":  {func(r *rig) { _ = r.host.Close(r.t.Context()) }, host.StateLetGo},
+		"it was released":   {func(r *rig) { _ = r.host.Suspend().Release()(r.t.Context()) }, host.StateReleased},
+		"Close was called":  {func(r *rig) { _ = r.host.Close(r.t.Context()) }, host.StateReleased},
 		"no lock was asked": {func(r *rig) { always("connect", fault{err: errRefused})(r.script) }, host.StateAdopted},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +185,7 @@ func TestLateAdoption(t *testing.T) {
 	}
 }
 
-// A lock that the host has kept for a former agent is adopted from the session.
+// A lock that the host has kept for a previous agent is adopted from the session.
 func TestLockIsAdoptedFromTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.pending, r.script.kept = &source.Event{}, true
@@ -204,9 +206,9 @@ func TestAdoptedAfterTheRelease(t *testing.T) {
 		r.script.pending, r.script.kept = &source.Event{}, true
 		always("inhibit", fault{takes: 3 * time.Second})(r.script)
 		r.run()
-		require.NoError(t, r.hold.LetGo(t.Context()))
+		require.NoError(t, r.hold.Release()(t.Context()))
 		r.advance(3 * time.Second)
-		r.holding(host.StateLetGo, 0)
+		r.holding(host.StateReleased, 0)
 		require.Equal(t, 1, r.script.number("release"))
 		require.False(t, r.hold.Waits())
 	})
@@ -271,14 +273,14 @@ func TestLateInhibit(t *testing.T) {
 			r.script.announce()
 			synctest.Wait()
 			if released {
-				require.NoError(t, r.hold.LetGo(t.Context()))
+				require.NoError(t, r.hold.Release()(t.Context()))
 			} else {
 				r.hold.AwaitAdoption(t.Context(), time.Now().Add(time.Minute))
 				require.Equal(t, 3*time.Second, time.Since(r.began))
 			}
 			r.advance(time.Minute)
 			if released {
-				r.holding(host.StateLetGo, 0)
+				r.holding(host.StateReleased, 0)
 			} else {
 				r.holding(host.StateHeld, 1)
 				require.True(t, r.hold.Waits())
@@ -296,9 +298,9 @@ func TestRetake(t *testing.T) {
 		state  host.State
 	}{
 		"granted":           {grants: true, state: host.StateHeld},
-		"refused":           {state: host.StateLetGo},
+		"refused":           {state: host.StateReleased},
 		"granted at first":  {grants: true, first: true, state: host.StateAdopted},
-		"refused from then": {first: true, state: host.StateLetGo},
+		"refused from then": {first: true, state: host.StateReleased},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
@@ -315,15 +317,15 @@ func TestRetake(t *testing.T) {
 				hold.Retake()
 				synctest.Wait()
 				require.Equal(t, inhibits, r.script.number("inhibit"), "nothing was let go")
-				hold.LetGoAt(t.Context(), time.Now().Add(time.Minute))
-				require.NoError(t, hold.LetGo(t.Context()))
+				hold.ReleaseAt(t.Context(), time.Now().Add(time.Minute))
+				require.NoError(t, hold.Release()(t.Context()))
 				r.script.set(func(s *script) { s.kept = test.grants })
 				hold.Retake()
 				hold.AwaitAdoption(t.Context(), time.Now().Add(time.Second))
 				require.Equal(t, test.state, r.host.Status().State)
 				require.Equal(t, test.grants, hold.Waits())
 				r.advance(time.Minute)
-				r.holding(host.StateLetGo, 0)
+				r.holding(host.StateReleased, 0)
 				require.Equal(t, inhibits+1, r.script.number("inhibit"), "it is asked for once")
 			})
 		})
@@ -360,7 +362,7 @@ func TestSuspendedBeforeTheSession(t *testing.T) {
 			r.deaf = true
 			hold := r.host.Suspend()
 			if released {
-				require.NoError(t, hold.LetGo(t.Context()))
+				require.NoError(t, hold.Release()(t.Context()))
 			}
 			r.script.pending = &source.Event{}
 			r.run()
@@ -370,7 +372,7 @@ func TestSuspendedBeforeTheSession(t *testing.T) {
 			r.advance(time.Minute)
 			require.Equal(t, 2, r.script.number("inhibit"))
 			if released {
-				r.holding(host.StateLetGo, 0)
+				r.holding(host.StateReleased, 0)
 				require.Equal(t, 1, r.script.number("release"))
 			} else {
 				r.holding(host.StateAdopted, 1)
@@ -404,14 +406,14 @@ func TestShutdownWhileTheDelayIsAskedFor(t *testing.T) {
 }
 
 // The lock is closed in peace even if the context has ended.
-func TestLetGoAfterTheContext(t *testing.T) {
+func TestReleaseAfterTheContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("release", fault{takes: 500 * time.Millisecond})(r.script)
 		r.run()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.NoError(t, r.host.Suspend().LetGo(ctx))
-		r.holding(host.StateLetGo, 0)
+		require.NoError(t, r.host.Suspend().Release()(ctx))
+		r.holding(host.StateReleased, 0)
 	})
 }
 
@@ -423,8 +425,8 @@ func TestLockThatCannotBeClosed(t *testing.T) {
 		"panicked: of the source":   {panics: true},
 	} {
 		for name, release := range map[string]func(r *rig) error{
-			"LetGo": func(r *rig) error { return r.host.Suspend().LetGo(r.quiet()) },
-			"Close": func(r *rig) error { return r.host.Close(r.quiet()) },
+			"Release": func(r *rig) error { return r.host.Suspend().Release()(r.quiet()) },
+			"Close":   func(r *rig) error { return r.host.Close(r.quiet()) },
 		} {
 			t.Run(name+" "+text, func(t *testing.T) {
 				inBubble(t, func(t *testing.T, r *rig) {
@@ -435,7 +437,7 @@ func TestLockThatCannotBeClosed(t *testing.T) {
 					require.ErrorContains(t, err, "failed to release the shutdown inhibitor: ")
 					require.ErrorContains(t, err, text)
 					require.LessOrEqual(t, time.Since(began), time.Second)
-					require.Equal(t, host.StateLetGo, r.host.Status().State)
+					require.Equal(t, host.StateReleased, r.host.Status().State)
 					hung := make(chan struct{})
 					close(hung)
 					if f.hangs {
@@ -477,13 +479,13 @@ func TestClosed(t *testing.T) {
 		for _, h := range []*host.Hold{hold, r.host.Suspend()} {
 			h.Retake()
 			h.End()
-			h.LetGoAt(t.Context(), time.Now())
-			require.NoError(t, h.LetGo(t.Context()))
+			h.ReleaseAt(t.Context(), time.Now())
+			require.NoError(t, h.Release()(t.Context()))
 			require.False(t, h.Waits())
 		}
 		r.script.set((*script).lose)
 		r.advance(time.Minute)
-		r.holding(host.StateLetGo, 0)
+		r.holding(host.StateReleased, 0)
 		require.Equal(t, 2, r.script.number("connect"))
 		require.Equal(t, 1, r.script.number("inhibit"))
 	})

@@ -35,7 +35,7 @@ const (
 // Options are what a [Host] needs. All but Metrics are required.
 type Options struct {
 	Source   source.Source                    // a [source.Adopter] is asked for a left lock first
-	Delay    time.Duration                    // what the host is asked to wait
+	Delay    time.Duration                    // what the host is asked to wait, and every 10 s whether it still does
 	Shortens func(granted time.Duration) bool // reports whether pods lose time with this grant
 	Metrics  *metrics.Shutdown                // nil: none
 	Calls    *call.Group                      // runs the calls of the source
@@ -67,10 +67,10 @@ type State string
 
 // The states of the lock.
 const (
-	StateTrying  State = "Trying"  // the lock is wanted and not held
-	StateHeld    State = "Held"    // the lock is held
-	StateAdopted State = "Adopted" // the lock is held, and is that of a former agent
-	StateLetGo   State = "LetGo"   // no lock is held, because a shutdown is under way or Run is over
+	StateTrying   State = "Trying"   // the lock is wanted and not held
+	StateHeld     State = "Held"     // the lock is held
+	StateAdopted  State = "Adopted"  // the lock is held, and is that of a previous agent
+	StateReleased State = "Released" // no lock is held, because a shutdown is under way or Run is over
 )
 
 // Status is what is known of the lock and of the host.
@@ -107,7 +107,7 @@ func New(o Options) *Host {
 	}
 }
 
-// Run adopts the lock that a former agent left, and then keeps a session with the source until
+// Run adopts the lock that a previous agent left, and then keeps a session with the source until
 // ctx ends; one that fails or is lost is replaced, for ever. It returns 4 s after the end of ctx
 // at the latest, with the error of closing the last session. It does not release the lock. Call
 // it once.
@@ -126,7 +126,7 @@ func (h *Host) Run(ctx context.Context) error {
 	}()
 	defer watch.Wait()
 	h.adopt(ctx)
-	var logged string // the failure that was logged last; "": none goes on
+	var logged string // the failure that was logged last; "": a session has gone well since
 	for {
 		start := time.Now()
 		closeErr, err := h.runSession(ctx)
@@ -135,8 +135,8 @@ func (h *Host) Run(ctx context.Context) error {
 		}
 		err = errors.Join(err, closeErr)
 		h.contact.lose(err)
-		if time.Since(start) > reconnectPause {
-			logged = "" // the session was good for a while, or slow to fail
+		if h.contact.wentWell.Swap(false) && time.Since(start) > reconnectPause {
+			logged = ""
 		}
 		pause := reconnectPause * time.Duration(max(1, h.contact.hanging.Load()/hangingPerPause))
 		if text := fmt.Sprint(err); text != logged {
@@ -151,7 +151,7 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 }
 
-// adopt takes over the lock that a former agent left. A lock that comes after the wait for it
+// adopt takes over the lock that a previous agent left. A lock that comes after the wait for it
 // counts too, if none is held by then.
 func (h *Host) adopt(ctx context.Context) {
 	adopter, ok := h.Source.(source.Adopter)
@@ -164,7 +164,7 @@ func (h *Host) adopt(ctx context.Context) {
 		return struct{}{}, h.lock.adopt(ctx, adopter.Adopt())
 	})
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Failed to adopt the lock of a former agent")
+		klog.FromContext(ctx).Error(err, "Failed to adopt the lock of a previous agent")
 	}
 }
 
@@ -202,18 +202,27 @@ func (h *Host) Status() Status {
 
 // Granted returns how long the host waits, as it said last; false if it has never said it.
 func (h *Host) Granted() (granted time.Duration, known bool) {
-	if last := h.delay.granted.Load(); last != nil {
-		return *last, true
+	if last := h.delay.limit.Load(); last != nil {
+		return last.granted, true
 	}
 	return 0, false
 }
 
-// Adopted reports whether the lock that is held is that of a former agent.
+// LimitSetBy names the setting and the file that make the host wait for less than it was asked to;
+// "": it waits as asked, or has not said.
+func (h *Host) LimitSetBy() string {
+	if last := h.delay.limit.Load(); last != nil {
+		return last.setBy
+	}
+	return ""
+}
+
+// Adopted reports whether the lock that is held is that of a previous agent.
 func (h *Host) Adopted() bool { return h.Status().State == StateAdopted }
 
 // Suspend begins a shutdown: no lock is asked for, and the lock that is held stays. If none is
-// held, one that a former agent left is adopted from the session. If a shutdown is under way
-// already, the new Hold takes the lock over as it is, with the time of LetGoAt; the methods of
+// held, one that a previous agent left is adopted from the session. If a shutdown is under way
+// already, the new Hold takes the lock over as it is, with the time of ReleaseAt; the methods of
 // the former one do nothing from then on.
 func (h *Host) Suspend() *Hold {
 	o, l := &Hold{lock: h.lock}, h.lock
@@ -238,6 +247,6 @@ func (h *Host) Close(ctx context.Context) error {
 		l.hold = nil
 		l.stopAlarm()
 		l.endAdoption()
-		return l.letGo(phaseClosed)
+		return l.giveUp(phaseClosed)
 	})
 }

@@ -20,7 +20,7 @@ type phase int
 const (
 	phaseWanted    phase = iota // no shutdown is under way: a lock is wanted
 	phaseSuspended              // a shutdown is under way: the lock that is held stays
-	phaseReleased               // the shutdown has let the host go: no lock may be held
+	phaseReleased               // the lock is released: none may be held
 	phaseClosed                 // Run is over: no lock may be held any more
 )
 
@@ -31,7 +31,7 @@ const (
 	taskRest  task = iota // nothing
 	taskKeep              // nothing, as long as the host waits long enough
 	taskTake              // take a new lock
-	taskAdopt             // try once to get the lock that a former agent left
+	taskAdopt             // try once to get the lock that a previous agent left
 )
 
 // lock owns the one inhibitor lock. The lock is a handle that is closed exactly once, never a
@@ -46,14 +46,14 @@ type lock struct {
 	phase    phase
 	hold     *Hold         // of the shutdown that is under way; nil: none is
 	held     io.Closer     // nil: none
-	adopted  bool          // held is the lock of a former agent
+	adopted  bool          // held is the lock of a previous agent
 	heldOwn  bool          // this agent has held a lock that it asked for outside of a shutdown
 	inDoubt  bool          // a session was lost since held was taken, and perhaps held with it
 	epoch    uint64        // counts sessions and ends of shutdowns
 	taken    uint64        // the epoch in which held was asked for
 	session  bool          // a session is up
 	adoption chan struct{} // closed when the attempt to adopt a lock ends; nil: none is under way
-	alarm    *time.Timer   // lets the host go at a time; nil: none stands
+	alarm    *time.Timer   // releases the lock at a time; nil: none stands
 }
 
 // do calls f with the mutex held.
@@ -80,7 +80,7 @@ func (l *lock) state() State {
 	case l.phase == phaseWanted:
 		return StateTrying
 	default:
-		return StateLetGo
+		return StateReleased
 	}
 }
 
@@ -125,7 +125,7 @@ func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting
 	return l.change(ctx, func() io.Closer { return l.keep(given, adopting && !l.heldOwn, epoch) })
 }
 
-// adopt holds the lock that a former agent left; nil: it left none. It closes the lock if one is
+// adopt holds the lock that a previous agent left; nil: it left none. It closes the lock if one is
 // held already.
 func (l *lock) adopt(ctx context.Context, left io.Closer) error {
 	return l.change(ctx, func() io.Closer {
@@ -150,16 +150,16 @@ func (l *lock) keep(given io.Closer, adopted bool, epoch uint64) (surplus io.Clo
 	return surplus
 }
 
-// letGo returns the lock that is to be closed, and enters a phase in which none may be held. The
+// giveUp returns the lock that is to be closed, and enters a phase in which none may be held. The
 // mutex is held.
-func (l *lock) letGo(next phase) io.Closer {
+func (l *lock) giveUp(next phase) io.Closer {
 	held := l.held
 	l.phase, l.held, l.adopted, l.inDoubt = next, nil, false, false
 	l.metrics.Inhibitor(false)
 	return held
 }
 
-// stopAlarm undoes LetGoAt. The mutex is held.
+// stopAlarm undoes ReleaseAt. The mutex is held.
 func (l *lock) stopAlarm() {
 	if l.alarm != nil {
 		l.alarm.Stop()

@@ -46,7 +46,7 @@ type player struct {
 	current  *host.Hold // nil: no shutdown is under way
 	released bool       // the host was let go
 	waited   bool       // a lock was held then
-	until    time.Time  // of LetGoAt; zero: none stands
+	until    time.Time  // of ReleaseAt; zero: none stands
 	held     int        // how many locks were held after the last step
 }
 
@@ -76,7 +76,7 @@ func (p *player) span(seconds int) time.Duration {
 // step does one thing that may happen, and checks what came of it.
 func (p *player) step() {
 	steps := []func() string{
-		p.suspend, p.suspend, p.letGo, p.letGoAt, p.letGoAt, p.retake, p.endShutdown, p.endShutdown,
+		p.suspend, p.suspend, p.giveUp, p.giveUpAt, p.giveUpAt, p.retake, p.endShutdown, p.endShutdown,
 		p.lose, p.fault, p.pend, p.pass, p.pass, p.pass, p.useFormer, p.useFormer, p.atOnce,
 	}
 	p.story = append(p.story, steps[p.rand.IntN(len(steps))]())
@@ -86,7 +86,7 @@ func (p *player) step() {
 
 func (p *player) check() {
 	if !p.until.IsZero() && !time.Now().Before(p.until) {
-		p.letGoModel()
+		p.giveUpModel()
 		p.until = time.Time{}
 	}
 	held, state := p.script.heldNow(), p.host.Status().State
@@ -107,8 +107,8 @@ func (p *player) check() {
 	p.held = held
 }
 
-// letGoModel is what letting the host go comes to.
-func (p *player) letGoModel() {
+// giveUpModel is what letting the host go comes to.
+func (p *player) giveUpModel() {
 	if !p.released {
 		p.released, p.waited = true, p.held == 1
 	}
@@ -122,18 +122,18 @@ func (p *player) suspend() string {
 	return "suspend"
 }
 
-func (p *player) letGo() string {
+func (p *player) giveUp() string {
 	if p.current != nil {
-		require.NoError(p.t, p.current.LetGo(p.t.Context()))
-		p.letGoModel()
+		require.NoError(p.t, p.current.Release()(p.t.Context()))
+		p.giveUpModel()
 	}
 	return "let go"
 }
 
-func (p *player) letGoAt() string {
+func (p *player) giveUpAt() string {
 	after := p.span(6) - time.Second + time.Microsecond // at no moment at which anything else happens
 	if p.current != nil {
-		p.current.LetGoAt(p.t.Context(), time.Now().Add(after))
+		p.current.ReleaseAt(p.t.Context(), time.Now().Add(after))
 		p.until = time.Now().Add(max(after, 0))
 	}
 	return fmt.Sprint("let go after ", after)
@@ -222,9 +222,9 @@ func (p *player) useFormer() string {
 func (p *player) use(hold *host.Hold, method int) {
 	switch method {
 	case 0:
-		_ = hold.LetGo(p.t.Context())
+		_ = hold.Release()(p.t.Context())
 	case 1:
-		hold.LetGoAt(p.t.Context(), time.Now())
+		hold.ReleaseAt(p.t.Context(), time.Now())
 	case 2:
 		hold.Retake()
 	case 3:
@@ -246,7 +246,7 @@ func (p *player) atOnce() string {
 	all.Wait()
 	synctest.Wait()
 	require.LessOrEqual(p.t, p.script.heldNow(), 1, p.story)
-	p.held = 0 // perhaps it was let go
+	p.held = 0 // perhaps it was released
 	p.endShutdown()
 	return "at once"
 }

@@ -27,6 +27,7 @@ type rig struct {
 	script *script
 	host   *host.Host
 	calls  *call.Group
+	log    *log
 	began  time.Time
 	stop   context.CancelFunc
 	ended  chan error
@@ -50,7 +51,7 @@ func inBubble(t *testing.T, test func(t *testing.T, r *rig)) {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, script: newScript(), calls: &call.Group{}}
+	r := &rig{t: t, script: newScript(), calls: &call.Group{}, log: &log{}}
 	r.host = host.New(r.options(r.script))
 	t.Cleanup(func() { // of a test that has failed
 		if r.stop != nil && !r.over {
@@ -68,14 +69,16 @@ func (r *rig) options(source source.Source) host.Options {
 	}
 }
 
-// adopts lets the source have the locks of former agents. Call it before run.
+// adopts lets the source have the locks of previous agents. Call it before run.
 func (r *rig) adopts(left bool) {
 	r.script.left = left
 	r.host = host.New(r.options(adopting{r.script}))
 }
 
-// quiet returns a context whose logger says nothing.
-func (r *rig) quiet() context.Context { return klog.NewContext(r.t.Context(), klog.Logger{}) }
+// quiet returns a context whose logger only remembers.
+func (r *rig) quiet() context.Context {
+	return klog.NewContext(r.t.Context(), klog.New(&sink{log: r.log}))
+}
 
 // run starts Run and waits until all that can happen at once has happened.
 func (r *rig) run() {
@@ -102,7 +105,7 @@ func (r *rig) end() {
 	require.Empty(r.t, r.calls.Wait(nil))
 	require.Empty(r.t, r.script.wrong())
 	require.Zero(r.t, r.script.heldNow())
-	require.Equal(r.t, host.StateLetGo, r.host.Status().State)
+	require.Equal(r.t, host.StateReleased, r.host.Status().State)
 }
 
 // requireNone requires that there is no error, unless a call has had a fault.

@@ -36,9 +36,10 @@ type script struct {
 	pending  *source.Event
 	unknown  bool          // Pending cannot tell
 	kept     bool          // the next Inhibit succeeds although a shutdown is pending
-	left     bool          // a former agent left a lock
+	left     bool          // a previous agent left a lock
 	nothing  string        // the method that gives neither a value nor an error
 	limit    time.Duration // 0: any delay is granted
+	unsaid   bool          // a delay that is capped is no error
 	calls    []string
 	numbers  map[string]int
 	sessions []*conn
@@ -133,7 +134,7 @@ func (s *script) Connect(ctx context.Context) (source.Session, error) {
 	return c, nil
 }
 
-// adopting is a script that has the locks of former agents.
+// adopting is a script that has the locks of previous agents.
 type adopting struct{ *script }
 
 func (a adopting) Adopt() io.Closer {
@@ -187,7 +188,10 @@ func (c *conn) RequestDelay(ctx context.Context, wish time.Duration) (time.Durat
 	if s.limit == 0 || wish <= s.limit {
 		return wish, nil
 	}
-	return s.limit, errors.Join(&source.DelayCappedError{Requested: wish, Granted: s.limit}, errRefused)
+	if s.unsaid {
+		return s.limit, nil
+	}
+	return s.limit, errors.Join(&source.DelayCappedError{Requested: wish, Granted: s.limit, Setting: "InhibitDelayMaxSec", Winner: "/etc/zzz.conf"}, errRefused)
 }
 
 // Inhibit refuses during a shutdown, as logind does: what counts is the moment of the call.

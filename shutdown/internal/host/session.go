@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,9 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 		go func() {
 			defer listening.Done()
 			s.listen(ctx, events, closed)
+			if parent.Err() == nil {
+				s.contact.lose(errSessionLost) // hold may be in a call, which has a second to return
+			}
 			lose(errSessionLost)
 		}()
 		call.Guard(ctx, "an error of Options.Source", func() error { return s.hold(ctx) }, func(of error) { err = of })
@@ -98,25 +102,40 @@ func (s *session) listen(ctx context.Context, events <-chan source.Event, closed
 }
 
 // hold reads the pending shutdown and then holds the lock until the session is lost, or until a
-// call has been given up. A host that waits for less than the pods' time is asked again from time
-// to time.
+// call has been given up. While no shutdown is announced it asks again and again how long the host
+// waits.
 func (s *session) hold(ctx context.Context) error {
 	if err := s.readPending(ctx); err != nil {
 		return err
 	}
 	var lastErr error // of the last task; one that was nothing to do changes nothing
+	var logged string // the failure that was logged last; "": the last task went well
 	for ctx.Err() == nil {
 		done, err := s.work(ctx)
 		if done != taskRest || err != nil {
 			lastErr = err
 		}
-		s.contact.set(errors.Join(lastErr, s.delay.unmet))
+		s.contact.set(lastErr, s.delay.unmet)
 		if errors.Is(err, errHangs) {
 			return err
 		}
+		logged = logNews(ctx, lastErr, logged, done)
 		s.waitForTask(ctx, done, err)
 	}
 	return context.Cause(ctx)
+}
+
+// logNews logs why a task has failed, once until the reason changes, and returns what the next call
+// needs to know. During a shutdown a host refuses locks, which is no news.
+func logNews(ctx context.Context, err error, logged string, done task) string {
+	if err == nil {
+		return ""
+	}
+	text := fmt.Sprint(err)
+	if text != logged && done != taskAdopt && ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "Failed to inhibit the shutdown or to read its limit, will try again")
+	}
+	return text
 }
 
 // readPending tells the listener which shutdown is pending, if any, and returns when it has acted on
@@ -156,7 +175,7 @@ func (s *session) readPending(ctx context.Context) error {
 func (s *session) work(ctx context.Context) (task, error) {
 	next, epoch := s.lock.next()
 	var delayErr, lockErr error
-	if next == taskTake || next == taskKeep && (s.delay.failed || s.delay.unmet != nil) {
+	if next == taskTake || next == taskKeep {
 		delayErr = s.requestDelay(ctx)
 		next, epoch = s.lock.next() // a shutdown may have begun meanwhile
 	}
@@ -171,29 +190,57 @@ func (s *session) work(ctx context.Context) (task, error) {
 	return next, errors.Join(delayErr, lockErr)
 }
 
-// requestDelay asks the host to wait long enough. A capped delay is no failure: it is kept in
-// delay.unmet if pods lose time.
+// requestDelay asks the host to wait long enough, which reads its limit. A capped delay is no failure:
+// it is kept in delay.unmet if pods lose time. A change is logged.
 func (s *session) requestDelay(ctx context.Context) error {
 	granted, err := ask(ctx, s.contact, "RequestDelay", delayTimeout, func(ctx context.Context) (time.Duration, error) {
 		return s.conn.RequestDelay(ctx, s.Delay)
 	})
-	capped := errors.As(err, new(*source.DelayCappedError))
-	if s.delay.failed = err != nil && !capped; s.delay.failed {
+	var capped *source.DelayCappedError
+	if err != nil && !errors.As(err, &capped) {
 		return fmt.Errorf("failed to request the shutdown delay: %w", err)
 	}
-	s.delay.granted.Store(&granted)
+	if err == nil && granted < s.Delay { // a source that gives no reason
+		capped = &source.DelayCappedError{Requested: s.Delay, Granted: granted}
+		err = capped
+	}
+	now := limit{granted: granted}
+	if capped != nil {
+		now.setBy = setBy(capped)
+	}
+	before := s.delay.limit.Swap(&now)
 	s.Metrics.Delay(s.Delay, granted)
-	if capped && !s.Shortens(granted) {
-		klog.FromContext(ctx).V(1).Info("The host waits for less than it was asked to, the pods' time fits all the same", "granted", granted, "requested", s.Delay, "err", err)
-		err = nil
+	logger := klog.FromContext(ctx).WithValues("granted", granted, "requested", s.Delay)
+	changed := before == nil || before.granted != granted
+	if before != nil {
+		logger = logger.WithValues("before", before.granted)
+	}
+	var unmet error
+	if capped != nil && s.Shortens(granted) {
+		unmet = err
 	}
 	former := s.delay.unmet
-	s.delay.unmet = err
-	if err != nil && (former == nil || fmt.Sprint(former) != fmt.Sprint(err)) { // fmt survives an Error method that panics
-		klog.FromContext(ctx).Error(err, "The host waits for less than it was asked to, and some pods get less time")
-		s.Listener.HostCapped(err)
+	s.delay.unmet = unmet
+	switch {
+	case unmet != nil && (former == nil || fmt.Sprint(former) != fmt.Sprint(unmet)): // fmt survives an Error method that panics
+		logger.Error(unmet, "The host waits for less than it was asked to, and some pods get less time")
+		s.Listener.HostCapped(unmet)
+	case changed && before != nil:
+		logger.Info("The time that the host waits has changed", "setBy", now.setBy)
+	case changed && capped != nil:
+		logger.V(1).Info("The host waits for less than it was asked to, the pods' time fits all the same", "err", err)
 	}
 	return nil
+}
+
+// setBy names what caps the delay.
+func setBy(capped *source.DelayCappedError) string {
+	switch {
+	case capped.Setting != "" && capped.Winner != "":
+		return capped.Setting + " in " + capped.Winner
+	default:
+		return cmp.Or(capped.Setting, capped.Winner)
+	}
 }
 
 // inhibit takes the lock. adopting says that a shutdown is under way.
@@ -211,16 +258,14 @@ func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) erro
 	return nil
 }
 
-// waitForTask waits for the next task, or until the host is to be asked again.
+// waitForTask waits for the next task, or until the host's limit is to be read again.
 func (s *session) waitForTask(ctx context.Context, done task, err error) {
 	var again <-chan time.Time // nil: never
 	switch wanted := done == taskTake || done == taskKeep; {
 	case wanted && err != nil:
 		again = time.After(reconnectPause)
-	case wanted && s.delay.unmet != nil:
+	case wanted:
 		again = time.After(s.delay.nextPause())
-	default:
-		s.delay.step = 0
 	}
 	select {
 	case <-again:

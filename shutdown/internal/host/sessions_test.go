@@ -47,8 +47,8 @@ func TestBeforeRun(t *testing.T) {
 		hold.AwaitAdoption(t.Context(), began.Add(time.Hour))
 		require.Equal(t, began, time.Now(), "there is no session")
 		require.False(t, hold.Waits())
-		require.NoError(t, hold.LetGo(t.Context()))
-		require.Equal(t, host.StateLetGo, r.host.Status().State)
+		require.NoError(t, hold.Release()(t.Context()))
+		require.Equal(t, host.StateReleased, r.host.Status().State)
 		hold.End()
 		require.Equal(t, host.StateTrying, r.host.Status().State)
 		require.NoError(t, r.host.Close(t.Context()))
@@ -64,7 +64,7 @@ func TestPendingAtStart(t *testing.T) {
 		r.advance(time.Minute)
 		require.Equal(t, []string{"connect", "events", "pending", "inhibit"}, r.script.called())
 		require.ErrorIs(t, r.host.Status().Err, errInProgress)
-		r.holding(host.StateLetGo, 0)
+		r.holding(host.StateReleased, 0)
 		require.False(t, r.hold.Waits())
 	})
 }
@@ -149,7 +149,7 @@ func TestLostSessionInAShutdown(t *testing.T) {
 		r.script.set((*script).lose)
 		r.advance(time.Minute)
 		require.Error(t, r.host.Status().Err)
-		require.NoError(t, r.hold.LetGo(t.Context()))
+		require.NoError(t, r.hold.Release()(t.Context()))
 		require.NoError(t, r.host.Status().Err, "no lock is in doubt any more")
 	})
 }
@@ -392,7 +392,7 @@ kubelet_graceful_shutdown_inhibitor_held %d
 `, want)), "kubelet_graceful_shutdown_delay_seconds", "kubelet_graceful_shutdown_inhibitor_held"))
 		}
 		held(1)
-		require.NoError(t, hold.LetGo(t.Context()))
+		require.NoError(t, hold.Release()(t.Context()))
 		held(0)
 		r.end()
 	})

@@ -16,51 +16,48 @@ import (
 func sinceBoot(at time.Time) time.Duration { return at.Sub(received()) + time.Hour }
 func timeOf(d time.Duration) time.Time     { return received().Add(d - time.Hour) }
 
-// checkStored checks that a timetable on record is the same after a restart: its budget,
-// its waits, the windows of its buckets and its end.
-func checkStored(t *testing.T, r *rand.Rand, tt timetable.Table, opts plan.Options) {
-	t.Helper()
-	data, err := json.Marshal(tt.Store(sinceBoot))
-	require.NoError(t, err)
-	var s timetable.Stored
-	require.NoError(t, json.Unmarshal(data, &s))
-	require.NoError(t, s.Check())
-	resumed := timetable.Resume(s, timeOf, opts)
-	require.Equal(t, tt.Budget(), resumed.Budget())
-	times := func(t timetable.Table) []time.Time {
-		return []time.Time{t.HoldEnd(), t.PublishEnd(), t.First(), t.NotBefore(), t.H(), t.Unlock()}
+// A restart changes nothing: the timetable on record has the same windows, and an event that overtakes it
+// makes the same timetable.
+func TestResume(t *testing.T) {
+	for seed := range uint64(20_000) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		request := pickRequest(r)
+		tt := timetable.New(request)
+		data, err := json.Marshal(tt.Store(sinceBoot))
+		require.NoError(t, err)
+		var s timetable.Stored
+		require.NoError(t, json.Unmarshal(data, &s))
+		require.NoError(t, s.Check())
+		resumed := timetable.Resume(s, timeOf, request.Options)
+		require.Equal(t, clockEnds(tt), clockEnds(resumed), "seed %d", seed)
+		require.Equal(t, []time.Time{tt.HoldEnd(), tt.PublishEnd(), tt.Unlock()}, []time.Time{resumed.HoldEnd(), resumed.PublishEnd(), resumed.Unlock()})
+		now := request.Received.Add(time.Duration(r.Int64N(int64(time.Minute))))
+		for i := range tt.Schedule() {
+			require.Equal(t, tt.Window(i, now), resumed.Window(i, now), "seed %d", seed)
+		}
+		next := pickRequest(r)
+		next.Received, next.HostEnd, next.Done, next.Before = now, now.Add(time.Duration(r.Int64N(int64(time.Minute)))), r.IntN(3), &tt
+		made := timetable.New(next)
+		next.Before = &resumed
+		again := timetable.New(next)
+		require.Equal(t, clockEnds(made), clockEnds(again), "seed %d", seed)
 	}
-	require.Equal(t, times(tt), times(resumed))
-	now, left := received().Add(time.Duration(r.Int64N(int64(time.Minute)))), time.Duration(r.Int64N(int64(time.Minute)))
-	for i := range tt.Schedule() {
-		require.Equal(t, tt.Window(i, now, left), resumed.Window(i, now, left))
-		require.Equal(t, tt.Skip(i, left), resumed.Skip(i, left))
-	}
-}
-
-// The margin of a short limit is stored as it was fitted.
-func TestResumeKeepsTheMargin(t *testing.T) {
-	opts := plan.Options{Hooks: allHooks(), ReleaseMargin: 5 * second}
-	tt := table(10*second, opts)
-	resumed := timetable.Resume(tt.Store(sinceBoot), timeOf, opts)
-	require.Equal(t, after(9*second), resumed.H())
-	require.Equal(t, after(9500*ms), resumed.Unlock())
-	p := resumed.Plan(nil, opts)
-	require.Equal(t, p.Wanted, p.Fitted)
-	require.Empty(t, p.Warnings)
 }
 
 // A record may be torn or foreign.
 func TestCheckOfAStoredTimetable(t *testing.T) {
 	for want, change := range map[string]func(*timetable.Stored){
-		"receivedMonotonicNanoseconds -1 must not be negative":                                                                                                       func(s *timetable.Stored) { s.Received = -1 },
-		"firstMonotonicNanoseconds 1 must not be before receivedMonotonicNanoseconds 3600000000000":                                                                  func(s *timetable.Stored) { s.First = 1 },
-		"endMonotonicNanoseconds -5 must not be before receivedMonotonicNanoseconds 3600000000000":                                                                   func(s *timetable.Stored) { s.End = -5 },
+		"receivedMonotonicNanoseconds -1 must not be negative": func(s *timetable.Stored) { s.Received = -1 },
 		"budget's prepareNanoseconds 0, holdNanoseconds 0, publishNanoseconds 2000000000, floorNanoseconds 2000000000 and marginNanoseconds -1 must not be negative": func(s *timetable.Stored) { s.Budget.Margin = -1 },
-		"budget.reserves has 1 entries, budget.schedule has 2":                                                                                                       func(s *timetable.Stored) { s.Budget.Reserves = s.Budget.Reserves[:1] },
-		"budget.schedule[1].priority -7 must not be less than that before it":                                                                                        func(s *timetable.Stored) { s.Budget.Schedule[1].Priority = -7 },
-		"budget.schedule[0].seconds -9 must not be negative":                                                                                                         func(s *timetable.Stored) { s.Budget.Schedule[0].Seconds = -9 },
-		"budget.reserves[1] {Readiness:1s Unmount:2s Statuses:-1ns} must not be negative":                                                                            func(s *timetable.Stored) { s.Budget.Reserves[1].Statuses = -1 },
+		"budget.waitEndNanoseconds -5 must not be negative or more than budget.endNanoseconds 42500000000":                                                           func(s *timetable.Stored) { s.Budget.WaitEnd = -5 },
+		"budget.waitEndNanoseconds 42000000000 must not be negative or more than budget.endNanoseconds 7":                                                            func(s *timetable.Stored) { s.Budget.End = 7 },
+		"the parts of budget take 42500000000 ns, more than budget.endNanoseconds 42499999999":                                                                       func(s *timetable.Stored) { s.Budget.End-- },
+		"budget.buckets must not be empty":                                                                                                               func(s *timetable.Stored) { s.Budget.Buckets = nil },
+		"budget.buckets[1].priority -7 must not be less than that before it":                                                                             func(s *timetable.Stored) { s.Budget.Buckets[1].Priority = -7 },
+		"budget.buckets[1] {Priority:1000 Seconds:-9 Readiness:1s Pods:10s Unmount:2s Statuses:1s End:40s} must not be negative":                         func(s *timetable.Stored) { s.Budget.Buckets[1].Seconds = -9 },
+		"budget.buckets[1] {Priority:1000 Seconds:10 Readiness:1s Pods:10s Unmount:2s Statuses:-1ns End:40s} must not be negative":                       func(s *timetable.Stored) { s.Budget.Buckets[1].Statuses = -1 },
+		"budget.buckets[1].endNanoseconds 1 must not be less than that before it, 26000000000, or more than budget.endNanoseconds 42500000000":           func(s *timetable.Stored) { s.Budget.Buckets[1].End = 1 },
+		"budget.buckets[1].endNanoseconds 42500000001 must not be less than that before it, 26000000000, or more than budget.endNanoseconds 42500000000": func(s *timetable.Stored) { s.Budget.Buckets[1].End = 42500000001 },
 	} {
 		tt := table(time.Minute, plan.Options{Hooks: allHooks()})
 		s := tt.Store(sinceBoot)
@@ -68,5 +65,4 @@ func TestCheckOfAStoredTimetable(t *testing.T) {
 		change(&s)
 		require.EqualError(t, s.Check(), want)
 	}
-	require.NoError(t, timetable.Stored{}.Check(), "a schedule may be empty")
 }

@@ -1,6 +1,6 @@
-// Package timetable computes when each step of a drain starts and ends at the latest. The
-// drain follows it, and the record of a shutdown keeps it for the next agent. It is built on
-// package plan, so that a drain does what was planned.
+// Package timetable puts the times of a drain on the clock: the budget and the windows of package
+// plan, counted from the event of the drain. The drain follows it, and the record of a shutdown keeps
+// it for the next agent.
 //
 // All of it is pure: it reads no clock, and a [Table] may be used concurrently. Every
 // request has a result; only [Stored.Check] returns an error, for what a file may contain.
@@ -8,12 +8,11 @@ package timetable
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/graceperiod"
-	"github.com/kubegrace/kubegrace/shutdown/internal/windows"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -27,45 +26,17 @@ type Request struct {
 	Received time.Time
 	// HostEnd is when the host goes on. Zero: no host waits.
 	HostEnd time.Time
-	// Until is when the drain stops all waiting at the latest; zero: the rest of the request
-	// says it.
-	Until time.Time
-	// Late delays the buckets: they start as late as they fit before the host's end. It
-	// has no effect if no host waits.
-	Late bool
-	// Needs are the seconds that the pods of each bucket need, from [plan.Schedule.Needs]. Nil: no
-	// complete list of pods is known, and the schedule's seconds count.
-	Needs []int64
-	// Done is the number of buckets, from the lowest, that an earlier drain of the same
-	// shutdown has finished. They need nothing and have no reserves.
-	Done int
+	// Occupied says which buckets have pods. Nil: no complete list of pods is known.
+	Occupied []bool
 	// Prepared, Held and Published say that this shutdown has been through these steps,
 	// which get no time then.
 	Prepared, Held, Published bool
-}
 
-// End returns H and Unlock of the [Table] of a request, which do not depend on Needs and Done.
-func End(r Request) (h, unlock time.Time) {
-	h = r.Received.Add(r.end(plan.NewBudget(r.Schedule, r.options())))
-	return h, h.Add(r.margin() / 2)
-}
-
-// margin returns the margin of the options, at most a tenth of the limit.
-func (r Request) margin() time.Duration {
-	return min(plan.NewBudget(nil, r.Options).Margin, r.limit()/10)
-}
-
-// end returns when the drain stops all waiting, counted from the event. asked is what the
-// host would have been asked for.
-func (r Request) end(asked plan.Budget) time.Duration {
-	end := r.limit() - r.margin()
-	if !r.Until.IsZero() {
-		end = min(end, max(r.Until.Sub(r.Received), 0))
-	}
-	if r.isLate() {
-		return end
-	}
-	return min(end, asked.Total())
+	// Before is the timetable that this one overtakes, because the host leaves less time; nil:
+	// there is none. No end of Before moves to a later time, and its buckets count.
+	Before *Table
+	// Done is the number of buckets, from the lowest, that the drain of Before has finished.
+	Done int
 }
 
 // limit returns how long the host waits, counted from the event; the longest duration if it
@@ -87,84 +58,140 @@ func (r Request) options() plan.Options {
 	return opts
 }
 
-// isLate reports whether the drain starts as late as it can.
-func (r Request) isLate() bool { return r.Late && !r.HostEnd.IsZero() }
-
 // Table is the timetable of one drain. Make one with [New] or [Resume].
 type Table struct {
-	windows.Windows
 	received time.Time
-	wanted   plan.Budget // that the drain needs
 	budget   plan.Budget // as fitted
-	late     bool        // the first bucket does not start before First
+	opts     plan.Options
 }
 
-// Window is the time of one bucket, from Window of a [Table].
-type Window = windows.Window
-
-// New computes the timetable of a drain. If the host stops waiting before the time that the
-// drain needs, [plan.Budget.Fit] shortens it. If it leaves more, the drain still ends when
-// it needs no more, unless it is late.
+// New computes the timetable of a drain.
 func New(r Request) Table {
-	wanted := plan.NewBudget(r.Schedule, r.options())
-	h, done := r.end(wanted), min(max(r.Done, 0), len(r.Schedule))
-	clear(wanted.Reserves[:done])
-	needs := append(make([]int64, done), r.Needs[min(done, len(r.Needs)):]...)
-	t := Table{received: r.Received, wanted: wanted, budget: wanted.Fit(r.limit(), needs)}
-	first := t.beforeBuckets()
-	if r.isLate() {
-		buckets := windows.Sum(t.budget.Schedule.Total(), t.budget.Overhead()) - t.budget.Publish
-		latest := h - windows.Sum(buckets, windows.Floor)
-		first, t.late = max(first, latest), latest > first
+	t := Table{received: r.Received, opts: r.options()}
+	if r.Before == nil {
+		t.budget = plan.NewBudget(r.Schedule, t.opts).Fit(r.limit(), r.Occupied)
+	} else {
+		t.budget = r.overtake(*r.Before)
 	}
-	t.setWindows(first, h, r.Options)
 	return t
 }
 
-// setWindows computes the windows of the fitted budget.
-func (t *Table) setWindows(first, h time.Duration, opts plan.Options) {
-	buckets := make([]windows.Bucket, len(t.budget.Schedule))
-	for i, b := range t.budget.Schedule {
-		r := t.budget.Reserves[i]
-		buckets[i] = windows.Bucket{Readiness: r.Readiness, Pods: graceperiod.Duration(b.Seconds), Unmount: r.Unmount, Statuses: r.Statuses}
+// overtake returns the budget of a drain that overtakes another one. What was fitted for that one and is
+// still to come is fitted again, so that a host that leaves as much as before changes nothing.
+func (r Request) overtake(before Table) plan.Budget {
+	passed := r.Received.Sub(before.received)
+	rest := before.budget
+	rest.Buckets = slices.Clone(rest.Buckets)
+	if r.Prepared {
+		rest.Prepare = 0
 	}
-	t.Windows = windows.New(buckets, t.received, first, h, !opts.NoRollOver)
+	if r.Held {
+		rest.Hold = 0
+	}
+	if r.Published {
+		rest.Publish = 0
+	}
+	for i := range min(r.Done, len(rest.Buckets)) {
+		done := &rest.Buckets[i]
+		done.Readiness, done.Pods, done.Unmount, done.Statuses = 0, 0, 0, 0
+	}
+	limit := min(r.limit(), max(before.budget.End-passed, 0))
+	fitted := rest.Fit(limit, r.Occupied)
+	spare := limit - fitted.End // what is done has left it, and the ends count back from that of the host
+	earlier := func(end *time.Duration, before time.Duration) { *end = min(*end+spare, max(before-passed, 0)) }
+	earlier(&fitted.WaitEnd, before.budget.WaitEnd)
+	earlier(&fitted.End, before.budget.End)
+	for i := range fitted.Buckets {
+		earlier(&fitted.Buckets[i].End, before.budget.Buckets[i].End)
+	}
+	keepBetweenEnds(&fitted, rest.Buckets, r.Done)
+	return fitted
 }
+
+// keepBetweenEnds gives each bucket what lies between its end and the one before, at most the pods' time that
+// it had. Where that is more than is left, the first buckets that are not done are under way, and what
+// has passed is no longer theirs.
+func keepBetweenEnds(b *plan.Budget, had []plan.BucketBudget, done int) {
+	for i := done + 1; i < len(b.Buckets); i++ {
+		of := &b.Buckets[i]
+		between := of.End - b.Buckets[i-1].End - of.Readiness - of.Unmount - of.Statuses
+		of.Pods = min(had[i].Pods, max(of.Pods, between))
+	}
+	parts := make([]*time.Duration, 0, 4*len(b.Buckets)+3)
+	for i := range b.Buckets {
+		of := &b.Buckets[i]
+		parts = append(parts, &of.Readiness, &of.Pods, &of.Unmount, &of.Statuses)
+	}
+	over := max(b.Total()-b.End, 0)
+	for _, part := range append(parts, &b.Publish, &b.Hold, &b.Prepare) {
+		cut := min(*part, over)
+		*part, over = *part-cut, over-cut
+	}
+}
+
+// End returns H and Unlock of the [Table] of a request. They do not depend on Occupied.
+func End(r Request) (h, unlock time.Time) {
+	t := New(r)
+	return t.H(), t.Unlock()
+}
+
+// At converts a time that counts from the event.
+func (t *Table) At(d time.Duration) time.Time { return t.received.Add(d) }
 
 // Budget returns the budget of the drain as fitted. It must not be written to.
 func (t *Table) Budget() plan.Budget { return t.budget }
 
-// Schedule returns the schedule of the drain as fitted. It must not be written to.
-func (t *Table) Schedule() plan.Schedule { return t.budget.Schedule }
+// Schedule returns the schedule of the drain.
+func (t *Table) Schedule() plan.Schedule {
+	s := make(plan.Schedule, len(t.budget.Buckets))
+	for i, b := range t.budget.Buckets {
+		s[i] = plan.Bucket{Priority: b.Priority, Seconds: b.Seconds}
+	}
+	return s
+}
 
 // HoldEnd returns when the hold ends at the latest.
-func (t *Table) HoldEnd() time.Time { return t.At(windows.Sum(t.budget.Prepare, t.budget.Hold)) }
+func (t *Table) HoldEnd() time.Time {
+	return t.At(min(t.budget.Prepare+t.budget.Hold, t.budget.WaitEnd))
+}
 
 // PublishEnd returns when the wait for the node's state to be published ends at the latest.
 // It takes no longer than Budget().Publish, also if it begins earlier.
-func (t *Table) PublishEnd() time.Time { return t.At(t.beforeBuckets()) }
-
-// beforeBuckets returns the time before the first bucket.
-func (t *Table) beforeBuckets() time.Duration {
-	return windows.Sum(t.budget.Prepare, t.budget.Hold, t.budget.Publish)
+func (t *Table) PublishEnd() time.Time {
+	return t.At(min(t.budget.Prepare+t.budget.Hold+t.budget.Publish, t.budget.WaitEnd))
 }
 
-// NotBefore returns when the first bucket starts at the earliest; zero: at once.
-func (t *Table) NotBefore() time.Time {
-	if !t.late {
-		return time.Time{}
-	}
-	return t.First()
-}
+// H returns when the drain stops waiting for pods, hooks and statuses.
+func (t *Table) H() time.Time { return t.At(t.budget.WaitEnd) }
 
-// Unlock returns when the host's lock goes at the latest: half of the margin after H, so
-// that the report can be stored in between.
-func (t *Table) Unlock() time.Time { return t.H().Add(t.budget.Margin / 2) }
+// Unlock returns when the host's lock goes at the latest: half-way between H and the end of the
+// drain, so that the report can be stored in between.
+func (t *Table) Unlock() time.Time {
+	return t.At(t.budget.WaitEnd + (t.budget.End-t.budget.WaitEnd)/2)
+}
 
 // Plan plans what the drain does to pods, on the assumption that each pod uses all of its
-// time. The options must be those that the timetable was made with.
-func (t *Table) Plan(pods []*v1.Pod, opts plan.Options) plan.Plan {
-	return plan.Drain{
-		Wanted: t.wanted, Fitted: t.budget, First: t.First().Sub(t.received), Release: t.H().Sub(t.received),
-	}.Plan(pods, opts)
+// time.
+func (t *Table) Plan(pods []*v1.Pod) plan.Plan { return t.budget.Plan(pods, t.opts) }
+
+// Window says when the steps of one bucket end at the latest: a [plan.Window] on the clock.
+type Window struct {
+	Ready, KillsEnd, UnmountsEnd, End time.Time
+
+	received time.Time
+	window   plan.Window
+}
+
+// Window returns the window of bucket i if it begins now.
+func (t *Table) Window(i int, now time.Time) Window {
+	w := t.budget.Window(i, now.Sub(t.received), t.opts)
+	return Window{
+		Ready: t.At(w.Ready), KillsEnd: t.At(w.KillsEnd), UnmountsEnd: t.At(w.UnmountsEnd), End: t.At(w.End),
+		received: t.received, window: w,
+	}
+}
+
+// Seconds returns the grace period override with which a pod of the bucket is killed at a time.
+func (w Window) Seconds(pod *v1.Pod, at time.Time) int64 {
+	return w.window.Seconds(pod, at.Sub(w.received))
 }

@@ -1,7 +1,9 @@
 package timetable_test
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -60,49 +62,45 @@ func pod(grace ...int64) *v1.Pod {
 	return p
 }
 
-// A drain ends before the host's end, by the margin, or earlier if it needs no more time.
+// A drain stops waiting before the host's end, by the margin, or earlier if it needs no more time.
 func TestEnd(t *testing.T) {
 	hooks := plan.Options{Hooks: allHooks()}
 	operator := plan.Options{Hooks: allHooks(), Limit: 20 * second}
 	full := hooks
 	full.Hooks.Prepare, full.Hooks.Hold = true, true
 	for name, c := range map[string]struct {
-		limit time.Duration
-		opts  plan.Options
-		set   func(*timetable.Request)
-		want  time.Duration
+		limit     time.Duration
+		opts      plan.Options
+		set       func(*timetable.Request)
+		h, unlock time.Duration
 	}{
-		"no host waits":                   {0, hooks, nil, 42500 * ms},
-		"half an hour":                    {30 * time.Minute, hooks, nil, 42500 * ms},
-		"what was asked for":              {42500 * ms, hooks, nil, 42 * second},
-		"less":                            {30 * second, hooks, nil, 29500 * ms},
-		"less than ten margins":           {2 * second, hooks, nil, 1800 * ms},
-		"the end has passed":              {-second, hooks, nil, 0},
-		"an operator's limit":             {0, operator, nil, 19500 * ms},
-		"an operator's limit is nearer":   {30 * second, operator, nil, 19500 * ms},
-		"an operator's limit is farther":  {10 * second, operator, nil, 9500 * ms},
-		"an operator leaves nothing":      {30 * second, plan.Options{Limit: -1}, nil, 0},
-		"no margin":                       {30 * second, plan.Options{ReleaseMargin: -1}, nil, 30 * second},
-		"without hooks, for half an hour": {30 * time.Minute, plan.Options{}, nil, 32500 * ms},
-		"every step":                      {0, full, nil, 54500 * ms},
-		"Prepare has been":                {0, full, func(r *timetable.Request) { r.Prepared = true }, 52500 * ms},
-		"the hold has been":               {0, full, func(r *timetable.Request) { r.Held = true }, 44500 * ms},
-		"it was published":                {0, full, func(r *timetable.Request) { r.Published = true }, 52500 * ms},
-		"pods that need less":             {0, hooks, func(r *timetable.Request) { r.Needs = []int64{1, 0} }, 42500 * ms},
-		"a bucket is done":                {0, hooks, func(r *timetable.Request) { r.Done = 1 }, 42500 * ms},
-		"late":                            {30 * time.Minute, hooks, func(r *timetable.Request) { r.Late = true }, 1799500 * ms},
-		"late, and no host waits":         {0, hooks, func(r *timetable.Request) { r.Late = true }, 42500 * ms},
-		"late, and an operator's limit":   {time.Minute, operator, func(r *timetable.Request) { r.Late = true }, 19500 * ms},
+		"no host waits":                  {0, hooks, nil, 42 * second, 42250 * ms},
+		"half an hour":                   {30 * time.Minute, hooks, nil, 42 * second, 42250 * ms},
+		"what was asked for":             {42500 * ms, hooks, nil, 42 * second, 42250 * ms},
+		"the schedule":                   {30 * second, hooks, nil, 29900 * ms, 29950 * ms},
+		"less":                           {10 * second, hooks, nil, 9900 * ms, 9950 * ms},
+		"the end has passed":             {-second, hooks, nil, 0, 0},
+		"an operator's limit":            {0, operator, nil, 19900 * ms, 19950 * ms},
+		"an operator's limit is nearer":  {30 * second, operator, nil, 19900 * ms, 19950 * ms},
+		"an operator's limit is farther": {10 * second, operator, nil, 9900 * ms, 9950 * ms},
+		"an operator leaves nothing":     {30 * second, plan.Options{Limit: -1}, nil, 0, 0},
+		"without hooks":                  {30 * time.Minute, plan.Options{}, nil, 32 * second, 32250 * ms},
+		"every step":                     {0, full, nil, 54 * second, 54250 * ms},
+		"Prepare has been":               {0, full, func(r *timetable.Request) { r.Prepared = true }, 52 * second, 52250 * ms},
+		"the hold has been":              {0, full, func(r *timetable.Request) { r.Held = true }, 44 * second, 44250 * ms},
+		"it was published":               {0, full, func(r *timetable.Request) { r.Published = true }, 52 * second, 52250 * ms},
+		"pods in one bucket":             {10 * second, hooks, func(r *timetable.Request) { r.Occupied = []bool{true, false} }, 9900 * ms, 9950 * ms},
 	} {
 		r := request(c.limit, c.opts)
 		if c.set != nil {
 			c.set(&r)
 		}
-		h, unlock := timetable.End(r)
-		require.Equal(t, after(c.want), h, name)
 		made := timetable.New(r)
-		require.Equal(t, h, made.H(), name)
-		require.Equal(t, h.Add(made.Budget().Margin/2), made.Unlock(), name)
+		require.Equal(t, after(c.h), made.H(), name)
+		require.Equal(t, after(c.unlock), made.Unlock(), name)
+		r.Occupied = nil
+		h, unlock := timetable.End(r)
+		require.Equal(t, made.H(), h, name)
 		require.Equal(t, made.Unlock(), unlock, name)
 	}
 }
@@ -120,105 +118,147 @@ func TestWaitsBeforeTheBuckets(t *testing.T) {
 	opts := plan.Options{Hooks: allHooks()}
 	opts.Hooks.Prepare, opts.Hooks.Hold = true, true
 	for limit, want := range map[time.Duration][]time.Duration{
-		time.Hour:    {12 * second, 14 * second, 14 * second},
-		47500 * ms:   {5 * second, 7 * second, 7 * second},
-		32 * second:  {2 * second, 2 * second, 2 * second},
-		1000 * ms:    {900 * ms, 900 * ms, 2 * second},
-		31500 * ms:   {2 * second, 2 * second, 2 * second},
-		-time.Second: {0, 0, 2 * second},
+		time.Hour:    {12 * second, 14 * second},
+		47500 * ms:   {5 * second, 7 * second},
+		32 * second:  {2 * second, 2 * second},
+		1000 * ms:    {500 * ms, 500 * ms},
+		150 * ms:     {50 * ms, 50 * ms},
+		-time.Second: {0, 0},
 	} {
 		tt := table(limit, opts)
-		got := []time.Time{tt.HoldEnd(), tt.PublishEnd(), tt.First()}
-		for i, end := range got {
-			require.Equal(t, after(want[i]), end, "%v: %d", limit, i)
-		}
+		require.Equal(t, []time.Time{after(want[0]), after(want[1])}, []time.Time{tt.HoldEnd(), tt.PublishEnd()}, limit)
 	}
-	r := request(time.Hour, opts)
-	r.Prepared, r.Held, r.Published = true, true, true
+}
+
+// Where the limit is too short for the schedule, the pods that are listed count.
+func TestNewOfOccupiedBuckets(t *testing.T) {
+	r := request(15*second, plan.Options{Hooks: allHooks()})
+	r.Occupied = []bool{true, false}
 	tt := timetable.New(r)
-	require.Equal(t, received(), tt.First())
-	require.Equal(t, received(), tt.PublishEnd())
+	require.Equal(t, int64(15), tt.Window(0, received()).Seconds(pod(99), received()))
+	require.Equal(t, r.Schedule, tt.Schedule())
 }
 
-// The buckets have what their pods need, and what else the limit leaves.
-func TestNewFitsTheNeeds(t *testing.T) {
-	r := request(10*second, plan.Options{Hooks: allHooks()})
-	short := timetable.New(r)
-	require.Equal(t, buckets(0, 10), short.Schedule())
-	r.Needs = r.Schedule.Needs([]*v1.Pod{pod(3), pod(7), nil}, r.Options)
-	require.Equal(t, []int64{7, 0}, r.Needs)
-	tt := timetable.New(r)
-	require.Equal(t, buckets(7, 0), tt.Schedule())
-	require.Equal(t, second, tt.Budget().Publish, "3 s for twice as much")
-	w := tt.Window(0, tt.First(), 0)
-	require.Equal(t, int64(7), w.Seconds(pod(99), w.Ready))
-	require.Equal(t, after(9500*ms), w.End)
-	require.Equal(t, after(9500*ms), tt.H())
-}
-
-// The buckets that an earlier drain has finished need nothing, and have no other steps.
-func TestNewAfterFinishedBuckets(t *testing.T) {
-	for _, needs := range [][]int64{nil, {20, 10}, {20}} {
-		r := request(15*second, plan.Options{Hooks: allHooks()})
-		r.Needs, r.Done = needs, 1
-		tt := timetable.New(r)
-		require.Equal(t, buckets(0, 10), tt.Schedule())
-		require.Zero(t, tt.Budget().Reserves[0])
-		require.NotZero(t, tt.Budget().Reserves[1])
-		if len(needs) > 0 {
-			require.Equal(t, int64(20), needs[0], "the argument is not changed")
-		}
-		r.HostEnd = time.Time{}
-		tt = timetable.New(r)
-		require.Equal(t, buckets(20, 10), tt.Schedule())
-		require.Zero(t, tt.Budget().Reserves[0])
-		r.Done = 99
-		tt = timetable.New(r)
-		require.Len(t, tt.Schedule(), 2)
-	}
-}
-
-// A drain that starts late ends when the host stops waiting. The 2 s of the containers'
-// stops come before that.
-func TestLateStart(t *testing.T) {
-	late := func(limit time.Duration, opts plan.Options) timetable.Table {
-		r := request(limit, opts)
-		r.Late = true
-		return timetable.New(r)
-	}
-	tt := late(2*time.Minute, plan.Options{Hooks: allHooks()})
-	require.Equal(t, after(119500*ms), tt.H())
-	require.Equal(t, after(79500*ms), tt.NotBefore(), "119.5 s less 2 s and twice 4 s beside 30 s")
-	require.Equal(t, tt.NotBefore(), tt.First())
-	require.Equal(t, after(117500*ms), tt.Window(1, after(100*second), 0).End)
-
-	tt = late(20*second, plan.Options{Hooks: allHooks()})
-	require.Zero(t, tt.NotBefore(), "there is no time to wait for")
-	require.Equal(t, received().Add(tt.Budget().Publish), tt.First())
-
-	tt = late(0, plan.Options{Limit: time.Hour})
-	require.Zero(t, tt.NotBefore(), "no host waits")
-	require.Equal(t, received(), tt.First())
-	early := table(2*time.Minute, plan.Options{})
-	require.Zero(t, early.NotBefore())
-}
-
-// The plan of a timetable has its times.
+// The plan of a timetable is that of package plan, with the options of its request.
 func TestPlan(t *testing.T) {
 	opts := plan.Options{Hooks: allHooks()}
-	r := request(2*time.Minute, opts)
-	r.Late = true
-	tt := timetable.New(r)
-	p := tt.Plan([]*v1.Pod{pod(99)}, opts)
-	require.Equal(t, 79500*ms, p.Buckets[0].Start)
-	require.Equal(t, 119500*ms, p.Release)
-	require.Equal(t, int64(20), p.Buckets[0].Pods[0].GrantedSeconds)
-	require.Empty(t, p.Fitted.Hold+p.Fitted.Prepare)
+	pods := []*v1.Pod{pod(99), pod()}
+	tt := table(35*second, opts)
+	opts.Limit = 35 * second
+	require.Equal(t, plan.New(buckets(20, 10), pods, opts), tt.Plan(pods))
+}
 
-	r = request(25*second, opts)
-	r.Needs = []int64{20, 0}
-	tt = timetable.New(r)
-	opts.Limit = 25 * second
-	pods := []*v1.Pod{pod(99)}
-	require.Equal(t, plan.New(buckets(20, 10), pods, opts), tt.Plan(pods, opts))
+// A host that announces the same end again, or a later one, changes nothing. One that leaves less moves
+// ends to an earlier time only, and none by more than it leaves less. A bucket that is done, and time that
+// steps have not used, are no reason to move anything.
+func TestOvertakingEvents(t *testing.T) {
+	for seed := range uint64(100_000) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		first := pickRequest(r)
+		before := timetable.New(first)
+		received, end := first.Received, first.Received.Add(before.Budget().End)
+		for range 1 + r.IntN(2) {
+			passed := time.Duration(r.Int64N(int64(end.Sub(received)) + 1))
+			less := []time.Duration{0, -time.Duration(r.Int64N(int64(time.Hour))), time.Duration(r.Int64N(100)), time.Duration(r.Int64N(int64(end.Sub(received)) + int64(second)))}[r.IntN(4)]
+			second := pickRequest(r)
+			second.Received, second.HostEnd, second.Before = received.Add(passed), end.Add(-less), &before
+			second.Options.Limit, second.Done = 0, r.IntN(len(first.Schedule)+1)
+			if r.IntN(8) == 0 {
+				second.HostEnd, less = time.Time{}, 0 // no host waits
+			}
+			made := timetable.New(second)
+			require.Equal(t, first.Schedule, made.Schedule())
+			about := func() string {
+				return fmt.Sprintf("seed %d: %+v, then %+v, %v less: %+v becomes %+v", seed, first, second, less, before.Budget(), made.Budget())
+			}
+			checkMoved(t, before, made, max(less, 0), about)
+			received, before = second.Received, made
+			end = received.Add(made.Budget().End)
+		}
+	}
+}
+
+// checkMoved checks how far the ends of a timetable are from those before.
+func checkMoved(t *testing.T, before, made timetable.Table, less time.Duration, about func() string) {
+	t.Helper()
+	wasEnds, ends := clockEnds(before), clockEnds(made)
+	for i, end := range ends {
+		was := wasEnds[i]
+		if was.Before(made.At(0)) {
+			was = made.At(0) // it is over
+		}
+		if end.After(was) || end.Before(was.Add(-less)) && end.After(made.At(0)) {
+			t.Fatalf("end %d moves from %v to %v\n%s", i, was, end, about())
+		}
+		if i > 0 && i < len(made.Budget().Buckets) && end.Before(ends[i-1]) {
+			t.Fatalf("bucket %d ends before the one below\n%s", i, about())
+		}
+	}
+	require.NoError(t, made.Store(sinceBoot).Check())
+}
+
+// clockEnds returns the ends of the buckets, H and the end of a drain.
+func clockEnds(tt timetable.Table) (ends []time.Time) {
+	for _, of := range tt.Budget().Buckets {
+		ends = append(ends, tt.At(of.End))
+	}
+	return append(ends, tt.H(), tt.At(tt.Budget().End))
+}
+
+// A notice without a deadline, then the host's own event two seconds later: the pods of the bucket that is
+// under way keep the time that is there (findings X1).
+func TestAnEventThatLeavesEnoughTakesNothing(t *testing.T) {
+	first := table(0, plan.Options{})
+	r := request(0, plan.Options{})
+	r.Received, r.HostEnd, r.Before, r.Done = after(2*second), after(32*second), &first, 1
+	made := timetable.New(r)
+	require.Equal(t, after(29500*ms), made.Window(1, after(2*second)).KillsEnd, "the end less the floor and the margin, not 10 s after the second event")
+	require.Equal(t, after(31500*ms), made.H())
+}
+
+// A host that leaves as much takes nothing from a bucket that is to come, and one that leaves less takes no
+// more than that: also from pods without a grace period, and without roll-over.
+func TestAnEventWhileABucketIsUnderWay(t *testing.T) {
+	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Hooks: allHooks()}, {Hooks: allHooks(), NoRollOver: true}} {
+		for _, limit := range []time.Duration{30 * second, 35 * second, time.Hour} {
+			first := table(limit, opts)
+			begins := first.At(first.Budget().Buckets[0].End)
+			for less := time.Duration(0); less <= 4*second; less += second {
+				for passed := time.Duration(0); passed <= 20*second; passed += 100 * ms {
+					r := request(0, opts)
+					r.Received, r.HostEnd, r.Before = after(passed), first.At(first.Budget().End-less), &first
+					made := timetable.New(r)
+					for _, p := range []*v1.Pod{pod(99), pod()} {
+						window := made.Window(1, begins)
+						require.GreaterOrEqual(t, window.Seconds(p, begins), 10-int64(less/second), "%v within %v, %v less after %v", opts, limit, less, passed)
+					}
+				}
+			}
+		}
+	}
+}
+
+// pickRequest draws the request of a first event.
+func pickRequest(r *rand.Rand) timetable.Request {
+	yes := func() bool { return r.IntN(2) == 0 }
+	span := func() time.Duration {
+		return []time.Duration{0, 0, -1, 50 * ms, time.Duration(r.Int64N(int64(5 * second)))}[r.IntN(5)]
+	}
+	request := timetable.Request{Received: after(time.Duration(r.Int64N(int64(time.Minute)))), Prepared: yes(), Held: yes(), Published: yes()}
+	request.Options = plan.Options{
+		NoRollOver: r.IntN(4) == 0, HoldTimeout: span(), UnmountReserve: span(), ReleaseMargin: span(),
+		Hooks: plan.Hooks{Prepare: yes(), Hold: yes(), Publish: yes(), Readiness: yes(), Unmount: yes(), Statuses: yes()},
+	}
+	for i := range 1 + r.IntN(5) {
+		request.Schedule = append(request.Schedule, plan.Bucket{Priority: int32(i), Seconds: r.Int64N(40)})
+		request.Occupied = append(request.Occupied, yes())
+	}
+	if r.IntN(4) == 0 {
+		request.Occupied = nil
+	}
+	total := int64(request.Schedule.Total())
+	if r.IntN(6) > 0 {
+		request.HostEnd = request.Received.Add(time.Duration(r.Int64N([]int64{total, 2*total + int64(20*second)}[r.IntN(2)] + 1)))
+	}
+	return request
 }

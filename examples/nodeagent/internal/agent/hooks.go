@@ -70,25 +70,19 @@ func (h *hooks) forget() error {
 	return statefile.Remove(h.stateDir, hooksFile)
 }
 
-// of returns the containers of a pod that run, nil if none of their hooks has run.
-func (h *hooks) of(ctx context.Context, runtime Runtime, pod *v1.Pod) []lifecycle.Container {
-	h.mu.Lock()
-	ran := maps.Clone(h.ran)
-	h.mu.Unlock()
-	if len(ran) == 0 {
-		return nil
-	}
-	now := *pod
-	if status := runtime.PodStatus(ctx, pod); status != nil {
-		now.Status = *status
-	}
-	containers, known := lifecycle.ContainersOf(&now), false
+// hookedRuntime is a runtime that lists containers with what is known of their hooks.
+type hookedRuntime struct {
+	Runtime
+	hooks *hooks
+}
+
+// Running lists the containers of a pod that run.
+func (r hookedRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	containers, err := r.Runtime.Running(ctx, pod)
+	r.hooks.mu.Lock()
+	defer r.hooks.mu.Unlock()
 	for i, c := range containers {
-		containers[i].PreStopDone = ran[c.ID]
-		known = known || ran[c.ID]
+		containers[i].PreStopDone = r.hooks.ran[c.ID]
 	}
-	if !known {
-		return nil
-	}
-	return containers
+	return containers, err
 }

@@ -143,7 +143,7 @@ func (s kill) show(shown *view.Pod, now time.Time, terminator *lifecycle.Termina
 	if s.err != nil {
 		shown.Problem = strings.ReplaceAll(s.err.Error(), "\n", "; ")
 	}
-	if termination, known := terminator.Pod(s.pod).Termination(); known {
+	if termination, known := terminator.Termination(s.pod); known {
 		shown.Deadline = termination.Deadline()
 		for _, c := range termination.Result().Containers {
 			shown.Containers = append(shown.Containers, view.ContainerOf(s.pod, c))

@@ -27,6 +27,7 @@ const drainOrigin = "nodeagent drain"
 type loop struct {
 	*Agent
 	held        bool            // as it was shown last
+	granted     time.Duration   // as it was shown last
 	shownStatus string          // what the service manager was told last
 	ready       <-chan struct{} // nil: it was closed
 	drainTimer  <-chan time.Time
@@ -188,13 +189,38 @@ func (l *loop) snapshot(now time.Time) view.Snapshot {
 	return view.Snapshot{Now: now, Began: l.began, Allowed: l.allowed, Pods: l.kills.views(now, l.terminator)}
 }
 
+// What the host may lack, as /healthz and the status name it.
+const (
+	lackHold    = "hold on the shutdown"
+	lackTime    = "time for the pods"
+	lackAnswers = "answers of the host" // the lock is held, and may be lost
+)
+
+// hostLacks returns why the host does not wait as it was asked to, by what is missing; a nil error means that
+// it is there.
+func hostLacks(i shutdown.Inhibitor) map[string]error {
+	lacks := map[string]error{lackHold: nil, lackTime: nil, lackAnswers: nil}
+	switch {
+	case errors.As(i.Err, new(*shutdown.DelayCappedError)):
+		lacks[lackTime] = i.Err
+	case i.Held:
+		lacks[lackAnswers] = i.Err
+	default:
+		lacks[lackHold] = i.Err
+	}
+	return lacks
+}
+
 // showInhibitor shows changes of the inhibitor.
 func (l *loop) showInhibitor(ctx context.Context) {
 	now := l.manager.Inhibitor()
-	l.missing.set(ctx, "hold on the shutdown", now.Err)
+	for name, err := range hostLacks(now) {
+		l.missing.set(ctx, name, err)
+	}
 	switch {
-	case now.Held && !l.held:
+	case now.Held && (!l.held || now.Granted != l.granted):
 		l.opts.View.Say(fmt.Sprintf("This machine's shutdown is held back for up to %v (asked for: %v).", now.Granted, now.Requested))
+		l.granted = now.Granted
 	case l.held && !now.Held:
 		l.opts.View.Say("This machine's shutdown is no longer held back.")
 	}

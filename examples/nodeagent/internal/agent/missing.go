@@ -49,6 +49,13 @@ func (m *missing) set(ctx context.Context, name string, err error) {
 	}
 }
 
+// any reports whether something of these is missing.
+func (m *missing) any(names ...string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(names, func(name string) bool { return m.what[name] != "" })
+}
+
 // lines returns a line for each thing that is missing, in the order of their names.
 func (m *missing) lines() []string {
 	m.mu.Lock()

@@ -143,12 +143,16 @@ func onlyHosts(next http.Handler) http.Handler {
 	})
 }
 
-// healthz answers 200 as long as the agent works, also during a shutdown: an agent that drains
-// must not be restarted. The lines say what is missing.
+// healthz answers 200 while the host waits as it was asked to, and 503 if it does not: pods would lose time. It
+// answers 200 during a shutdown too, because an agent that drains must not be restarted. The lines
+// say what is missing.
 func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
 	lines := []string{"ok"}
 	if err := a.manager.ShutdownStatus(); err != nil {
 		lines[0] += ": " + err.Error()
+	} else if a.missing.any(lackHold, lackTime, lackAnswers) {
+		lines[0] = "not ok"
+		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	_, _ = fmt.Fprintln(w, strings.Join(append(lines, a.missing.lines()...), "\n")) // a client that has disconnected needs no answer
 }

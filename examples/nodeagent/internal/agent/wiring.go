@@ -40,7 +40,7 @@ func (a *Agent) newTerminator() error {
 		return fmt.Errorf("failed to make the metrics of pods: %w", err)
 	}
 	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
-		Runtime: a.opts.Runtime, Commands: a.opts.Runtime, Exits: a.opts.Runtime,
+		Runtime: hookedRuntime{a.opts.Runtime, a.hooks}, Commands: a.opts.Runtime, Exits: a.opts.Runtime,
 		PodIP: podIP, Events: eventLog{a.opts.Logger}, Metrics: lifecycleMetrics, Gates: a.opts.Gates, OnHook: a.onHook,
 	})
 	return err
@@ -48,7 +48,7 @@ func (a *Agent) newTerminator() error {
 
 // onHook records that a hook has run, unless the end of this agent has cut it off.
 func (a *Agent) onHook(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
-	if r.Cause == lifecycle.AgentStopping {
+	if r.Cause == lifecycle.TerminatorClosed {
 		return
 	}
 	if err := a.hooks.add(c.ID); err != nil {
@@ -66,12 +66,10 @@ func (a *Agent) forgetEnded() {
 
 // newKiller makes what stops one pod.
 func (a *Agent) newKiller() killer {
-	return killer{kills: a.kills, runtime: a.opts.Runtime, containers: podkiller.New(a.terminator, podkiller.Options{
-		Containers: func(ctx context.Context, pod *v1.Pod) []lifecycle.Container {
-			return a.hooks.of(ctx, a.opts.Runtime, pod)
-		},
-		Status: a.opts.Runtime.PodStatus,
-	})}
+	return killer{
+		kills: a.kills, runtime: a.opts.Runtime,
+		containers: podkiller.New(a.terminator, podkiller.Options{Status: a.opts.Runtime.PodStatus}),
+	}
 }
 
 // newManager makes the shutdown manager, which drains the node.

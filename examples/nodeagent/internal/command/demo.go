@@ -51,7 +51,7 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 	if err != nil {
 		return err
 	}
-	screen := c.newScreen(0)
+	screen := c.newScreen(-1) // errors alone: the view says the rest
 	defer screen.close()
 	klog.SetLogger(screen.logger)
 	screen.view.Say("No containers are run: they are played in this process, as annotations in their manifests say.")

@@ -66,18 +66,24 @@ func (n *node) awaitReleased() {
 
 // healthz returns what the agent says on its socket, "" if it cannot be asked.
 func (n *node) healthz() string {
+	_, text := n.health()
+	return text
+}
+
+// health is healthz with the status of the answer.
+func (n *node) health() (status int, text string) {
 	ctx, cancel := context.WithTimeout(n.t.Context(), 5*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/healthz", nil)
 	require.NoError(n.t, err)
 	response, err := socket.Client(n.dir + "/s").Do(request)
 	if err != nil {
-		return ""
+		return 0, ""
 	}
-	text, err := io.ReadAll(response.Body)
+	body, err := io.ReadAll(response.Body)
 	require.NoError(n.t, err)
 	require.NoError(n.t, response.Body.Close())
-	return string(text)
+	return response.StatusCode, string(body)
 }
 
 func (n *node) awaitHealth(texts ...string) {

@@ -152,13 +152,30 @@ func (c commands) connect(ctx context.Context, f *flags, opts *agent.Options) (e
 	if opts.Info, err = podinfo.New(f.stateDir, rules); err != nil {
 		klog.FromContext(ctx).Error(err, "Goes on without what a former agent has stored")
 	}
-	if opts.Runtime, err = criruntime.Dial(ctx, f.endpoint, criruntime.Options{Complete: opts.Info.Complete, HostIP: hostIP()}); err != nil {
+	runtime, err := criruntime.Dial(ctx, f.endpoint, criruntime.Options{HostIP: hostIP()})
+	if err != nil {
 		return fmt.Errorf("--container-runtime-endpoint: %w", err)
 	}
+	opts.Runtime = completedRuntime{runtime, opts.Info}
 	if f.kubeletPods != "" {
 		opts.Kubelet = f.kubelet
 	}
 	return nil
+}
+
+// completedRuntime is a runtime whose pods have what is known of them beside it.
+type completedRuntime struct {
+	*criruntime.Runtime
+	info *podinfo.Info
+}
+
+// Pods returns the pods of the runtime.
+func (r completedRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
+	pods, err := r.Runtime.Pods(ctx)
+	for i, pod := range pods {
+		pods[i] = r.info.Complete(pod)
+	}
+	return pods, err
 }
 
 // kubelet asks the kubelet for its pods, with credentials that are read each time: they rotate.

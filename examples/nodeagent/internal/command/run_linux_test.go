@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +55,40 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 users: [{name: u, user: {}}]
 current-context: c
 `
+
+// A machine that waits for too little is held all the same. /healthz says so, and by which file, from the
+// start on and when the limit is lowered under the agent.
+func TestTheLimitIsTooLow(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	site := filepath.Join(n.dir, "host/etc/systemd/logind.conf.d/zzz-site.conf")
+	require.NoError(t, os.MkdirAll(filepath.Dir(site), 0o755))
+	lower := func() {
+		require.NoError(t, os.WriteFile(site, []byte("[Login]\nInhibitDelayMaxSec=15\n"), 0o600))
+		n.SetLimit(15 * time.Second)
+	}
+	awaitLow := func() {
+		n.awaitHealth("not ok\n", "missing: time for the pods: ", "by 15s at most", "/etc/systemd/logind.conf.d/zzz-site.conf")
+		status, _ := n.health()
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		out, _, code := n.tool("plan")
+		require.Zero(t, code)
+		require.Regexp(t, `is let go after 1[345](\.\d)? s`, out)
+	}
+	lower()
+	p := n.run()
+	awaitLow()
+	require.Len(t, n.Held(), 1)
+	require.NoError(t, os.Remove(site))
+	n.SetLimit(time.Minute)
+	require.Eventually(t, func() bool {
+		status, text := n.health()
+		return status == http.StatusOK && strings.HasPrefix(text, "ok\n") && !strings.Contains(text, "time for the pods")
+	}, 30*time.Second, 20*time.Millisecond)
+	lower()
+	awaitLow()
+	require.Zero(t, p.terminate())
+}
 
 // A state folder that cannot be made, and a socket whose folder cannot, end nothing either.
 func TestTheHostIsHeldWithoutAStateFolder(t *testing.T) {

@@ -46,7 +46,7 @@ func New(pods []*v1.Pod) (*Runtime, error) {
 			} else {
 				pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
 			}
-			r.Start(id(pod, c.Name), script)
+			r.Start(pod, c.Name, id(pod, c.Name), script)
 		}
 		r.pods = append(r.pods, pod)
 	}

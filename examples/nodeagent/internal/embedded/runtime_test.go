@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/embedded"
-	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/validation"
 )
 
@@ -62,8 +61,9 @@ func TestAPodIsListedUntilItsSandboxIsStopped(t *testing.T) {
 	rt := play(t, pod)
 	listed, err := rt.Pods(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []lifecycle.Container{{Name: "app", ID: "uid/app"}, {Name: "proxy", ID: "uid/proxy"}}, lifecycle.ContainersOf(listed[0]))
+	require.Equal(t, []string{"proxy", "app"}, running(t, rt, listed[0]))
 	require.NoError(t, rt.StopContainer(t.Context(), "uid/app", 0))
+	require.Equal(t, []string{"proxy"}, running(t, rt, listed[0]))
 	status := rt.PodStatus(t.Context(), listed[0])
 	require.EqualValues(t, 137, status.ContainerStatuses[0].State.Terminated.ExitCode)
 	require.Equal(t, "Error", status.ContainerStatuses[0].State.Terminated.Reason)
@@ -73,6 +73,17 @@ func TestAPodIsListedUntilItsSandboxIsStopped(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, listed)
 	require.NoError(t, rt.Close())
+}
+
+// running returns the names of the containers that the runtime lists.
+func running(t *testing.T, rt *embedded.Runtime, pod *v1.Pod) (names []string) {
+	t.Helper()
+	containers, err := rt.Running(t.Context(), pod)
+	require.NoError(t, err)
+	for _, c := range containers {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 func TestLoadNamesEveryProblem(t *testing.T) {

@@ -1,6 +1,7 @@
 package podinfo
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,8 +57,8 @@ func (i *Info) Tell(pods []v1.Pod) {
 	}
 }
 
-// Complete returns a pod of the runtime with what is known beside. It fits
-// criruntime.Options.Complete.
+// Complete returns a pod of the runtime with what is known beside. Phase and addresses are those of the
+// runtime.
 func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 	i.mu.Lock()
 	known := i.told[pod.UID]
@@ -79,6 +80,11 @@ func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 	}
 	if pod.DeletionGracePeriodSeconds != nil {
 		complete.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
+	}
+	complete.Status.Phase = pod.Status.Phase
+	complete.Status.HostIP = cmp.Or(pod.Status.HostIP, complete.Status.HostIP)
+	if pod.Status.PodIP != "" {
+		complete.Status.PodIP, complete.Status.PodIPs = pod.Status.PodIP, pod.Status.PodIPs
 	}
 	return complete
 }

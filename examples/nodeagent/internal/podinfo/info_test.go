@@ -30,6 +30,7 @@ func found(namespace, name string) *v1.Pod {
 			TerminationGracePeriodSeconds: ptr.To(int64(45)),
 			Containers:                    []v1.Container{{Name: "main"}, {Name: "proxy"}},
 		},
+		Status: v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.0.0.2"},
 	}
 }
 
@@ -43,7 +44,7 @@ func told() v1.Pod {
 			InitContainers: []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}},
 			Volumes:        []v1.Volume{{Name: "secret"}},
 		},
-		Status: v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}},
+		Status: v1.PodStatus{Phase: v1.PodPending, PodIP: "10.0.0.1", Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}},
 	}
 }
 
@@ -93,6 +94,8 @@ func TestWhatWasToldIsKept(t *testing.T) {
 	require.Equal(t, "proxy", pod.Spec.InitContainers[0].Name)
 	require.Equal(t, "api", pod.Annotations["kubernetes.io/config.source"])
 	require.Len(t, pod.Status.Conditions, 1)
+	require.Equal(t, v1.PodRunning, pod.Status.Phase)
+	require.Equal(t, "10.0.0.2", pod.Status.PodIP)
 }
 
 func TestABrokenFileIsSaidAndCountsAsEmpty(t *testing.T) {

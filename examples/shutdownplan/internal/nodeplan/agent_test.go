@@ -81,16 +81,14 @@ func (n *scriptedNode) drain(t *testing.T) shutdown.Report {
 		if len(pods[i].Spec.Containers) == 0 {
 			pods[i].Spec.Containers = []v1.Container{{Name: "app"}}
 		}
-		runtime.Start(pods[i].Name, n.scripts[pods[i].Name])
+		runtime.Start(pods[i], pods[i].Spec.Containers[0].Name, pods[i].Name, n.scripts[pods[i].Name])
 	}
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: runtime, Exits: runtime})
 	require.NoError(t, err)
 	options := shutdown.Options{
 		Config: n.config, Plan: plan.Options{Limit: n.limit},
-		Pods: shutdown.PodsFunc(func() []*v1.Pod { return pods }),
-		Killer: podkiller.New(terminator, podkiller.Options{Containers: func(_ context.Context, pod *v1.Pod) []lifecycle.Container {
-			return []lifecycle.Container{{Name: pod.Spec.Containers[0].Name, ID: pod.Name}}
-		}}),
+		Pods:   shutdown.PodsFunc(func() []*v1.Pod { return pods }),
+		Killer: podkiller.New(terminator, podkiller.Options{}),
 	}
 	if n.reporter != nil {
 		options.Reporter = n.reporter
@@ -111,6 +109,11 @@ func (n *scriptedNode) drain(t *testing.T) shutdown.Report {
 	return report
 }
 
+// outlives reports whether a pod has ended after the release, or is not known to have ended.
+func outlives(pod shutdown.PodReport, report shutdown.Report) bool {
+	return pod.Ended.IsZero() || pod.Ended.After(report.Ended)
+}
+
 // timerLag is the lag in seconds that a drain forgives its timers when it rounds a grace period
 // to whole seconds.
 const timerLag = 0.1
@@ -119,7 +122,9 @@ const timerLag = 0.1
 const randomNodes = 150
 
 // Containers that ignore their stop signal take all the time that they get. If in each bucket
-// one of them asks for all of the bucket's time, the agent does exactly what was planned.
+// one of them asks for all of the bucket's time, the agent does exactly what was planned. Under a limit that is
+// shorter than the schedule, buckets have fractions of a second that no pod can use: these make the next
+// ones earlier, and may make up a second for a pod.
 func TestAgentDoesWhatWasPlanned(t *testing.T) {
 	for seed := range uint64(randomNodes) {
 		synctest.Test(t, func(t *testing.T) {
@@ -140,9 +145,18 @@ func TestAgentDoesWhatWasPlanned(t *testing.T) {
 			for _, pod := range report.Pods {
 				p := planned[pod.Name]
 				message := fmt.Sprintf("seed %d, %s of %+v within %v", seed, pod.Name, n.config.ShutdownGracePeriodByPodPriority, n.limit)
+				started := pod.Started.Sub(report.Started).Seconds()
+				if n.limit > 0 && n.limit < n.config.Schedule(true).Total() {
+					require.GreaterOrEqual(t, pod.GrantedSeconds, p.GrantedSeconds, message)
+					require.LessOrEqual(t, started, p.LatestStartSeconds, message)
+					continue
+				}
 				require.Equal(t, p.GrantedSeconds, pod.GrantedSeconds, message)
-				require.Equal(t, p.LatestStartSeconds, pod.Started.Sub(report.Started).Seconds(), message)
-				require.Equal(t, p.Outlives, pod.Ended.IsZero(), message)
+				require.Equal(t, p.LatestStartSeconds, started, message)
+				if p.LatestEndSeconds == report.Ended.Sub(report.Started).Seconds() {
+					continue // it ends at the moment of the release
+				}
+				require.Equal(t, p.Outlives, outlives(pod, report), message)
 				if !p.Outlives {
 					require.Equal(t, p.LatestEndSeconds, pod.Ended.Sub(report.Started).Seconds(), message)
 				}
@@ -151,8 +165,8 @@ func TestAgentDoesWhatWasPlanned(t *testing.T) {
 	}
 }
 
-// Whatever pods, hooks and the API server do, no pod starts or ends later than planned, or gets
-// less.
+// Whatever pods, hooks and the API server do, no pod starts later than planned, or gets
+// less, or ends later.
 func TestAgentIsNeverLaterThanPlanned(t *testing.T) {
 	for seed := range uint64(randomNodes) {
 		synctest.Test(t, func(t *testing.T) {
@@ -178,8 +192,8 @@ func TestAgentIsNeverLaterThanPlanned(t *testing.T) {
 				require.LessOrEqual(t, pod.GrantedSeconds, max(p.OwnSeconds, 0), message)
 				require.GreaterOrEqual(t, pod.Started.Sub(report.Started).Seconds(), p.EarliestStartSeconds, message)
 				require.LessOrEqual(t, pod.Started.Sub(report.Started).Seconds(), p.LatestStartSeconds, message)
-				if pod.Ended.IsZero() {
-					require.True(t, p.Outlives, message)
+				if outlives(pod, report) {
+					require.True(t, p.Outlives || p.LatestEndSeconds == report.Ended.Sub(report.Started).Seconds(), message) // it may end at the same moment
 					continue
 				}
 				require.LessOrEqual(t, pod.Ended.Sub(report.Started).Seconds(), p.LatestEndSeconds+timerLag, message)

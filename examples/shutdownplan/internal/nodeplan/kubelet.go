@@ -24,8 +24,7 @@ func (s Settings) object(source *podlist.Pod) *v1.Pod {
 // skipped and one without time is not waited for, and what a bucket leaves is lost. The lock goes at
 // the end of the last bucket.
 func (s Settings) kubeletPlan(pods []*v1.Pod) plan.Plan {
-	budget := plan.Budget{Schedule: s.schedule, Reserves: make([]plan.Reserve, len(s.schedule))}
-	p := plan.Drain{Wanted: budget, Fitted: budget, Release: s.schedule.Total()}.Plan(pods, s.options)
+	p := plan.New(s.schedule, pods, plan.Options{PriorityOf: s.options.PriorityOf, NoRollOver: true})
 	p.Release = p.Buckets[len(p.Buckets)-1].End
 	return p
 }

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -89,6 +91,15 @@ func (r *Runtime) Start(ctx context.Context, id string, command []string, stderr
 		<-p.exited
 		return "", errors.Join(context.Cause(ctx), ignoreDone(err))
 	}
+}
+
+// Running returns the one container of a pod, the process whose ID is the pod's name, if it has not
+// ended.
+func (r *Runtime) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	if r.find(pod.Name) == nil || r.State(pod.Name) != "" {
+		return nil, nil
+	}
+	return []lifecycle.Container{{Name: pod.Spec.Containers[0].Name, ID: pod.Name}}, nil
 }
 
 // StopContainer sends SIGTERM, and SIGKILL when the timeout is over. With a timeout of 0 it

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/examples/zerodowntime/internal/process"
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -43,6 +45,24 @@ func start(t *testing.T, script string) (*process.Runtime, *signals) {
 	require.Equal(t, "ready", line)
 	require.Empty(t, r.State("a"))
 	return r, &s
+}
+
+// pod returns a pod with one container.
+func pod(name string) *v1.Pod {
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "server"}}}}
+}
+
+func TestAProcessIsListedUntilItHasEnded(t *testing.T) {
+	r, _ := start(t, obedient)
+	for name, want := range map[string][]lifecycle.Container{"a": {{Name: "server", ID: "a"}}, "b": nil} {
+		running, err := r.Running(t.Context(), pod(name))
+		require.NoError(t, err)
+		require.Equal(t, want, running)
+	}
+	require.NoError(t, r.StopContainer(t.Context(), "a", 60))
+	running, err := r.Running(t.Context(), pod("a"))
+	require.NoError(t, err)
+	require.Empty(t, running)
 }
 
 func TestStopEndsWithTheProcess(t *testing.T) {

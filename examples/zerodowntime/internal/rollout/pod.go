@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -82,13 +81,9 @@ func (svc *service) startPod(ctx context.Context, p *pod) error {
 		over := time.Duration(svc.settings.GraceSeconds-svc.scenario.SleepSeconds) * time.Second / 2
 		command = append(command, "--close-websockets", "--close-over="+min(over, maxCloseOver).String())
 	}
-	err := svc.terminator.Pod(p.object).Start(ctx, containerName, func(ctx context.Context) (string, error) {
-		address, err := svc.runtime.Start(ctx, p.name, command, os.Stderr)
-		if err != nil {
-			return "", errors.Join(lifecycle.ErrContainerNotFound, err)
-		}
-		p.address = address
-		return p.name, nil
+	err := svc.terminator.Start(ctx, p.object, containerName, func(ctx context.Context) (err error) {
+		p.address, err = svc.runtime.Start(ctx, p.name, command, os.Stderr)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("failed to start a backend: %w", err)
@@ -146,7 +141,7 @@ func (svc *service) deletePod(ctx context.Context, p *pod) error {
 	svc.publishLocked()
 	svc.mu.Unlock()
 	svc.report(p, "deleted, grace "+strconv.FormatInt(*deleted.DeletionGracePeriodSeconds, 10)+" s")
-	p.termination = svc.terminator.Pod(deleted).Terminate(ctx, lifecycle.Request{})
+	p.termination = svc.terminator.Terminate(ctx, deleted, lifecycle.Request{})
 	return nil
 }
 

@@ -20,6 +20,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
+// runtime has no containers.
+type runtime struct{}
+
+func (runtime) Running(context.Context, *v1.Pod) ([]lifecycle.Container, error) { return nil, nil }
+func (runtime) StopContainer(context.Context, string, int64) error              { return nil }
+
 func run(ctx context.Context, registry *prometheus.Registry) error {
 	hooks, err := metrics.NewLifecycle(registry, metrics.Options{})
 	if err != nil {
@@ -30,7 +36,7 @@ func run(ctx context.Context, registry *prometheus.Registry) error {
 		return err
 	}
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
-		Runtime: lifecycle.RuntimeFunc(func(context.Context, string, int64) error { return nil }),
+		Runtime: runtime{},
 		Metrics: hooks,
 	})
 	if err != nil {

@@ -50,10 +50,10 @@ func run(ctx context.Context) error {
 		return err
 	}
 	pod := shutdowntest.Pod("web", 0, 60)
-	pod.Status.ContainerStatuses = []v1.ContainerStatus{{
-		Name: "web", ContainerID: "cri://7f3a", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
-	}}
-	killer, seconds := podkiller.New(terminator, podkiller.Options{}), int64(5)
+	running := func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+		return []lifecycle.Container{{Name: "web", ID: "7f3a"}}, nil
+	}
+	killer, seconds := podkiller.New(terminator, podkiller.Options{Containers: running}), int64(5)
 	result, err := killer.KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: &seconds})
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ type runtime struct{ *lifecycletest.Runtime }
 
 func (r runtime) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
 	id := string(pod.UID) + "/" + c.Name
-	r.Start(id, lifecycletest.Script{ExitCode: int32(len(c.Name))})
+	r.Start(pod, c.Name, id, lifecycletest.Script{ExitCode: int32(len(c.Name))})
 	return id, nil
 }
 

@@ -138,7 +138,7 @@ func TestKillPod(t *testing.T) {
 		require.Equal(t, map[string]int64{"app": 30, "proxy": 30}, n.stopTimeouts())
 		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
 		require.Equal(t, []*kubecontainer.SyncResult{kubecontainer.NewSyncResult(kubecontainer.KillContainer, "app"), kubecontainer.NewSyncResult(kubecontainer.KillContainer, "proxy"), kubecontainer.NewSyncResult(kubecontainer.KillPodSandbox, n.pod.UID)}, result.SyncResults)
-		_, kept := n.kubegrace().Pod(n.pod).Termination()
+		_, kept := n.kubegrace().Termination(n.pod)
 		require.False(t, kept, "a pod that is gone is forgotten")
 	})
 }
@@ -156,7 +156,7 @@ func TestKillPodWithoutContainers(t *testing.T) {
 }
 
 // The result names a container that cannot be stopped, and the sandbox is stopped all the same.
-// The next attempt stops the container and does not run its hook again.
+// The next try stops the container and does not run its hook again.
 func TestKillPodThatFails(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("stuck", script{fails: true}).Lifecycle = sleeping(3)
@@ -249,6 +249,59 @@ func TestKillContainerOfARefusingRuntime(t *testing.T) {
 		require.Zero(t, time.Since(began))
 		require.Len(t, n.runtime.recordedStops(), 2)
 	})
+}
+
+// Each try of a stop that fails is one Killing event and nothing else: FailedKillPod is
+// SyncTerminatingPod's. The next try has the whole grace period again.
+func TestEachTryIsAsTheFirst(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.addMain("app", script{fails: true})
+		require.Error(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		<-time.After(10 * time.Second)
+		require.Error(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.Equal(t, []string{"Normal Killing Stopping container app", "Normal Killing Stopping container app"}, vectors.Events(n.events))
+		for _, stop := range n.runtime.recordedStops() {
+			require.EqualValues(t, 30, stop.timeout)
+		}
+	})
+}
+
+// A sidecar waits for a container that could not be stopped, as that still runs.
+func TestSidecarOfAContainerThatCannotBeStopped(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.addSidecar("proxy", script{})
+		n.addMain("app", script{fails: true})
+		began := time.Now()
+		require.ErrorContains(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)), "the runtime is away")
+		require.Equal(t, map[string]int64{"app": 30, "proxy": 2}, n.stopTimeouts())
+		require.Equal(t, 30*time.Second, time.Since(began))
+	})
+}
+
+// A grace period of 0, as of a pod whose sandbox has changed, leaves no time for the hook and the
+// turn. Without any grace period there are two seconds for both.
+func TestKillPodWithoutTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		grace *int64
+		took  time.Duration
+		hooks []string
+	}{
+		"a grace period of 0": {grace: vectors.Seconds(0)},
+		"no grace period":     {took: 2 * time.Second, hooks: []string{"containerd://app"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onNode(t, 0, func(t *testing.T, n *node) {
+				n.pod.Spec.TerminationGracePeriodSeconds = c.grace
+				n.addSidecar("proxy", script{})
+				n.addMain("app", script{fails: true}).Lifecycle = sleeping(10)
+				began := time.Now()
+				require.Error(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+				require.Equal(t, map[string]int64{"app": 2, "proxy": 2}, n.stopTimeouts())
+				require.Equal(t, c.took, time.Since(began))
+				require.Equal(t, c.hooks, n.hooks.ran)
+			})
+		})
+	}
 }
 
 // A runner that is set later runs the hooks of the kills that begin later.

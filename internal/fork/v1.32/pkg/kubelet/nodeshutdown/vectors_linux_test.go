@@ -160,8 +160,8 @@ func TestMigrateConfigVectors(t *testing.T) {
 			drain := planOfManager(k.config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
 			var got [][]int64
 			if drain != nil {
-				for _, bucket := range drain.Schedule {
-					got = append(got, []int64{int64(bucket.Priority), bucket.Seconds})
+				for _, bucket := range drain.Buckets {
+					got = append(got, []int64{int64(bucket.Priority), bucket.WantedSeconds})
 				}
 			}
 			require.Equal(t, c.Want, got)

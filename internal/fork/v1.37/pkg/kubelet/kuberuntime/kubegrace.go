@@ -22,6 +22,7 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubetypes "k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	crierror "k8s.io/cri-api/pkg/errors"
@@ -84,7 +85,7 @@ func (h kubegraceHooks) Run(ctx context.Context, id string, pod *v1.Pod, contain
 }
 
 // kubegraceKillContainer kills one container of a pod that goes on. A failed stop is returned at
-// once, as by killContainer; the next call goes on where this one was.
+// once, as by killContainer; the next call has the whole grace period again, and runs no hook again.
 func (m *kubeGenericRuntimeManager) kubegraceKillContainer(ctx context.Context, pod *v1.Pod, containerID kubecontainer.ContainerID, containerName, message string, reason containerKillReason, gracePeriodOverride *int64) error {
 	terminator, known := m.kubegrace(), pod != nil
 	if !known {
@@ -101,7 +102,7 @@ func (m *kubeGenericRuntimeManager) kubegraceKillContainer(ctx context.Context, 
 		Hooks:              kubegraceHooks{m.runner, m.runtimeName},
 	})
 	if err == nil && !known { // nobody kills the rest of this pod, after which it would be forgotten
-		terminator.ForgetPod(pod.UID)
+		terminator.Forget(pod)
 	}
 	return err
 }
@@ -119,7 +120,7 @@ func (m *kubeGenericRuntimeManager) kubegraceRestore(ctx context.Context, before
 
 // kubegraceKillContainers kills all running containers of a pod, sidecars last.
 func (m *kubeGenericRuntimeManager) kubegraceKillContainers(ctx context.Context, pod *v1.Pod, runningPod kubecontainer.Pod, gracePeriodOverride *int64) (results []*kubecontainer.SyncResult) {
-	var running []lifecycle.Container
+	running := []lifecycle.Container{}
 	restored := &v1.Pod{}
 	for _, c := range runningPod.Containers {
 		if pod == nil { // a container that cannot be restored does not prevent the kill of the others
@@ -141,7 +142,6 @@ func (m *kubeGenericRuntimeManager) kubegraceKillContainers(ctx context.Context,
 	killed, err := m.kubegrace().KillPod(ctx, pod, lifecycle.Request{
 		GracePeriodSeconds: gracePeriodOverride,
 		Containers:         running,
-		Complete:           true,
 		OneAttempt:         true,
 		Hooks:              kubegraceHooks{m.runner, m.runtimeName},
 	})
@@ -168,14 +168,14 @@ func failedKill(name string, err error) *kubecontainer.SyncResult {
 // kubegraceForget forgets a pod whose containers and sandboxes were all killed.
 func (m *kubeGenericRuntimeManager) kubegraceForget(pod kubetypes.UID, result *kubecontainer.PodSyncResult) {
 	if kubegraceEnabled() && result.Error() == nil {
-		m.kubegrace().ForgetPod(pod)
+		m.kubegrace().Forget(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod}})
 	}
 }
 
 // ShortenGracePeriod moves the deadline of a kill that is under way to so many seconds from now,
 // if that is earlier. The pod workers call it.
 func (m *kubeGenericRuntimeManager) ShortenGracePeriod(pod *v1.Pod, seconds int64) {
-	if termination, found := m.kubegrace().Pod(pod).Termination(); found {
+	if termination, found := m.kubegrace().Termination(pod); found {
 		termination.Shorten(seconds)
 	}
 }

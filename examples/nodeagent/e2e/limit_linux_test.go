@@ -1,0 +1,178 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
+)
+
+const (
+	// siteFile is the file of an administrator. Its name sorts after that of the agent's drop-in, so this
+	// limit wins.
+	siteFile = "/etc/systemd/logind.conf.d/zzz-site.conf"
+	siteText = "[Login]\nInhibitDelayMaxSec=15\n"
+	ourFile  = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
+
+	siteLimit = 15 * time.Second
+	// limitConfig gives 40 s to most pods and 20 s to critical ones. Of 15 s that is 10 s and 5 s.
+	limitConfig = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" +
+		"shutdownGracePeriod: 60s\nshutdownGracePeriodCriticalPods: 20s\n"
+)
+
+// limitPods returns eight pods, each of which ends by itself in its part of 15 s. A kubelet that is given 15 s where
+// it has asked for 60 kills none of them.
+func limitPods() []v1.Pod {
+	const critical = 2_000_001_000
+	pod := func(name string, priority int32, script, hook string) v1.Pod {
+		p := v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v1.NamespaceDefault, UID: types.UID(name)},
+			Spec: v1.PodSpec{
+				Priority:   &priority,
+				Containers: []v1.Container{{Name: "main", Image: "busybox:1.36", Command: []string{"/bin/sh", "-c", script}}},
+			},
+		}
+		if hook != "" {
+			p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/sh", "-c", hook}}}}
+		}
+		return p
+	}
+	ends := func(seconds int) string {
+		return fmt.Sprintf("trap 'sleep %d; exit 0' TERM; while :; do sleep 1000 & wait; done", seconds)
+	}
+	// It exits with 0 only if its hook was not cut off.
+	const flushed = "trap '[ -e /tmp/flushed ] && exit 0; exit 1' TERM; while :; do sleep 1000 & wait; done"
+	return []v1.Pod{
+		pod("ends-at-once", 0, ends(0), ""),
+		pod("ends-after-1s", 0, ends(1), ""),
+		pod("ends-after-3s", 0, ends(3), ""),
+		pod("ends-after-6s", 0, ends(6), ""),
+		pod("hook-of-3s", 0, flushed, "sleep 3; touch /tmp/flushed"),
+		pod("hook-of-5s", 0, flushed, "sleep 5; touch /tmp/flushed"),
+		pod("critical-after-1s", critical, ends(1), ""),
+		pod("critical-after-2s", critical, ends(2), ""),
+	}
+}
+
+// checkProportions checks that each pod has ended by itself, the critical ones last and all within the
+// limit.
+func checkProportions(t *testing.T, asked time.Time, exits exitsByName) {
+	t.Helper()
+	var lastOfMost, firstCritical time.Time
+	for name, exit := range exits {
+		t.Logf("%s: %d after %.1f s", name, exit.Code, exit.At.Sub(asked).Seconds())
+		assert.Zero(t, exit.Code, name)
+		switch critical := strings.HasPrefix(name, "critical"); {
+		case critical && (firstCritical.IsZero() || exit.At.Before(firstCritical)):
+			firstCritical = exit.At
+		case !critical && exit.At.After(lastOfMost):
+			lastOfMost = exit.At
+		}
+	}
+	assert.GreaterOrEqual(t, firstCritical.Sub(lastOfMost), time.Second-100*time.Millisecond, "critical pods are told to stop after all others have ended")
+	assert.Less(t, exits.lastExit().Sub(asked), siteLimit)
+}
+
+// requireLow requires that everything that an operator looks at says that the machine waits for 15 s, and which
+// file has it so.
+func requireLow(t *testing.T, m *machine.Machine) {
+	t.Helper()
+	status, page := health(t, m)
+	require.Contains(t, status, "503")
+	require.Contains(t, page, "missing: time for the pods: ")
+	require.Contains(t, page, "by 15s at most")
+	require.Contains(t, page, siteFile)
+	text := m.Run(t, "systemctl", "show", "--property=StatusText", "--value", agentUnit)
+	require.Contains(t, text, "for up to 15s")
+	require.Contains(t, text, siteFile)
+	require.Contains(t, getPage(t, m, "/metrics"), `graceful_shutdown_delay_seconds{kind="granted"} 15`)
+	require.LessOrEqual(t, planOf(t, m).ReleaseSeconds, siteLimit.Seconds())
+}
+
+// health returns the status line and the body of /healthz.
+func health(t *testing.T, m *machine.Machine) (status, page string) {
+	t.Helper()
+	const script = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET /healthz HTTP/1.0\r\n\r\n' >&3 && cat <&3`
+	status, page, found := strings.Cut(m.Run(t, "bash", "-c", script), "\r\n")
+	require.True(t, found)
+	return status, page
+}
+
+// A site's file lowers the limit before the agent starts: each pod has its part of what is left.
+func TestLimitThatIsLoweredBefore(t *testing.T) { eachPlatform(t, testLimitThatIsLoweredBefore) }
+
+func testLimitThatIsLoweredBefore(t *testing.T, on platform) {
+	m, server, containers := bootAgentWith(t, on, limitPods(), map[string]string{configFile: limitConfig, siteFile: siteText})
+	requireLow(t, m)
+	powerOffInTime(t, m, server, containers)
+}
+
+// The limit is lowered under the agent, which holds the machine: it is seen within ten seconds, and each pod
+// has its part of what is left. A drop-in that somebody has removed is written again.
+func TestLimitThatIsLoweredUnderTheAgent(t *testing.T) {
+	eachPlatform(t, testLimitThatIsLoweredUnderTheAgent)
+}
+
+func testLimitThatIsLoweredUnderTheAgent(t *testing.T, on platform) {
+	const within = 10*time.Second + 5*time.Second // the machines share the processors
+	m, server, containers := bootAgentWith(t, on, limitPods(), map[string]string{configFile: limitConfig})
+	status, _ := health(t, m)
+	require.Contains(t, status, "200")
+	whole := limitOf(t, m)
+	require.Greater(t, whole, 60*time.Second)
+
+	m.Run(t, "rm", ourFile)
+	reloadLogind(t, m)
+	require.Eventually(t, func() bool { return limitOf(t, m) == 5*time.Second }, within, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return limitOf(t, m) == whole }, within, 20*time.Millisecond, "it is raised again")
+	require.True(t, delaysShutdowns(t, m))
+
+	m.Run(t, "bash", "-c", "printf \"$0\" > "+siteFile, siteText)
+	reloadLogind(t, m)
+	lowered := time.Now()
+	require.Eventually(t, func() bool { status, _ := health(t, m); return strings.Contains(status, "503") }, within, 100*time.Millisecond)
+	t.Logf("seen after %v", time.Since(lowered).Round(100*time.Millisecond))
+	require.True(t, delaysShutdowns(t, m))
+	requireLow(t, m)
+	powerOffInTime(t, m, server, containers)
+}
+
+// reloadLogind has logind read its files again.
+func reloadLogind(t *testing.T, m *machine.Machine) {
+	t.Helper()
+	m.Run(t, "systemctl", "kill", "--kill-who=main", "--signal=HUP", "systemd-logind.service")
+}
+
+// limitOf returns how long logind delays a shutdown.
+func limitOf(t *testing.T, m *machine.Machine) time.Duration {
+	t.Helper()
+	value := m.Run(t, "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "InhibitDelayMaxUSec")
+	limit, err := time.ParseDuration(strings.TrimPrefix(value, "t ") + "us")
+	require.NoError(t, err)
+	return limit
+}
+
+// powerOffInTime powers a machine of limitPods off.
+func powerOffInTime(t *testing.T, m *machine.Machine, server *containerdtest.Server, containers map[string]string) {
+	t.Helper()
+	asked := time.Now()
+	m.Run(t, "systemctl", "poweroff")
+	m.AwaitPowerOff(t)
+	exits := awaitExits(t, server, containers)
+	journal := m.Journal(t)
+	logAgent(t, journal)
+	checkProportions(t, asked, exits)
+	checkPowerOff(t, exits, journal)
+	require.Empty(t, lastReport(t, m).Errors)
+}

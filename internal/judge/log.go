@@ -1,0 +1,62 @@
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var (
+	errDidNotReturn = errors.New("it has panicked, or ended its goroutine")
+	errInvalidID    = errors.New("a container has no valid ID")
+)
+
+// sink writes a log to a record.
+type sink struct {
+	record *Record
+	values []any
+}
+
+func (s *sink) Init(logr.RuntimeInfo)  {}
+func (s *sink) Enabled(level int) bool { return level == 0 }
+func (s *sink) WithName(string) logr.LogSink {
+	return s
+}
+
+func (s *sink) WithValues(values ...any) logr.LogSink {
+	return &sink{record: s.record, values: append(append([]any{}, s.values...), values...)}
+}
+
+func (s *sink) Info(_ int, text string, values ...any) { s.say(nil, text, values) }
+
+func (s *sink) Error(err error, text string, values ...any) { s.say(err, text, values) }
+
+func (s *sink) say(err error, text string, values []any) {
+	said := Said{Reason: text, IsError: err != nil}
+	var b strings.Builder
+	b.WriteString(text)
+	if err != nil {
+		fmt.Fprintf(&b, ": %s", errText(err))
+	}
+	for _, list := range [][]any{s.values, values} {
+		for i := 0; i+1 < len(list); i += 2 {
+			if list[i] != "stack" {
+				fmt.Fprintf(&b, " %v=%v", list[i], list[i+1])
+			}
+		}
+	}
+	said.Text = b.String()
+	s.record.change(func(now Moment) {
+		said.Moment = now
+		s.record.log = append(s.record.log, said)
+	})
+}
+
+// metaOf returns the identity of the pod that an event is about.
+func metaOf(about *v1.ObjectReference) metav1.ObjectMeta {
+	return metav1.ObjectMeta{UID: about.UID, Namespace: about.Namespace, Name: about.Name}
+}

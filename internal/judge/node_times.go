@@ -1,0 +1,220 @@
+package judge
+
+import (
+	"slices"
+	"time"
+)
+
+// deadlinesOnlyMoveEarlier judges invariant 1: over drains, shutdowns and agents of one boot. A pod that runs anew has a new deadline.
+func deadlinesOnlyMoveEarlier(r *NodeRecord) (broken []string) {
+	until := map[string]time.Time{}
+	for _, f := range r.Facts {
+		switch f.What {
+		case NodePodRuns, NodePodLost:
+			delete(until, f.Pod)
+		case NodeBooted:
+			clear(until)
+		case NodeBegan:
+			if f.Failed {
+				clear(until)
+			}
+		case NodeKill:
+			if f.At.Add(time.Duration(f.Seconds)*time.Second).After(f.Until.Add(nodeLag)) && f.Seconds > 0 {
+				broken = append(broken, nodeBreach(f, "more seconds than its deadline leaves"))
+			}
+			if before, is := until[f.Pod]; is && f.Until.After(before) {
+				broken = append(broken, nodeBreach(f, "it had until %v", before.Sub(time.Unix(0, 0))))
+			}
+			until[f.Pod] = f.Until
+		default:
+		}
+	}
+	return broken
+}
+
+// nobodyIsGrantedTimeAfterTheWaits judges section 6: no window ends after H.
+func nobodyIsGrantedTimeAfterTheWaits(r *NodeRecord) (broken []string) {
+	killed := map[string]bool{}
+	var waitEnd time.Time
+	for _, f := range r.Facts {
+		switch f.What {
+		case NodeLogged:
+			killed[f.Pod] = true
+		case NodeBooted:
+			clear(killed)
+		case NodePodRuns, NodePodLost:
+			delete(killed, f.Pod)
+		case NodeWindows:
+			waitEnd = f.WaitEnd
+		case NodeKill:
+			if !killed[f.Pod] && f.Shutdown != 0 && f.Seconds > 0 && f.At.Add(time.Duration(f.Seconds)*time.Second).After(waitEnd.Add(2*nodeLag)) {
+				broken = append(broken, nodeBreach(f, "the waits end at %v", waitEnd.Sub(time.Unix(0, 0))))
+			}
+			killed[f.Pod] = true
+		default:
+		}
+	}
+	return broken
+}
+
+// nodeBucket returns the bucket of a priority.
+func nodeBucket(windows []NodeWindow, priority int32) int {
+	bucket := 0
+	for i, w := range windows {
+		if w.Priority <= priority {
+			bucket = i
+		}
+	}
+	return bucket
+}
+
+// nobodyIsGrantedLessThanTheWindowLeaves judges section 6: a pod has its own grace period, or what is left of the window of its bucket.
+func nobodyIsGrantedLessThanTheWindowLeaves(r *NodeRecord) (broken []string) {
+	killed, pods := map[string]bool{}, map[string]NodeFact{}
+	var windows []NodeWindow
+	for _, f := range r.Facts {
+		switch f.What {
+		case NodeLogged:
+			killed[f.Pod] = true
+		case NodeBooted:
+			clear(killed)
+		case NodePodRuns:
+			delete(killed, f.Pod)
+			pods[f.Pod] = f
+		case NodePodLost:
+			delete(killed, f.Pod)
+		case NodeWindows:
+			windows = f.Windows
+		case NodeKill:
+			if pod := pods[f.Pod]; !killed[f.Pod] && f.Shutdown != 0 && len(windows) > 0 {
+				bucket := nodeBucket(windows, pod.Priority)
+				w := windows[bucket]
+				left := w.KillsEnd.Sub(f.At)
+				if pod.Seconds < 0 || r.NoRollOver {
+					for _, later := range windows[bucket:] { // it may have come late
+						left = min(left, later.Pods)
+					}
+				}
+				least := int64(left / time.Second)
+				if pod.Seconds >= 0 {
+					least = min(least, pod.Seconds)
+				}
+				if r.NoRollOver { // its window counts from the start of the bucket, which marks may precede
+					least -= 2
+				}
+				if f.Seconds < least && w.Pods > 0 {
+					broken = append(broken, nodeBreach(f, "its window leaves %d s", least))
+				}
+			}
+			killed[f.Pod] = true
+		default:
+		}
+	}
+	return broken
+}
+
+// noPodIsKilledWhileLowerOnesHaveTime judges section 6: within one drain, no bucket begins before the one below has ended or has had its time. A pod
+// is of no lower bucket than its priority says, unless that has no time, and of a higher one if it came late. Whom TerminateAll has killed is of its drain, also when a shutdown
+// takes over. Nobody waits for a pod whose kill has failed for good, and its bucket may be done when the next agent tries again.
+func noPodIsKilledWhileLowerOnesHaveTime(r *NodeRecord) (broken []string) {
+	killed, isKilled, runs := map[string]bool{}, map[string]bool{}, map[string]bool{} // killed: by this agent, and runs
+	at, isOwn, isGivenUp := map[string]time.Time{}, map[string]bool{}, map[string]bool{}
+	priorities, buckets := map[string]int32{}, map[string]int32{}
+	var windows []NodeWindow
+	for _, f := range r.Facts {
+		switch f.What {
+		case NodeLogged:
+			isKilled[f.Pod] = true
+		case NodeBooted:
+			clear(killed)
+			clear(isKilled)
+		case NodeBegan:
+			clear(killed)
+			windows = nil
+		case NodePodLost:
+			delete(isKilled, f.Pod)
+			delete(buckets, f.Pod)
+		case NodePodRuns:
+			priorities[f.Pod], runs[f.Pod] = f.Priority, true
+			delete(buckets, f.Pod)
+			delete(isKilled, f.Pod)
+			delete(killed, f.Pod)
+			delete(isGivenUp, f.Pod)
+		case NodeWindows:
+			before := windows
+			windows = slices.Clone(f.Windows)
+			for i := range min(len(before), len(windows)) {
+				if before[i].KillsEnd.Before(f.At) { // its pods have had their time
+					windows[i].KillsEnd = before[i].KillsEnd
+				}
+			}
+		case NodePodEnded:
+			delete(runs, f.Pod)
+			delete(killed, f.Pod)
+		case NodeKilled:
+			if f.NoRetry {
+				delete(killed, f.Pod)
+			}
+			isGivenUp[f.Pod] = isGivenUp[f.Pod] || f.NoRetry
+		case NodeKill:
+			isFirst := !isKilled[f.Pod]
+			isKilled[f.Pod] = true
+			if _, is := buckets[f.Pod]; !is {
+				at[f.Pod], isOwn[f.Pod], buckets[f.Pod] = f.At, f.Own, f.Bucket
+				if len(windows) > 0 && windows[nodeBucket(windows, priorities[f.Pod])].Pods > 0 {
+					buckets[f.Pod] = max(priorities[f.Pod], f.Bucket)
+				}
+			}
+			if isFirst && f.Shutdown != 0 && len(windows) > 0 {
+				bucket := nodeBucket(windows, buckets[f.Pod])
+				for pod := range killed {
+					lower := nodeBucket(windows, buckets[pod])
+					until := windows[lower].KillsEnd
+					if own := at[pod].Add(windows[lower].Pods - time.Second); r.NoRollOver && own.Before(until) { // the marks may have come late
+						until = own
+					}
+					if isOwn[pod] == f.Own && lower < bucket && windows[lower].Pods > 0 && f.At.Before(until) {
+						broken = append(broken, nodeBreach(f, "%s has until %v", pod, until.Sub(time.Unix(0, 0))))
+					}
+				}
+			}
+			if f.Shutdown != 0 && runs[f.Pod] && !isGivenUp[f.Pod] {
+				killed[f.Pod] = true
+			}
+		default:
+		}
+	}
+	return broken
+}
+
+// windowsOnlyMoveEarlier judges section 6: windows are absolute and only move earlier, over agents too.
+func windowsOnlyMoveEarlier(r *NodeRecord) (broken []string) {
+	var before NodeFact
+	isKept := false // its step was over before the agent has died
+	for _, f := range r.Facts {
+		switch f.What {
+		case NodeBooted, NodeRetaken, NodePodLost:
+			before = NodeFact{}
+		case NodeState:
+			isKept = true
+		case NodeBegan:
+			if f.Failed || before.Own || before.Failed || !isKept { // TerminateAll stores nothing
+				before = NodeFact{}
+			}
+		case NodeWindows:
+			if before.Shutdown == f.Shutdown && before.Planned {
+				if f.WaitEnd.After(before.WaitEnd) || f.ReleaseBy.After(before.ReleaseBy) {
+					broken = append(broken, nodeBreach(f, "the end was %v", before.WaitEnd.Sub(time.Unix(0, 0))))
+				}
+				for i := range min(len(f.Windows), len(before.Windows)) {
+					if end := f.Windows[i].End; end.After(before.Windows[i].End) && end.After(f.At) {
+						broken = append(broken, nodeBreach(f, "bucket %d ended at %v", i, before.Windows[i].End.Sub(time.Unix(0, 0))))
+					}
+				}
+			}
+			before, isKept = f, false
+		default:
+		}
+	}
+	return broken
+}

@@ -1,0 +1,54 @@
+package judge
+
+import (
+	v1 "k8s.io/api/core/v1"
+)
+
+// kind is what a container is in its pod.
+type kind int
+
+const (
+	unknown kind = iota
+	mainContainer
+	sidecar
+	initContainer
+	ephemeral
+)
+
+// spec is a container in the spec of its pod.
+type spec struct {
+	*v1.Container
+
+	kind  kind
+	index int // among the init containers
+}
+
+// specOf returns the container of a name. One that the pod's spec lacks is unknown.
+func specOf(pod *v1.Pod, name string) spec {
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == name {
+			return spec{Container: c, kind: mainContainer}
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		switch {
+		case c.Name != name:
+		case c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways:
+			return spec{Container: c, kind: sidecar, index: i}
+		default:
+			return spec{Container: c, kind: initContainer, index: i}
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if c := (*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon); c.Name == name {
+			return spec{Container: c, kind: ephemeral}
+		}
+	}
+	return spec{}
+}
+
+// serves reports whether a sidecar has to run while another container does.
+func (s spec) serves(other spec) bool {
+	return s.kind == sidecar && (other.kind == mainContainer || other.kind == sidecar && other.index > s.index)
+}

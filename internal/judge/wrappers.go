@@ -1,0 +1,408 @@
+package judge
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// Terminator is a terminator whose calls are recorded.
+type Terminator struct {
+	*lifecycle.Terminator
+
+	record *Record
+}
+
+// NewTerminator makes a terminator of which the record has everything. Hooks are those of the options;
+// a test that sets them in a request wraps them with [Record.HandlerRunner].
+func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator, error) {
+	wrapped := options
+	if f, isFunc := options.Runtime.(lifecycle.RuntimeFunc); options.Runtime != nil && (!isFunc || f != nil) {
+		wrapped.Runtime = recordedRuntime{r, options.Runtime}
+	}
+	if options.Pods != nil {
+		wrapped.Pods = recordedPods{r, options.Pods}
+	}
+	if options.Hooks == nil {
+		wrapped.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
+			Commands: options.Commands, HTTP: options.HTTP, PodIP: options.PodIP,
+			Events: options.Events, Metrics: options.Metrics, Gates: options.Gates,
+		})
+	}
+	wrapped.Hooks = r.HandlerRunner(wrapped.Hooks)
+	wrapped.Events = recordedEvents{r, options.Events}
+	tr, err := lifecycle.NewTerminator(wrapped)
+	if err != nil {
+		return nil, err
+	}
+	r.change(func(Moment) {
+		r.options = options
+		if r.options.StopTimeoutSlack == 0 {
+			r.options.StopTimeoutSlack = lifecycle.DefaultStopTimeoutSlack
+		}
+		if r.options.GiveUpAfter == 0 {
+			r.options.GiveUpAfter = lifecycle.DefaultGiveUpAfter
+		}
+	})
+	return &Terminator{Terminator: tr, record: r}, nil
+}
+
+// Terminate records a call of Terminate, and the end of the termination.
+func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.Request) *lifecycle.Termination {
+	if pod == nil {
+		return t.Terminator.Terminate(ctx, pod, req)
+	}
+	r := t.record
+	use := &Use{
+		Pod: pod, Key: keyOf(pod), Once: req.OneAttempt, Hooks: req.Hooks, Asks: req.Containers == nil,
+		Containers: slices.Clone(req.Containers),
+		IsDefault:  req.GracePeriodSeconds == nil && pod.DeletionGracePeriodSeconds == nil,
+	}
+	var current int64
+	before, found := t.Termination(pod)
+	if found {
+		current = before.Result().GracePeriodSeconds
+	}
+	r.change(func(now Moment) { use.Called = now })
+	handle := t.Terminator.Terminate(ctx, pod, req)
+	if isFailed(handle) {
+		return handle
+	}
+	if handle != before {
+		current = 0
+	}
+	use.Until = use.Called.At.Add(graceperiod.Duration(max(graceOf(pod, &req, current), 0)))
+	r.terminated(handle, pod, use)
+	return handle
+}
+
+// isFailed reports whether a termination was refused: it has no container's name in its only result.
+func isFailed(handle *lifecycle.Termination) bool {
+	if !isDone(handle) {
+		return false
+	}
+	results := handle.Result().Containers
+	return len(results) == 1 && results[0].Name == ""
+}
+
+// graceOf returns the grace period of a request, as the documentation of Request has it.
+func graceOf(pod *v1.Pod, req *lifecycle.Request, current int64) int64 {
+	switch {
+	case req.Containers == nil:
+		seconds, _ := graceperiod.ForPod(pod, current, req.GracePeriodSeconds)
+		return seconds
+	case req.GracePeriodSeconds != nil:
+		return *req.GracePeriodSeconds
+	case current != 0:
+		return current
+	default:
+		return graceperiod.ForContainer(pod, nil, graceperiod.ReasonUnknown)
+	}
+}
+
+// terminated records a termination and a reason for it. The mutex is not held.
+func (r *Record) terminated(handle *lifecycle.Termination, pod *v1.Pod, use *Use) {
+	reading := r.read(handle)
+	r.change(func(now Moment) {
+		t := r.termination(handle)
+		if t.Pod == nil {
+			t.Pod, t.Key, t.IsLate = pod, keyOf(pod), use.Called.IsZero()
+		}
+		use.Returned, use.handle, reading.Moment = now, handle, now
+		t.Readings = append(t.Readings, reading)
+		if !use.Called.IsZero() {
+			t.Uses = append(t.Uses, use)
+		}
+	})
+}
+
+// read reads the deadline of a termination. The mutex is not held, so that it may move before the reading is
+// recorded.
+func (r *Record) read(handle *lifecycle.Termination) (reading Reading) {
+	r.change(func(now Moment) { reading.Asked = now })
+	reading.Deadline, reading.Granted = handle.Deadline(), handle.Result().GracePeriodSeconds
+	return reading
+}
+
+// termination returns what is recorded of a termination. Its first caller may be one of Shorten, while the call
+// of Terminate that began it has yet to return. The mutex is held.
+func (r *Record) termination(handle *lifecycle.Termination) *Termination {
+	i := slices.IndexFunc(r.terminations, func(other *Termination) bool { return other.handle == handle })
+	if i < 0 {
+		i = len(r.terminations)
+		r.terminations = append(r.terminations, &Termination{handle: handle})
+		go r.awaitDone(r.terminations[i])
+	}
+	return r.terminations[i]
+}
+
+// awaitDone records the end of a termination.
+func (r *Record) awaitDone(t *Termination) {
+	<-t.handle.Done()
+	result, reading := t.handle.Result(), r.read(t.handle)
+	r.change(func(now Moment) {
+		reading.Moment = now
+		t.Done, t.Result, t.Readings = now, result, append(t.Readings, reading)
+	})
+}
+
+// KillPod calls Terminate and Wait.
+func (t *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req lifecycle.Request) (lifecycle.Result, error) {
+	return t.Terminate(ctx, pod, req).Wait(ctx)
+}
+
+// Shorten calls Shorten of a termination, and records it.
+func (t *Terminator) Shorten(handle *lifecycle.Termination, seconds int64) bool {
+	if isFailed(handle) {
+		return handle.Shorten(seconds)
+	}
+	use := &Use{Until: time.Now().Add(graceperiod.Duration(max(seconds, graceperiod.MinimumPodSeconds)))}
+	t.record.change(func(now Moment) {
+		use.Called = now
+		termination := t.record.termination(handle)
+		termination.Shortens = append(termination.Shortens, use)
+	})
+	shortened := handle.Shorten(seconds)
+	reading := t.record.read(handle)
+	t.record.change(func(now Moment) {
+		use.Returned, reading.Moment = now, now
+		termination := t.record.termination(handle)
+		termination.Readings = append(termination.Readings, reading)
+	})
+	return shortened
+}
+
+// KillContainer records a call of KillContainer.
+func (t *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c lifecycle.Container, req lifecycle.ContainerRequest) (lifecycle.ContainerResult, error) {
+	if pod == nil || c.ID == "" {
+		return t.Terminator.KillContainer(ctx, pod, c, req)
+	}
+	var grace int64
+	if req.GracePeriodSeconds != nil {
+		grace = *req.GracePeriodSeconds
+	} else {
+		grace = graceperiod.ForContainer(pod, specOf(pod, c.Name).Container, req.Reason)
+	}
+	use := &Use{
+		Pod: pod, Key: keyOf(pod), Until: time.Now().Add(graceperiod.Duration(max(grace, 0))), Once: req.OneAttempt, Hooks: req.Hooks,
+		Containers: []lifecycle.Container{c},
+	}
+	returned := t.record.call(&use.Span, func() { t.record.kills = append(t.record.kills, use) })
+	result, err := t.Terminator.KillContainer(ctx, pod, c, req)
+	t.record.change(func(Moment) { use.Result = result })
+	returned(err)
+	return result, err
+}
+
+// Start records a call of Start and its function.
+func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) error) error {
+	if pod == nil || start == nil {
+		return t.Terminator.Start(ctx, pod, name, start)
+	}
+	r := t.record
+	s := &Start{Pod: keyOf(pod), Name: name}
+	returned := r.call(&s.Span, func() { r.starts = append(r.starts, s) })
+	defer func() {
+		if s.Returned.IsZero() { // the function has ended its goroutine
+			returned(errDidNotReturn)
+		}
+	}()
+	err := t.Terminator.Start(ctx, pod, name, func(ctx context.Context) error {
+		r.change(func(now Moment) { s.Begun = now })
+		defer func() { r.change(func(now Moment) { s.Ended = now }) }()
+		return start(ctx)
+	})
+	if handle, found := t.Termination(pod); found && isDone(handle) {
+		result := handle.Result()
+		r.change(func(Moment) { s.Result = &result })
+		r.terminated(handle, pod, &Use{})
+	}
+	returned(err)
+	return err
+}
+
+// Forget records a call of Forget.
+func (t *Terminator) Forget(pod *v1.Pod) {
+	if pod == nil {
+		return
+	}
+	use := &Use{Pod: pod, Key: keyOf(pod)}
+	returned := t.record.call(&use.Span, func() { t.record.forgets = append(t.record.forgets, use) })
+	t.Terminator.Forget(pod)
+	returned(nil)
+}
+
+// Close records a call of Close.
+func (t *Terminator) Close(ctx context.Context) error {
+	span := &Span{}
+	returned := t.record.call(span, func() { t.record.closes = append(t.record.closes, span) })
+	err := t.Terminator.Close(ctx)
+	returned(err)
+	return err
+}
+
+func isDone(handle *lifecycle.Termination) bool {
+	select {
+	case <-handle.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// recordedRuntime is a runtime whose calls are recorded. A call that panics or ends its goroutine has
+// returned too, with an error.
+type recordedRuntime struct {
+	record *Record
+	lifecycle.Runtime
+}
+
+func (w recordedRuntime) Running(ctx context.Context, pod *v1.Pod) (running []lifecycle.Container, err error) {
+	return w.record.running(ctx, pod, w.Runtime.Running)
+}
+
+func (w recordedRuntime) StopContainer(ctx context.Context, id string, seconds int64) error {
+	return w.record.stop(&Stop{ID: id, Seconds: seconds}, func() error { return w.Runtime.StopContainer(ctx, id, seconds) })
+}
+
+// recordedPods is a PodStopper whose calls are recorded.
+type recordedPods struct {
+	record *Record
+	lifecycle.PodStopper
+}
+
+func (w recordedPods) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	return w.record.running(ctx, pod, w.PodStopper.Running)
+}
+
+func (w recordedPods) StopPod(ctx context.Context, pod *v1.Pod, seconds int64) error {
+	return w.record.stop(&Stop{Pod: keyOf(pod), Seconds: seconds}, func() error { return w.PodStopper.StopPod(ctx, pod, seconds) })
+}
+
+func (r *Record) running(ctx context.Context, pod *v1.Pod, ask func(context.Context, *v1.Pod) ([]lifecycle.Container, error)) (running []lifecycle.Container, err error) {
+	l := &List{Pod: keyOf(pod)}
+	returned := r.call(&l.Span, func() { r.lists = append(r.lists, l) })
+	err = errDidNotReturn
+	defer func() {
+		// An answer that came when its context had ended, or that names what no list may name, is none:
+		// the terminator asks again.
+		answer := err
+		if answer == nil {
+			answer = cmp.Or(context.Cause(ctx), invalid(running))
+		}
+		if answer != nil {
+			returned(answer)
+			return
+		}
+		r.change(func(Moment) { l.Running = slices.Clone(running) })
+		returned(nil)
+	}()
+	running, err = ask(ctx, pod)
+	return running, err
+}
+
+// invalid returns the error of a list with an ID that no container may have.
+func invalid(running []lifecycle.Container) error {
+	for _, c := range running {
+		if c.ID == "" || strings.Contains(c.ID, "://") {
+			return errInvalidID
+		}
+	}
+	return nil
+}
+
+func (r *Record) stop(s *Stop, call func() error) (err error) {
+	returned := r.call(&s.Span, func() { r.stops = append(r.stops, s) })
+	err = errDidNotReturn
+	defer func() { returned(err) }()
+	err = call()
+	return err
+}
+
+// HandlerRunner returns a runner whose preStop hooks are recorded.
+func (r *Record) HandlerRunner(hooks lifecycle.HandlerRunner) lifecycle.HandlerRunner {
+	return recordedHooks{r, hooks}
+}
+
+type recordedHooks struct {
+	record *Record
+	lifecycle.HandlerRunner
+}
+
+func (w recordedHooks) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Container, handler *v1.LifecycleHandler) (message string, err error) {
+	if pod == nil || c == nil || c.Lifecycle == nil || handler != c.Lifecycle.PreStop {
+		err = errDidNotReturn
+		defer func() {
+			if err != nil && pod != nil && c != nil {
+				w.record.mayKill(pod, c, id)
+			}
+		}()
+		message, err = w.HandlerRunner.Run(ctx, id, pod, c, handler)
+		return message, err
+	}
+	h := &Hook{Pod: keyOf(pod), Name: c.Name, ID: id, IsSleep: handler.Sleep != nil}
+	returned := w.record.call(&h.Span, func() { w.record.hooks = append(w.record.hooks, h) })
+	var once sync.Once
+	cut := func() { once.Do(func() { w.record.change(func(now Moment) { h.Cut = now }) }) }
+	stop := context.AfterFunc(ctx, cut)
+	err = errDidNotReturn
+	defer func() {
+		stop()
+		if ctx.Err() != nil {
+			cut()
+		}
+		returned(err)
+	}()
+	message, err = w.HandlerRunner.Run(ctx, id, pod, c, handler)
+	return message, err
+}
+
+// mayKill records that a postStart hook has failed, after which PostStart stops the container.
+func (r *Record) mayKill(pod *v1.Pod, c *v1.Container, id string) {
+	grace := graceperiod.ForContainer(pod, c, graceperiod.ReasonFailedPostStartHook)
+	use := &Use{
+		Pod: pod, Key: keyOf(pod), Until: time.Now().Add(graceperiod.Duration(max(grace, 0))), IsPossible: true,
+		Containers: []lifecycle.Container{{Name: c.Name, ID: id}},
+	}
+	r.change(func(now Moment) {
+		use.Called = now
+		r.kills = append(r.kills, use)
+	})
+}
+
+// recordedEvents is a recorder of events that is recorded; the one of the embedder may be nil.
+type recordedEvents struct {
+	record *Record
+	lifecycle.EventRecorder
+}
+
+func (w recordedEvents) Event(object runtime.Object, eventtype, reason, message string) {
+	w.record.change(func(now Moment) {
+		said := Said{Moment: now, Reason: reason, Text: message, IsError: eventtype == v1.EventTypeWarning}
+		switch about := object.(type) {
+		case *v1.Pod:
+			said.Pod = keyOf(about)
+		case *v1.ObjectReference:
+			said.Pod = keyOf(&v1.Pod{ObjectMeta: metaOf(about)})
+		}
+		w.record.events = append(w.record.events, said)
+	})
+	if w.EventRecorder != nil {
+		w.EventRecorder.Event(object, eventtype, reason, message)
+	}
+}
+
+// Context returns a context whose logger, which klog.FromContext finds, writes to the record.
+func (r *Record) Context(ctx context.Context) context.Context {
+	return logr.NewContext(ctx, logr.New(&sink{record: r}))
+}

@@ -1,0 +1,110 @@
+//go:build go1.25
+
+package lifecycle_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// A later termination stops a container that could not be stopped again, with its old deadline and
+// without a second hook. One that was started since has a deadline of its own.
+func TestALaterTerminationOfAStuckContainer(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addMain("app", exec(), lifecycletest.Script{FailStops: 10})
+		first, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(5))})
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		require.Equal(b, lifecycle.RuntimeStuck, first.Outcome())
+		require.Equal(b, 6*time.Second, b.at())
+		b.after(20 * time.Second)
+		b.addMain("web", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		again := b.kill()
+		require.Equal(b, lifecycle.Forced, again.Containers[0].Outcome)
+		require.Equal(b, lifecycle.HookCompleted, again.Containers[0].Hook.Outcome)
+		require.Equal(b, lifecycle.Graceful, again.Containers[1].Outcome)
+		b.requireStop("web", 60, 20*time.Second)
+		require.Len(b, b.rt.Execs(), 1)
+		b.requireAnyEvents("Killing", "FailedKillPod", "Killing", "FailedKillPod")
+	}, withShortGiveUp)
+}
+
+// If nothing is listed any more, the result is that of the termination before.
+func TestALaterTerminationOfWhatHasEnded(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
+		first := b.kill()
+		require.Equal(b, lifecycle.Graceful, first.Outcome())
+		require.Equal(b, first.Containers, b.kill().Containers)
+		require.Len(b, b.rt.Stops(), 1)
+	})
+}
+
+// A pod that was started again after its termination, without Forget, is terminated again.
+func TestAPodThatReturnsWithoutForget(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addMain("app", exec(), lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.kill()
+		b.after(5 * time.Minute)
+		b.rt.Start(b.pod, "app", "app", lifecycletest.Script{ExitAfterTerm: time.Second})
+		result := b.kill()
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
+		require.Len(b, b.rt.Execs(), 2)
+		require.Equal(b, [][2]time.Duration{{60, 0}, {60, 300000}}, b.stopsOf("app"))
+	})
+}
+
+// Any number of waits that end too late record one event about it (findings X7).
+func TestOneEventAboutAnOverduePod(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
+		for second := range 4 { // at 12 s it should have ended
+			ctx, cancel := context.WithDeadline(b.silentContext(), b.start.Add(time.Duration(11+second)*time.Second))
+			_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
+			cancel()
+			var running *lifecycle.StillRunningError
+			require.ErrorAs(b, err, &running)
+			require.Equal(b, []string{"ns/pod/app"}, running.Containers)
+		}
+		b.requireEvents("Killing", "ExceededGracePeriod")
+		require.NoError(b, b.Close(b.Context()))
+	})
+}
+
+// A wait whose context ends before the runtime has said what runs names the pod.
+func TestAWaitForAPodOfWhichNothingIsKnown(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{})
+		b.rt.SetLists(lifecycletest.Lists{Poll: 5 * time.Second})
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
+		var running *lifecycle.StillRunningError
+		require.ErrorAs(b, err, &running)
+		require.Equal(b, []string{"ns/pod"}, running.Containers)
+	})
+}
+
+// A container that joins a shortened termination has the shorter grace period.
+func TestAContainerThatJoinsAShortenedTermination(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		b.declare("web")
+		b.pod.Spec.Containers[1].Lifecycle = &v1.Lifecycle{PreStop: sleep(30)}
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		require.True(b, b.Shorten(termination, 5))
+		b.after(time.Second)
+		b.rt.Start(b.pod, "web", "web", lifecycletest.Script{})
+		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		<-termination.Done()
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.Shortened, Took: 4 * time.Second}, termination.Result().Containers[1].Hook)
+	})
+}

@@ -1,0 +1,127 @@
+package criruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// Running lists the containers of a pod that have not ended, for package lifecycle. A container that
+// was created and not started is one of them: it could still be started. So is one whose state the
+// runtime does not know. Began is the time of the creation.
+//
+// The containers are those with the kubelet's label of the pod's UID or, for a pod without a UID,
+// with those of its namespace and name. If no container has the labels, ended ones included, they are
+// those in the pod's sandboxes.
+func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	containers, err := r.containersOf(ctx, pod)
+	if err != nil {
+		return nil, fmt.Errorf("failed to list the containers of pod %s: %w", identityOf(pod), known(err))
+	}
+	var running []lifecycle.Container
+	for _, c := range containers {
+		if c.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
+			running = append(running, lifecycle.Container{Name: containerName(c), ID: c.GetId(), Began: timeOf(c.GetCreatedAt()).Time})
+		}
+	}
+	return running, nil
+}
+
+// containersOf lists the containers of a pod in every state.
+func (r *Runtime) containersOf(ctx context.Context, pod *v1.Pod) ([]*runtimeapi.Container, error) {
+	labels := map[string]string{podUIDLabel: string(pod.UID)}
+	if pod.UID == "" {
+		labels = map[string]string{podNamespaceLabel: pod.Namespace, podNameLabel: pod.Name}
+	}
+	containers, err := r.listContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: labels})
+	if err != nil || len(containers) > 0 {
+		return containers, err
+	}
+	sandboxes, err := r.sandboxesOf(ctx, pod)
+	for _, sandbox := range sandboxes {
+		in, listErr := r.listContainers(ctx, &runtimeapi.ContainerFilter{PodSandboxId: sandbox.GetId()})
+		containers, err = append(containers, in...), errors.Join(err, listErr)
+	}
+	return containers, err
+}
+
+// sandboxesOf lists the sandboxes of a pod in every state.
+func (r *Runtime) sandboxesOf(ctx context.Context, pod *v1.Pod) ([]*runtimeapi.PodSandbox, error) {
+	all, err := r.listSandboxes(ctx)
+	var sandboxes []*runtimeapi.PodSandbox
+	for _, sandbox := range all {
+		of := sandboxIdentity(sandbox)
+		if pod.UID == "" {
+			of.uid = ""
+		}
+		if of.key() == identityOf(pod).key() {
+			sandboxes = append(sandboxes, sandbox)
+		}
+	}
+	return sandboxes, err
+}
+
+// listContainers lists the containers of the runtime in every state.
+func (r *Runtime) listContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) (containers []*runtimeapi.Container, err error) {
+	err = list(ctx, r, "StreamContainers", "ListContainers", &runtimeapi.ListContainersRequest{Filter: filter},
+		func(part *runtimeapi.ListContainersResponse) {
+			containers = append(containers, part.GetContainers()...)
+		})
+	return containers, err
+}
+
+// listSandboxes lists the sandboxes of the runtime in every state.
+func (r *Runtime) listSandboxes(ctx context.Context) (sandboxes []*runtimeapi.PodSandbox, err error) {
+	err = list(ctx, r, "StreamPodSandboxes", "ListPodSandbox", &runtimeapi.ListPodSandboxRequest{},
+		func(part *runtimeapi.ListPodSandboxResponse) { sandboxes = append(sandboxes, part.GetItems()...) })
+	return sandboxes, err
+}
+
+// list calls a method that streams a list in parts (KEP-5825, CRI v0.37) or, where the runtime does
+// not have it, the one that returns the list in one message, which maxMessageBytes bounds. The
+// messages of both have the same fields. What was taken before an error is only a part.
+func list[Part any](ctx context.Context, r *Runtime, stream, unary string, request any, take func(*Part)) error {
+	const service = "/runtime.v1.RuntimeService/"
+	if !r.unary.Load() {
+		err := receive(ctx, r.conn, service+stream, request, take)
+		if status.Code(err) != codes.Unimplemented {
+			return err
+		}
+		r.unary.Store(true)
+	}
+	whole := new(Part)
+	if err := r.conn.Invoke(ctx, service+unary, request, whole); err != nil {
+		return err
+	}
+	take(whole)
+	return nil
+}
+
+// receive takes all messages of a stream.
+func receive[Part any](ctx context.Context, conn *grpc.ClientConn, method string, request any, take func(*Part)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method)
+	if err == nil {
+		err = errors.Join(stream.SendMsg(request), stream.CloseSend())
+	}
+	for err == nil {
+		part := new(Part)
+		if err = stream.RecvMsg(part); err == nil {
+			take(part)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}

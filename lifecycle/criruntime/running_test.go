@@ -1,0 +1,108 @@
+package criruntime_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
+)
+
+// runningIDs returns the IDs of the containers of a pod that the runtime lists.
+func runningIDs(t testing.TB, runtime *criruntime.Runtime, pod *v1.Pod) (ids []string) {
+	t.Helper()
+	running, err := runtime.Running(t.Context(), pod)
+	require.NoError(t, err)
+	for _, c := range running {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// Of another pod, and of another run, nothing is listed that has ended.
+func TestRunning(t *testing.T) {
+	for name, streams := range map[string]bool{"in one message": false, "streamed": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newFake()
+			s.streams = streams
+			runtime := s.dial(t, criruntime.Options{})
+			kubelet := kubeletOf(runtime)
+			pod := onePod("web", 30, func(pod *v1.Pod) {
+				pod.Spec.Containers = []v1.Container{{Name: "main"}, {Name: "log"}, {Name: "done"}}
+			})
+			sandbox, ids := kubelet.runPod(t, pod)
+			created := kubelet.create(t, pod, &v1.Container{Name: "next"}, sandbox, 0)
+			s.change(ids[1], func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN })
+			s.exit(ids[2], 0)
+			other := onePod("web", 30)
+			other.UID = "another"
+			_, others := kubelet.runPod(t, other)
+
+			got, err := runtime.Running(t.Context(), pod)
+			require.NoError(t, err)
+			at := func(id string) time.Time { return time.Unix(0, s.containers[id].status.GetCreatedAt()) }
+			require.ElementsMatch(t, []lifecycle.Container{
+				{Name: "main", ID: ids[0], Began: at(ids[0])}, {Name: "log", ID: ids[1], Began: at(ids[1])}, {Name: "next", ID: created, Began: at(created)},
+			}, got)
+			require.Equal(t, others, runningIDs(t, runtime, other))
+			require.Empty(t, runningIDs(t, runtime, onePod("unknown", 30)))
+			pods, err := runtime.Pods(t.Context())
+			require.NoError(t, err)
+			require.Len(t, pods, 2)
+			pod.UID = ""
+			clear(s.sandboxes)
+			require.ElementsMatch(t, []string{ids[0], ids[1], created, others[0]}, runningIDs(t, runtime, pod), "by namespace and name")
+			require.Equal(t, streams, runtime.Streams())
+			require.Equal(t, streams, len(s.callsOf("ListContainers")) == 0)
+		})
+	}
+}
+
+// The containers of a pod that no kubelet has made have no labels: its sandbox has them. Beside
+// labelled ones they are left alone, as by the kubelet, also when the labelled ones have ended.
+func TestRunningWithoutTheLabelsOfAKubelet(t *testing.T) {
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	kubelet, pod := kubeletOf(runtime), onePod("web", 30)
+	sandbox, ids := kubelet.runPod(t, pod)
+	foreign := kubelet.create(t, pod, &v1.Container{Name: "foreign"}, sandbox, 0)
+	s.containers[foreign].config.Labels = nil
+	require.Equal(t, ids, runningIDs(t, runtime, pod))
+	s.exit(ids[0], 0)
+	require.Empty(t, runningIDs(t, runtime, pod))
+	s.containers[ids[0]].config.Labels = nil
+	require.Equal(t, []string{foreign}, runningIDs(t, runtime, pod))
+	pod.UID = ""
+	require.Equal(t, []string{foreign}, runningIDs(t, runtime, pod))
+}
+
+// A list that fails is never an empty one, nor a part.
+func TestRunningFailsWithTheRuntime(t *testing.T) {
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	kubelet, pod := kubeletOf(runtime), onePod("web", 30)
+	_, ids := kubelet.runPod(t, pod)
+	away := status.Error(codes.Unavailable, "away")
+	s.fail("ListContainers", away)
+	_, err := runtime.Running(t.Context(), pod)
+	require.EqualError(t, err, "failed to list the containers of pod shop/web: rpc error: code = Unavailable desc = away")
+	s.fail("ListContainers", nil)
+	s.containers[ids[0]].config.Labels = nil
+	s.fail("ListPodSandbox", away)
+	_, err = runtime.Running(t.Context(), pod)
+	require.ErrorContains(t, err, "away")
+
+	s.fail("ListPodSandbox", nil)
+	s.streams = true
+	streaming := s.dial(t, criruntime.Options{})
+	s.fail("StreamContainers", status.Error(codes.DeadlineExceeded, "breaks off"))
+	_, err = streaming.Running(t.Context(), pod)
+	require.ErrorContains(t, err, "breaks off")
+	require.True(t, streaming.Streams())
+}

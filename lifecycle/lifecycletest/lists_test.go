@@ -1,0 +1,98 @@
+//go:build go1.25
+
+package lifecycletest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+func TestRunningListsWhatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := lifecycletest.NewRuntime()
+		web := rt.Start(pod, "web", "w1", lifecycletest.Script{})
+		require.Equal(t, lifecycle.Container{Name: "web", ID: "w1", Began: time.Now()}, web)
+		rt.Start(pod, "app", "a1", lifecycletest.Script{ExitAfter: second})
+		rt.Start(&v1.Pod{}, "other", "o1", lifecycletest.Script{})
+		<-time.After(2 * second)
+		again := rt.Start(pod, "web", "w1", lifecycletest.Script{})
+		require.NotEqual(t, web, again, "another run with the same ID")
+		running, err := rt.Running(t.Context(), pod)
+		require.NoError(t, err)
+		require.Equal(t, []lifecycle.Container{again}, running)
+		rt.Remove("w1")
+		rt.Remove("w1")
+		running, err = rt.Running(t.Context(), pod)
+		require.NoError(t, err)
+		require.Empty(t, running)
+		_, err = rt.Running(t.Context(), nil)
+		require.ErrorContains(t, err, "the pod is nil")
+	})
+}
+
+// The pod has web, which runs, and app, which exits after a second. The list is asked for at once.
+func TestListsAreScripted(t *testing.T) {
+	broken := errors.New("broken pipe")
+	for name, test := range map[string]struct {
+		lists lifecycletest.Lists
+		away  bool
+		took  time.Duration
+		want  []string
+		err   error
+	}{
+		"now":         {want: []string{"web", "app"}},
+		"polls":       {lists: lifecycletest.Lists{Poll: 5 * second}, took: 5 * second, want: []string{"web"}},
+		"slow":        {lists: lifecycletest.Lists{Takes: 5 * second}, took: 5 * second, want: []string{"web", "app"}},
+		"too slow":    {lists: lifecycletest.Lists{Poll: 30 * second}, took: 10 * second, err: context.DeadlineExceeded},
+		"lacks one":   {lists: lifecycletest.Lists{Lacks: []string{"web"}}, want: []string{"app"}},
+		"has ended":   {lists: lifecycletest.Lists{Poll: 5 * second, HasEnded: true}, took: 5 * second, want: []string{"web", "app"}},
+		"fails":       {lists: lifecycletest.Lists{Err: broken}, err: broken},
+		"hangs":       {lists: lifecycletest.Lists{Hang: true}, took: 10 * second, err: context.DeadlineExceeded},
+		"is released": {lists: lifecycletest.Lists{HangDeaf: true}, took: 20 * second, err: lifecycletest.ErrScripted},
+		"is away":     {away: true, err: lifecycletest.ErrAway},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rt := lifecycletest.NewRuntime()
+				rt.Start(pod, "web", "web", lifecycletest.Script{})
+				rt.Start(pod, "app", "app", lifecycletest.Script{ExitAfter: second})
+				rt.SetLists(test.lists)
+				if test.away {
+					rt.Away(0, second)
+				}
+				time.AfterFunc(20*second, rt.Release)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*second)
+				defer cancel()
+				began := time.Now()
+				running, err := rt.Running(ctx, pod)
+				require.ErrorIs(t, err, test.err)
+				require.Equal(t, test.took, time.Since(began))
+				var ids []string
+				for _, c := range running {
+					ids = append(ids, c.ID)
+				}
+				require.Equal(t, test.want, ids)
+			})
+		})
+	}
+}
+
+func TestAStopThatReturnsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := lifecycletest.NewRuntime()
+		rt.Start(pod, "app", "app", lifecycletest.Script{StopReturnsLate: 7 * second})
+		began := time.Now()
+		require.NoError(t, rt.StopContainer(t.Context(), "app", 30))
+		require.Equal(t, 7*second, time.Since(began))
+		require.Equal(t, began, rt.Exits()[0].At)
+	})
+}

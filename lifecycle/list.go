@@ -1,0 +1,157 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// lists makes the Running calls for a pod, one at a time. A request needs a call that begins after
+// it, because an earlier call may have missed what has changed. All requests that come during a call
+// therefore share the next call.
+type lists struct {
+	begun    int         // how many calls have begun
+	answered int         // the number of the newest call that has succeeded
+	newest   []Container // what that call has listed
+	underWay *list
+	next     *list // nil: nobody has requested one
+}
+
+// list is one call of Running.
+type list struct {
+	ctx     context.Context
+	pod     *v1.Pod
+	number  int // from 1
+	done    chan struct{}
+	running []Container
+	err     error
+}
+
+// has reports whether the newest list has a run. If Began is zero on either side, any run with the ID
+// matches.
+func (l *lists) has(c Container) bool {
+	return slices.ContainsFunc(l.newest, func(other Container) bool {
+		return other.ID == c.ID && (c.Began.IsZero() || other.Began.IsZero() || runOf(other) == runOf(c))
+	})
+}
+
+// requestList returns a list that begins after this request: now, or when the call that is under way has
+// ended. The mutex is held.
+func (p *pod) requestList(ctx context.Context, apiPod *v1.Pod) *list {
+	l := p.lists.next
+	if l == nil {
+		l = &list{ctx: ctx, pod: apiPod, done: make(chan struct{})}
+		p.lists.next = l
+	}
+	if p.lists.underWay == nil {
+		p.beginList()
+	}
+	return l
+}
+
+// beginList makes the next call, if one was requested. The mutex is held.
+func (p *pod) beginList() {
+	l := p.lists.next
+	p.lists.next = nil
+	switch {
+	case l == nil:
+		return
+	case l.ctx.Err() != nil: // the terminator was closed
+		l.err = context.Cause(l.ctx)
+		close(l.done)
+		return
+	}
+	p.lists.underWay = l
+	p.lists.begun++
+	l.number = p.lists.begun
+	ctx, cancel := context.WithCancelCause(l.ctx)
+	slow := time.AfterFunc(p.terminator.opts.StopTimeoutSlack, func() { // does not wait for a runtime that ignores its context
+		err := fmt.Errorf("the runtime did not list what runs within %v", p.terminator.opts.StopTimeoutSlack)
+		cancel(err)
+		p.endList(l, nil, err)
+	})
+	var running []Container
+	p.spawn(ctx, "the list of the runtime", l.pod, "", func() (err error) {
+		if pods := p.terminator.opts.Pods; pods != nil {
+			running, err = pods.Running(ctx, l.pod)
+		} else {
+			running, err = p.terminator.opts.Runtime.Running(ctx, l.pod)
+		}
+		return err
+	}, func(err error) {
+		slow.Stop()
+		p.endList(l, running, err)
+		cancel(nil)
+	})
+}
+
+// endList sets the answer of a list, applies it to the pod, and begins the next list. An answer that comes
+// too late changes nothing.
+func (p *pod) endList(l *list, running []Container, err error) {
+	p.mu.Lock()
+	defer p.unlock()
+	if isClosed(l.done) {
+		return
+	}
+	for i := range running {
+		if invalid := running[i].check(); err == nil && invalid != nil {
+			err = fmt.Errorf("the list of the runtime: %w", invalid)
+		}
+	}
+	l.running, l.err = running, err
+	if p.lists.underWay = nil; err == nil {
+		p.lists.answered, p.lists.newest = l.number, running
+		p.applyList(l)
+	}
+	close(l.done)
+	p.beginList()
+}
+
+// applyList brings the pod up to date with a list. A run that is not listed has ended. If the pod is
+// being terminated, every listed run is stopped. The mutex is held.
+func (p *pod) applyList(l *list) {
+	t := p.termination
+	stopsAll := t.isUnderWay() && t.usesLists
+	for _, c := range l.running {
+		s := p.stopOf(c)
+		if stopsAll {
+			s = t.add(c, s, stopOptions{oneAttempt: t.request.OneAttempt, message: t.request.Message, hooks: t.request.Hooks})
+		}
+		if s != nil {
+			s.listedBy = l.number
+		}
+	}
+	p.dropEnded(func(s *stop) bool { return s.listedBy != l.number })
+	for c := range p.starts {
+		if c.returned && c.listedBy <= l.number { // the list shows what this start has started
+			delete(p.starts, c)
+		}
+	}
+	p.giveTurns()
+}
+
+// find returns the listed run with the ID of c and, unless it is zero, with c.Began.
+func (l *list) find(c Container) (listed Container, found bool) {
+	for _, other := range l.running {
+		if other.ID == c.ID && (c.Began.IsZero() || runOf(other) == runOf(c)) {
+			other.Name, other.PreStopDone = c.Name, c.PreStopDone || other.PreStopDone
+			return other, true
+		}
+	}
+	return Container{}, false
+}
+
+// wait waits for the answer of a list, at most until ctx ends, and returns its error.
+func (l *list) wait(ctx context.Context) error {
+	select {
+	case <-l.done:
+		return l.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.ctx.Done(): // the terminator was closed
+		return context.Cause(l.ctx)
+	}
+}

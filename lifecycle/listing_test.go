@@ -1,0 +1,171 @@
+//go:build go1.25
+
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// A pod of which nothing is listed was not stopped: it is NotFound, never Graceful.
+func TestAPodOfWhichNothingIsListed(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("app", "web")
+		b.rt.Start(&v1.Pod{}, "app", "of-another-pod", lifecycletest.Script{})
+		require.Equal(b, lifecycle.Result{GracePeriodSeconds: 30, Containers: []lifecycle.ContainerResult{
+			{Name: "app", Phase: lifecycle.PhaseEnded, Outcome: lifecycle.NotFound, GrantedSeconds: 30},
+			{Name: "web", Phase: lifecycle.PhaseEnded, Outcome: lifecycle.NotFound, GrantedSeconds: 30},
+		}}, b.kill())
+		require.Empty(b, b.rt.Stops())
+		require.Empty(b, b.events.All())
+	})
+}
+
+func TestOnlyWhatIsListedHasAResult(t *testing.T) {
+	inBubble(t, 30, func(b *bed) {
+		b.declare("never")
+		b.addMain("app", nil, lifecycletest.Script{})
+		result := b.kill()
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Len(b, result.Containers, 1)
+	})
+}
+
+// A list that fails, hangs or comes late never means that nothing runs.
+func TestAListThatIsNotThereMeansNothing(t *testing.T) {
+	for name, lists := range map[string]lifecycletest.Lists{
+		"it fails":                         {Err: lifecycletest.ErrScripted},
+		"it hangs":                         {Hang: true},
+		"it hangs and ignores its context": {HangDeaf: true},
+		"it takes longer than it may":      {Takes: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 60, func(b *bed) {
+				b.addMain("app", exec(), lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+				b.rt.SetLists(lists)
+				termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
+				b.after(10 * time.Second)
+				require.Empty(b, termination.Result().Containers)
+				b.rt.SetLists(lifecycletest.Lists{})
+				result, err := termination.Wait(b.Context())
+				require.NoError(b, err)
+				require.Equal(b, lifecycle.Graceful, result.Outcome())
+				require.Len(b, b.rt.Execs(), 1)
+				require.LessOrEqual(b, b.at(), 18*time.Second)
+			})
+		})
+	}
+}
+
+// A runtime that cannot say what runs until it is given up leaves each container of the spec stuck.
+func TestAListThatFailsUntilItIsGivenUp(t *testing.T) {
+	for name, lists := range map[string]lifecycletest.Lists{"it fails": {Err: lifecycletest.ErrScripted}, "it hangs": {Hang: true}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 10, func(b *bed) {
+				b.addMain("app", nil, lifecycletest.Script{})
+				b.declare("web")
+				b.rt.SetLists(lists)
+				result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
+				require.ErrorContains(b, err, "the runtime has not listed what runs")
+				require.Len(b, result.Containers, 2)
+				for _, c := range result.Containers {
+					require.Equal(b, lifecycle.RuntimeStuck, c.Outcome)
+				}
+				require.InDelta(b, (10*time.Second + lifecycle.DefaultGiveUpAfter).Seconds(), b.at().Seconds(), 6, "a list that is under way ends by itself")
+				b.rt.SetLists(lifecycletest.Lists{})
+				require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+			})
+		})
+	}
+}
+
+func TestARuntimeThatCannotListNeedsContainers(t *testing.T) {
+	stops := 0
+	inBubble(t, 10, func(b *bed) {
+		b.declare("app")
+		result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
+		require.ErrorIs(b, err, errors.ErrUnsupported)
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		require.Less(b, b.at(), time.Second)
+		result, err = b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("app")}})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		killed, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.Graceful, killed.Outcome, "its StopContainer is believed")
+		require.Equal(b, 2, stops)
+	}, func(o *lifecycle.TerminatorOptions) {
+		stops = 0
+		o.Runtime = lifecycle.RuntimeFunc(func(context.Context, string, int64) error { stops++; return nil })
+	})
+}
+
+// An ID as a pod's status has it is refused by name, wherever it is given.
+func TestAnIDWithItsPrefixIsRefused(t *testing.T) {
+	const text = `container "app": ID: must be without the prefix "containerd://", is "containerd://x"`
+	inBubble(t, 10, func(b *bed) {
+		prefixed := lifecycle.Container{Name: "app", ID: "containerd://x"}
+		b.declare("app")
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{prefixed}})
+		require.ErrorContains(b, err, text)
+		_, err = b.KillContainer(b.Context(), b.pod, prefixed, lifecycle.ContainerRequest{})
+		require.ErrorContains(b, err, text)
+		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec()}
+		require.ErrorContains(b, b.PostStart(b.Context(), b.pod, prefixed), text)
+
+		b.rt.Start(b.pod, "app", "containerd://x", lifecycletest.Script{})
+		result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
+		require.ErrorContains(b, err, "the list of the runtime: "+text)
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		require.Empty(b, b.rt.Stops())
+	}, withShortGiveUp)
+}
+
+func TestAContainerNeedsAnID(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		nameless := lifecycle.Container{Name: "app"}
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{nameless}})
+		require.ErrorContains(b, err, `failed to terminate pod "pod_ns(uid)": Containers: container "app": ID: must be set`)
+		_, err = b.KillContainer(b.Context(), b.pod, nameless, lifecycle.ContainerRequest{})
+		require.ErrorContains(b, err, `container "app": ID: must be set`)
+	})
+}
+
+func TestANilPodIsAnError(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		result, err := b.KillPod(b.Context(), nil, lifecycle.Request{})
+		require.ErrorContains(b, err, "the pod is nil")
+		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		_, err = b.KillContainer(b.Context(), nil, named("app"), lifecycle.ContainerRequest{})
+		require.ErrorContains(b, err, "the pod is nil")
+		_, found := b.Termination(nil)
+		require.False(b, found)
+		b.Forget(nil)
+	})
+}
+
+// KillContainer kills what the runtime lists. A wrong ID stops nothing, and is not Graceful.
+func TestKillContainerOfWhatIsNotListed(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		app := b.addMain("app", nil, lifecycletest.Script{})
+		result, err := b.KillContainer(b.Context(), b.pod, named("wrong"), lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.NotFound, result.Outcome)
+		app.Began = app.Began.Add(-time.Second)
+		result, err = b.KillContainer(b.Context(), b.pod, app, lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.NotFound, result.Outcome, "an earlier run with this ID")
+		require.Empty(b, b.rt.Stops())
+		synctest.Wait()
+		require.Zero(b, b.Pods())
+	})
+}

@@ -1,0 +1,105 @@
+//go:build go1.25
+
+package lifecycle_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// errorCounter is a log of which only the errors are kept.
+type errorCounter struct{ errors chan error }
+
+func (errorCounter) Init(logr.RuntimeInfo)                 {}
+func (errorCounter) Enabled(int) bool                      { return false }
+func (errorCounter) Info(int, string, ...any)              {}
+func (c errorCounter) Error(err error, _ string, _ ...any) { c.errors <- err }
+func (c errorCounter) WithValues(...any) logr.LogSink      { return c }
+func (c errorCounter) WithName(string) logr.LogSink        { return c }
+
+// A preStop hook that fails is an error in the log, and OnHook is told of it with the container.
+func TestAFailedHookIsLoggedAndTold(t *testing.T) {
+	log := errorCounter{make(chan error, 10)}
+	var told []lifecycle.HookResult
+	inBubble(t, 30, func(b *bed) {
+		app := b.addMain("app", exec(), lifecycletest.Script{})
+		_, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+		require.Len(b, log.errors, 1)
+		require.NotErrorIs(b, <-log.errors, lifecycletest.ErrScripted, "it may have output of the hook in it")
+		require.Len(b, told, 1)
+		require.ErrorIs(b, told[0].Err, lifecycletest.ErrScripted)
+		require.Equal(b, "app", app.ID)
+	}, withHooks(func(context.Context) error { return lifecycletest.ErrScripted }), func(o *lifecycle.TerminatorOptions) {
+		o.OnHook = func(pod *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
+			require.Equal(t, "pod", pod.Name)
+			require.Equal(t, "app", c.ID)
+			require.True(t, c.PreStopDone, "for the next agent")
+			told = append(told, r)
+		}
+	})
+}
+
+// That exec hooks have no runner is in the log at any verbosity: no command has run whose output
+// could be in it.
+func TestAHookWithoutARunnerIsLoggedAsThat(t *testing.T) {
+	log := errorCounter{make(chan error, 10)}
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", exec(), lifecycletest.Script{})
+		result, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+		synctest.Wait()
+		require.Equal(b, result.Containers[0].Hook.Err, <-log.errors)
+	}, func(o *lifecycle.TerminatorOptions) { o.Hooks = nil })
+}
+
+// A runtime that cannot list for a while is one line of the log, however often it is asked.
+func TestAListThatFailsIsLoggedOnce(t *testing.T) {
+	log := errorCounter{make(chan error, 10)}
+	inBubble(t, 30, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{})
+		b.rt.Away(0, 10*time.Second)
+		_, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+		require.Len(b, log.errors, 1)
+		require.ErrorIs(b, <-log.errors, lifecycletest.ErrAway)
+	})
+}
+
+// atEachMessage is a logger that calls a function for each message.
+type atEachMessage func()
+
+func (do atEachMessage) Init(klog.RuntimeInfo)          {}
+func (do atEachMessage) Enabled(int) bool               { return true }
+func (do atEachMessage) Info(int, string, ...any)       { do() }
+func (do atEachMessage) Error(error, string, ...any)    { do() }
+func (do atEachMessage) WithValues(...any) klog.LogSink { return do }
+func (do atEachMessage) WithName(string) klog.LogSink   { return do }
+
+// The terminator holds no mutex while it logs.
+func TestALoggerMayAskForTheTermination(t *testing.T) {
+	inBubble(t, 10, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
+		var messages atomic.Int32
+		ctx := klog.NewContext(b.Context(), klog.New(atEachMessage(func() {
+			if termination, found := b.Termination(b.pod); found {
+				_ = termination.Deadline()
+				messages.Add(1)
+			}
+		})))
+		_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+		require.GreaterOrEqual(b, messages.Load(), int32(2), "its failure, and how it ended")
+	})
+}

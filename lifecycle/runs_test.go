@@ -1,0 +1,111 @@
+//go:build go1.25
+
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// An ID is used again before KillContainer has returned: the new run is not stopped with the old one,
+// and has its own hook when it is killed (findings X7).
+func TestAnIDThatIsUsedAgainDuringAKill(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		first := b.addMain("app", exec(), lifecycletest.Script{StopReturnsLate: 10 * time.Second})
+		killed := begin(func() error {
+			_, err := b.KillContainer(b.Context(), b.pod, first, lifecycle.ContainerRequest{})
+			return err
+		})
+		b.after(5 * time.Second)
+		second := b.rt.Start(b.pod, "app", "app", lifecycletest.Script{})
+		require.NoError(b, killed())
+		require.Len(b, b.rt.Exits(), 1, "the new one runs on")
+		require.Len(b, b.rt.Execs(), 1)
+
+		result, err := b.KillContainer(b.Context(), b.pod, second, lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.HookCompleted, result.Hook.Outcome)
+		require.Equal(b, lifecycle.Graceful, result.Outcome)
+		require.Len(b, b.rt.Execs(), 2)
+		require.Len(b, b.rt.Exits(), 2)
+	})
+}
+
+// Two runs with one ID are two results.
+func TestTwoRunsWithOneID(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
+		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		b.after(2 * time.Second)
+		require.NoError(b, b.startContainer("proxy", "proxy", lifecycletest.Script{ExitAfterTerm: time.Second}))
+		result, err := termination.Wait(b.Context())
+		require.NoError(b, err)
+		require.Len(b, result.Containers, 3)
+		first, second := result.Containers[1], result.Containers[2]
+		require.Equal(b, b.start, first.Began)
+		require.Equal(b, b.start.Add(2*time.Second), second.Began)
+		require.Equal(b, 6*time.Second, b.at(), "the second is stopped in its turn")
+	})
+}
+
+// A runtime that does not say when a run began has one run for an ID until a list lacks it.
+func TestRunsWithoutATime(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addMain("app", exec(), lifecycletest.Script{})
+		for range 2 {
+			result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
+			require.NoError(b, err)
+			require.Equal(b, lifecycle.HookCompleted, result.Hook.Outcome)
+			b.after(b.at() + 5*time.Minute)
+			b.rt.Start(b.pod, "app", "app", lifecycletest.Script{})
+		}
+		require.Len(b, b.rt.Execs(), 2)
+		require.Equal(b, [][2]time.Duration{{60, 0}, {60, 300000}}, b.stopsOf("app"))
+	})
+}
+
+// A container that is killed without a time, and is listed with one, is one run: its hook runs once.
+func TestARunThatIsNamedWithoutItsTime(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addMain("app", exec(), draining(5*time.Second, lifecycletest.Script{ExitAfterTerm: time.Second}))
+		b.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrAway})
+		time.AfterFunc(2*time.Second, func() { b.rt.SetLists(lifecycletest.Lists{}) })
+		killed := begin(func() error {
+			_, err := b.KillContainer(b.silentContext(), b.pod, named("app"), lifecycle.ContainerRequest{})
+			return err
+		})
+		b.after(3 * time.Second)
+		result := b.kill()
+		require.NoError(b, killed())
+		require.Len(b, result.Containers, 1)
+		require.Len(b, b.rt.Execs(), 1)
+		require.Len(b, b.rt.Stops(), 1)
+	})
+}
+
+// An exact request that names an earlier run of an ID does not stop the run that has the ID now.
+func TestAnExactRequestForAnEarlierRunOfAnID(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		first := b.addMain("app", nil, lifecycletest.Script{})
+		_, err := b.KillContainer(b.Context(), b.pod, first, lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		b.after(time.Second)
+		second := b.rt.Start(b.pod, "app", "app", lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		b.after(2 * time.Second)
+		b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{first}})
+		result, err := termination.Wait(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, [][2]time.Duration{{60, 0}, {60, 1000}}, b.stopsOf("app"))
+		require.Len(b, result.Containers, 2)
+		require.Equal(b, lifecycle.NotFound, result.Containers[0].Outcome)
+		require.Equal(b, second.Began, result.Containers[1].Began)
+		require.Equal(b, lifecycle.Graceful, result.Containers[1].Outcome)
+	})
+}

@@ -1,0 +1,402 @@
+//go:build go1.25
+
+package lifecycle_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/internal/judge"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// TestSimulator plays worlds that are drawn by a seed each, and has each judged.
+//
+//	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestSimulator -timeout 0 ./lifecycle
+//	KUBEGRACE_SIM_SEED=4711 go test -run TestSimulator ./lifecycle # one seed, with its story
+func TestSimulator(t *testing.T) {
+	if text := os.Getenv("KUBEGRACE_SIM_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+		record, broken := playSeed(t, seed)
+		t.Logf("seed %d\n%s", seed, record.Story())
+		require.Empty(t, broken)
+		return
+	}
+	seeds := uint64(10_000)
+	if testing.Short() {
+		seeds = 2_000
+	}
+	if text := os.Getenv("KUBEGRACE_SIM_SEEDS"); text != "" {
+		var err error
+		seeds, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+	}
+	var next, failed atomic.Uint64
+	for worker := range runtime.GOMAXPROCS(0) {
+		t.Run(strconv.Itoa(worker), func(t *testing.T) {
+			t.Parallel()
+			for seed := next.Add(1); seed <= seeds && failed.Load() < 10; seed = next.Add(1) {
+				record, broken := playSeed(t, seed)
+				if len(broken) == 0 {
+					continue
+				}
+				if failed.Add(1); failed.Load() == 1 {
+					t.Logf("seed %d\n%s", seed, record.Story())
+				}
+				t.Errorf("seed %d: %q", seed, broken)
+			}
+		})
+	}
+}
+
+// simPatience is how long a seed, which takes a millisecond, may take of real time.
+const simPatience = 10 * time.Second
+
+// playSeed plays the world of a seed, and returns the promises that were broken.
+func playSeed(t *testing.T, seed uint64) (record *judge.Record, broken []string) {
+	t.Helper()
+	defer func() {
+		if value := recover(); value != nil { // a goroutine has not ended
+			broken = append(broken, fmt.Sprintf("seed %d: %v", seed, value))
+		}
+	}()
+	watchdog := time.AfterFunc(simPatience, func() { panic(fmt.Sprintf("seed %d does not end: something is busy without waiting", seed)) })
+	defer watchdog.Stop()
+	synctest.Test(t, func(*testing.T) {
+		s := newSim(seed)
+		record = s.record
+		broken = s.play()
+	})
+	return record, broken
+}
+
+// sim is the callers of a world.
+type sim struct {
+	*simWorld
+
+	ctx        context.Context
+	rng        *rand.Rand // of the plan; only the first goroutine uses it
+	terminator *judge.Terminator
+	pods       []*v1.Pod
+	callers    sync.WaitGroup
+}
+
+// newSim draws a world and its callers.
+func newSim(seed uint64) *sim {
+	rng := rand.New(rand.NewPCG(seed, 40)) //nolint:gosec // it has to be the same again
+	record := judge.NewRecord()
+	w := &simWorld{seed: seed, record: record, released: make(chan struct{}), rngs: map[string]*rand.Rand{}}
+	s := &sim{simWorld: w, rng: rng, ctx: record.Context(context.Background())} //nolint:forbidigo // the bubble has none
+	share := func(most int) int { return max(rng.IntN(2*most)-most, 0) }        // half of the worlds lack the fault
+	w.faults = simFaults{
+		refuses: share(50), hangs: share(15), ignoresContext: share(15), lies: share(20), loses: share(20), isSlow: share(90), panics: share(6),
+	}
+	w.hasTimes, w.saysKill, w.noLists = rng.IntN(4) > 0, rng.IntN(2) == 0, rng.IntN(20) == 0
+	options := lifecycle.TerminatorOptions{
+		Hooks: w, Events: w,
+		StopTimeoutSlack: time.Second + simTime(rng, 4*time.Second) + 11*time.Microsecond, // it ends at no time at which a call returns
+		GiveUpAfter:      3*time.Second + simTime(rng, 15*time.Second),
+	}
+	if rng.IntN(5) == 0 {
+		w.poll, w.phase = 5*time.Second, simTime(rng, 5*time.Second)
+		options.StopTimeoutSlack = 7*time.Second + simTime(rng, 3*time.Second) + 11*time.Microsecond
+	}
+	if rng.IntN(4) == 0 {
+		w.awayFrom = time.Now().Add(simTime(rng, 30*time.Second))
+		w.awayTo = w.awayFrom.Add(simTime(rng, 40*time.Second))
+	}
+	if rng.IntN(3) > 0 {
+		options.Exits = w
+	}
+	if rng.IntN(4) == 0 {
+		options.HookTiming = lifecycle.HooksAtTurn
+	}
+	if rng.IntN(2) == 0 {
+		options.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { w.Event(nil, "", "OnHook", "") }
+	}
+	if rng.IntN(10) == 0 {
+		options.Pods = w
+	} else {
+		options.Runtime = w
+	}
+	var err error
+	if s.terminator, err = record.NewTerminator(options); err != nil {
+		panic(err)
+	}
+	for i := range 1 + rng.IntN(2) {
+		s.pods = append(s.pods, s.newPod(i))
+	}
+	return s
+}
+
+// newPod draws a pod.
+func (s *sim) newPod(number int) *v1.Pod {
+	rng := s.rng
+	name := fmt.Sprintf("p%d", number)
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
+	if rng.IntN(8) > 0 {
+		pod.Spec.TerminationGracePeriodSeconds = ptr.To(rng.Int64N(13))
+	}
+	if rng.IntN(8) == 0 {
+		pod.DeletionGracePeriodSeconds = ptr.To(rng.Int64N(13))
+	}
+	container := func(name string) v1.Container {
+		c := v1.Container{Name: name}
+		switch rng.IntN(5) {
+		case 0, 1:
+			c.Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"true"}}}}
+		case 2:
+			c.Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: rng.Int64N(15)}}}
+		}
+		if rng.IntN(6) == 0 {
+			if c.Lifecycle == nil {
+				c.Lifecycle = &v1.Lifecycle{}
+			}
+			c.Lifecycle.PostStart = &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"true"}}}
+		}
+		return c
+	}
+	for i := range 1 + rng.IntN(2) {
+		pod.Spec.Containers = append(pod.Spec.Containers, container(fmt.Sprintf("main%d", i)))
+	}
+	for i := range rng.IntN(4) {
+		c := container(fmt.Sprintf("init%d", i))
+		if rng.IntN(4) > 0 {
+			c.Name, c.RestartPolicy = fmt.Sprintf("sidecar%d", i), ptr.To(v1.ContainerRestartPolicyAlways)
+		}
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
+	}
+	if rng.IntN(6) == 0 {
+		pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
+	}
+	return pod
+}
+
+// namesOf returns the names of the containers of a pod.
+func namesOf(pod *v1.Pod) (names []string) {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		names = append(names, c.Name)
+	}
+	for _, c := range pod.Spec.EphemeralContainers {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// at calls do at a time, as a caller of its own.
+func (s *sim) at(d time.Duration, do func()) {
+	s.callers.Go(func() {
+		s.sleep(nil, d)
+		do()
+	})
+}
+
+// play plays the world to its end, and returns the promises that were broken.
+func (s *sim) play() []string {
+	for _, pod := range s.pods {
+		s.plan(pod)
+	}
+	if s.rng.IntN(8) == 0 {
+		at, patience := simTime(s.rng, 40*time.Second), simTime(s.rng, 20*time.Second)
+		s.at(at, func() {
+			ctx, cancel := context.WithTimeout(s.ctx, patience)
+			defer cancel()
+			_ = s.terminator.Close(ctx)
+		})
+	}
+	<-time.After(10 * time.Minute) // more than anything may take
+	broken := judge.Terminations(s.record)
+	close(s.released)
+	for _, pod := range s.pods {
+		s.terminator.Forget(pod)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, time.Hour)
+	defer cancel()
+	if err := s.terminator.Close(ctx); err != nil {
+		broken = append(broken, "Close after the return of all calls: "+err.Error())
+	}
+	s.callers.Wait()
+	for _, pod := range s.pods {
+		s.terminator.Forget(pod)
+		if _, found := s.terminator.Termination(pod); found {
+			broken = append(broken, "a forgotten pod is remembered")
+		}
+	}
+	return broken
+}
+
+// plan draws what the callers do with a pod.
+func (s *sim) plan(pod *v1.Pod) {
+	rng := s.rng
+	for _, name := range namesOf(pod) {
+		switch rng.IntN(6) {
+		case 0:
+		case 1:
+			s.start(pod, name, simTime(rng, 30*time.Second))
+		default:
+			run := s.begin(pod, name)
+			if specialSidecar(pod, name) && rng.IntN(2) == 0 {
+				s.at(0, func() { s.restart(run) })
+			}
+		}
+	}
+	s.terminate(pod, simTime(rng, 15*time.Second))
+	for range rng.IntN(6) {
+		at := simTime(rng, 40*time.Second)
+		switch rng.IntN(8) {
+		case 0, 1:
+			s.terminate(pod, at)
+		case 2, 3:
+			seconds := rng.Int64N(8)
+			s.at(at, func() {
+				if termination, found := s.terminator.Termination(pod); found {
+					s.terminator.Shorten(termination, seconds)
+				}
+			})
+		case 4, 5:
+			s.kill(pod, at)
+		case 6:
+			names := namesOf(pod)
+			s.start(pod, names[rng.IntN(len(names))], at)
+		case 7:
+			s.at(at, func() { s.terminator.Forget(pod) })
+		}
+	}
+}
+
+func specialSidecar(pod *v1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == name && c.RestartPolicy != nil })
+}
+
+// start starts a container. The start may take long, ignore its end, fail, or leave a container though it fails.
+func (s *sim) start(pod *v1.Pod, name string, at time.Duration) {
+	rng := s.rng
+	takes, isDeaf, fails, leaves, withHook := simTime(rng, 40*time.Second), rng.IntN(3) == 0, rng.IntN(5) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0
+	if rng.IntN(2) == 0 {
+		takes = 0
+	}
+	goexits := rng.IntN(60) == 0
+	s.at(at, func() {
+		_ = s.terminator.Start(s.ctx, pod, name, func(ctx context.Context) error {
+			if isDeaf {
+				s.sleep(nil, takes)
+			} else if s.sleep(ctx.Done(), takes); ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if goexits {
+				runtime.Goexit()
+			}
+			if fails && !leaves {
+				return errSimStart
+			}
+			run := s.begin(pod, name)
+			if withHook {
+				c := run.Container
+				s.at(0, func() { _ = s.terminator.PostStart(s.ctx, pod, c) })
+			}
+			if fails {
+				return errSimStart
+			}
+			return nil
+		})
+	})
+}
+
+// restart starts a sidecar again as often as the termination asks for it.
+func (s *sim) restart(run *simRun) {
+	for range 4 {
+		select {
+		case <-run.ended:
+		case <-s.released:
+			return
+		}
+		termination, found := s.terminator.Termination(run.pod)
+		if !found {
+			return
+		}
+		if again, _ := termination.ShouldRestart(run.Name); !again {
+			return
+		}
+		var next *simRun
+		err := s.terminator.Start(s.ctx, run.pod, run.Name, func(ctx context.Context) error {
+			s.sleep(ctx.Done(), time.Second)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			next = s.begin(run.pod, run.Name)
+			return nil
+		})
+		if err != nil || next == nil {
+			return
+		}
+		run = next
+	}
+}
+
+// terminate terminates a pod: what is listed, or exactly what runs now.
+func (s *sim) terminate(pod *v1.Pod, at time.Duration) {
+	rng := s.rng
+	req := lifecycle.Request{OneAttempt: rng.IntN(10) == 0}
+	if rng.IntN(2) == 0 {
+		req.GracePeriodSeconds = ptr.To(rng.Int64N(15))
+	}
+	isExact, patience := rng.IntN(8) == 0 || s.noLists, simTime(rng, 60*time.Second)
+	isAgain := rng.IntN(4) == 0
+	s.at(at, func() {
+		for range 3 {
+			if isExact { // each time what runs now: a request that names an earlier run of an ID stops, and runs the hook of, the later one
+				req.Containers = []lifecycle.Container{}
+				for _, r := range s.running(pod) {
+					req.Containers = append(req.Containers, r.Container)
+				}
+			}
+			ctx, cancel := context.WithTimeout(s.ctx, patience)
+			_, err := s.terminator.KillPod(ctx, pod, req)
+			cancel()
+			if err == nil || !isAgain {
+				return
+			}
+			s.sleep(nil, time.Second)
+		}
+	})
+}
+
+// kill stops a container that runs, or has run.
+func (s *sim) kill(pod *v1.Pod, at time.Duration) {
+	rng := s.rng
+	req := lifecycle.ContainerRequest{OneAttempt: rng.IntN(10) == 0}
+	if rng.IntN(2) == 0 {
+		req.GracePeriodSeconds = ptr.To(rng.Int64N(12))
+	}
+	which, forgetsTime, patience := rng.IntN(100), rng.IntN(3) == 0, simTime(rng, 60*time.Second)
+	s.at(at, func() {
+		runs := s.running(pod)
+		if len(runs) == 0 {
+			return
+		}
+		c := runs[which%len(runs)].Container
+		if forgetsTime {
+			c.Began = time.Time{}
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, patience)
+		defer cancel()
+		_, _ = s.terminator.KillContainer(ctx, pod, c, req)
+	})
+}

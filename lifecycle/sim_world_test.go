@@ -1,0 +1,432 @@
+//go:build go1.25
+
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubegrace/kubegrace/internal/judge"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+var (
+	errSimRefused = errors.New("the runtime of the simulator refuses")
+	errSimAway    = errors.New("the runtime of the simulator is away")
+	errSimHook    = errors.New("the hook of the simulator fails")
+	errSimStart   = errors.New("the start of the simulator fails")
+)
+
+// simFaults says how often, in a hundred, something goes wrong. Each world has its own.
+type simFaults struct {
+	refuses, hangs, ignoresContext, lies, loses, isSlow, panics int
+}
+
+// simWorld is a world of pods whose runtime, hooks, events and callers go wrong at random. It implements
+// what a terminator calls. What one entity does is drawn by a generator of its own, so that a seed
+// tells the same story again however goroutines are scheduled.
+type simWorld struct {
+	seed     uint64
+	record   *judge.Record
+	released chan struct{} // closed when all that hangs has to return
+	faults   simFaults
+	poll     time.Duration // the interval at which the runtime looks; 0: it looks when it is asked
+	phase    time.Duration // of the poll
+	awayFrom time.Time
+	awayTo   time.Time
+	saysKill bool // the runtime says that it has killed
+	hasTimes bool // the runtime lists when a run began
+	noLists  bool // the runtime cannot list
+
+	mu   sync.Mutex // guards the fields below
+	rngs map[string]*rand.Rand
+	runs []*simRun
+	ids  int
+}
+
+// simRun is one run of a container.
+type simRun struct {
+	lifecycle.Container
+
+	pod        *v1.Pod
+	world      *simWorld
+	began      time.Time
+	exitAfter  time.Duration // after the stop signal
+	isStubborn bool          // it ignores the stop signal
+	once       sync.Once
+	signalled  sync.Once
+	ended      chan struct{}
+	tell       func(string)
+}
+
+// draw calls do with the generator of an entity. The mutex is not held.
+func (w *simWorld) draw(entity string, do func(*rand.Rand)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rng := w.rngs[entity]
+	if rng == nil {
+		var h uint64 = 14695981039346656037
+		for i := range len(entity) {
+			h = (h ^ uint64(entity[i])) * 1099511628211
+		}
+		rng = rand.New(rand.NewPCG(w.seed, h)) //nolint:gosec // it has to be the same again
+		w.rngs[entity] = rng
+	}
+	do(rng)
+}
+
+// simFault is what one call does.
+type simFault int
+
+const (
+	simWorks simFault = iota
+	simRefuses
+	simHangs
+	simIgnoresContext
+	simLies
+	simLoses
+	simPanics
+)
+
+// fault draws what a call does, and how long it takes before and after.
+func (w *simWorld) fault(entity string) (f simFault, before, after, hang time.Duration, variant int) {
+	w.draw(entity, func(rng *rand.Rand) {
+		n := rng.IntN(100)
+		for i, share := range []int{w.faults.refuses, w.faults.hangs, w.faults.ignoresContext, w.faults.lies, w.faults.loses, w.faults.panics} {
+			if n -= share; n < 0 {
+				f = simRefuses + simFault(i)
+				break
+			}
+		}
+		if rng.IntN(100) < w.faults.isSlow {
+			before, after = simTime(rng, 2*time.Second), simTime(rng, 2*time.Second)
+		}
+		hang = simTime(rng, 90*time.Second)
+		variant = rng.IntN(6)
+	})
+	return f, before, after, hang, variant
+}
+
+// simTime draws a time up to a limit: often 0, often a round second, else with an odd millisecond.
+func simTime(rng *rand.Rand, limit time.Duration) time.Duration {
+	switch d := time.Duration(rng.Int64N(int64(limit))); rng.IntN(4) {
+	case 0:
+		return 0
+	case 1:
+		return d.Truncate(time.Second)
+	default:
+		return d.Truncate(time.Millisecond) + 137*time.Microsecond
+	}
+}
+
+// sleep sleeps, or until ctx ends or everything is released. A nil ctx does not end.
+func (w *simWorld) sleep(ended <-chan struct{}, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ended:
+	case <-w.released:
+	}
+}
+
+// misbehave does what a call that does not work does, and reports whether it was one of these: it
+// returns an error, late or at once, or does not return.
+func (w *simWorld) misbehave(ctx context.Context, f simFault, hang time.Duration, variant int) (isWrong bool, err error) {
+	switch f {
+	case simRefuses:
+		return true, errSimRefused
+	case simHangs:
+		w.sleep(ctx.Done(), hang)
+		return true, errors.Join(errSimRefused, context.Cause(ctx))
+	case simIgnoresContext:
+		w.sleep(nil, hang)
+		return true, errSimRefused
+	case simPanics:
+		if variant%2 == 0 {
+			runtime.Goexit()
+		}
+		panic("of the simulator")
+	default:
+		return false, nil
+	}
+}
+
+// isAway reports whether the runtime is away.
+func (w *simWorld) isAway() bool {
+	now := time.Now()
+	return !now.Before(w.awayFrom) && now.Before(w.awayTo)
+}
+
+// begin runs a container. An ID is used again if it may be, and the run before has ended.
+func (w *simWorld) begin(pod *v1.Pod, name string) *simRun {
+	run := &simRun{world: w, pod: pod, began: time.Now(), ended: make(chan struct{})}
+	reuse, exits := false, time.Duration(0)
+	w.draw("begin "+pod.Name+name, func(rng *rand.Rand) {
+		reuse = rng.IntN(3) == 0
+		run.isStubborn = rng.IntN(4) == 0
+		run.exitAfter = simTime(rng, 8*time.Second)
+		if rng.IntN(4) == 0 {
+			exits = simTime(rng, 40*time.Second)
+		}
+	})
+	w.mu.Lock()
+	w.ids++
+	id := fmt.Sprintf("%s-%s-%d", pod.Name, name, w.ids)
+	for _, other := range w.runs {
+		if reuse && other.pod == pod && other.Name == name && other.hasEnded() && other.began.Before(run.began) {
+			id = other.ID
+		}
+	}
+	for _, other := range w.runs {
+		if other.ID == id && (!other.hasEnded() || !other.began.Before(run.began)) {
+			id = fmt.Sprintf("%s-%s-%d", pod.Name, name, w.ids)
+		}
+	}
+	run.Container = lifecycle.Container{Name: name, ID: id}
+	if w.hasTimes {
+		run.Began = run.began
+	}
+	run.tell = w.record.Began(pod, run.Container) // before another caller finds the run
+	w.runs = append(w.runs, run)
+	w.mu.Unlock()
+	if exits > 0 {
+		time.AfterFunc(exits, func() { run.end("itself") })
+	}
+	return run
+}
+
+func (r *simRun) hasEnded() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// end ends a run.
+func (r *simRun) end(how string) {
+	r.once.Do(func() {
+		r.tell(how)
+		close(r.ended)
+	})
+}
+
+// signal sends the stop signal.
+func (r *simRun) signal() {
+	r.signalled.Do(func() {
+		if !r.isStubborn {
+			time.AfterFunc(r.exitAfter, func() { r.end("TERM") })
+		}
+	})
+}
+
+// stop stops the run as a runtime that works.
+func (r *simRun) stop(ctx context.Context, seconds int64) error {
+	if r.hasEnded() {
+		return nil
+	}
+	if seconds > 0 {
+		r.signal()
+		timer := time.NewTimer(time.Duration(seconds) * time.Second)
+		defer timer.Stop()
+		select {
+		case <-r.ended:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+	r.end("KILL")
+	if r.world.saysKill {
+		return lifecycle.ErrKilled
+	}
+	return nil
+}
+
+// running returns the runs of a pod that have not ended, oldest first.
+func (w *simWorld) running(pod *v1.Pod) (runs []*simRun) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.runs {
+		if r.pod == pod && !r.hasEnded() {
+			runs = append(runs, r)
+		}
+	}
+	return runs
+}
+
+// find returns the run with an ID, the newest one.
+func (w *simWorld) find(id string) (found *simRun) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.runs {
+		if r.ID == id {
+			found = r
+		}
+	}
+	return found
+}
+
+// Running lists what runs, after its next poll if it polls.
+func (w *simWorld) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	if w.noLists {
+		return nil, fmt.Errorf("the simulator: %w", errors.ErrUnsupported)
+	}
+	f, before, after, hang, variant := w.fault("list " + pod.Name)
+	w.sleep(ctx.Done(), before)
+	if w.isAway() {
+		return nil, errSimAway
+	}
+	if isWrong, err := w.misbehave(ctx, f, hang, variant); isWrong {
+		return nil, err
+	}
+	if w.poll > 0 {
+		now := time.Now()
+		next := now.Add(-w.phase).Truncate(w.poll).Add(w.poll + w.phase)
+		w.sleep(ctx.Done(), next.Sub(now))
+	}
+	containers := []lifecycle.Container{}
+	for _, r := range w.running(pod) {
+		containers = append(containers, r.Container)
+	}
+	if f == simLies {
+		containers = w.lie(pod, containers, variant)
+	}
+	w.sleep(ctx.Done(), after)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return containers, nil
+}
+
+// lie returns a list that is wrong.
+func (w *simWorld) lie(pod *v1.Pod, containers []lifecycle.Container, variant int) []lifecycle.Container {
+	name := pod.Spec.Containers[0].Name
+	switch {
+	case variant == 0 && len(containers) > 0:
+		return containers[1:]
+	case variant == 1:
+		return nil
+	case variant == 2:
+		return append(containers, lifecycle.Container{Name: name, ID: pod.Name + "-ghost"})
+	case variant == 3:
+		return append(containers, lifecycle.Container{Name: "nobody", ID: pod.Name + "-nobody"})
+	case variant == 4:
+		return append(containers, lifecycle.Container{Name: name, ID: "containerd://" + name})
+	default:
+		return append(containers, containers...)
+	}
+}
+
+// StopContainer stops a container, or goes wrong.
+func (w *simWorld) StopContainer(ctx context.Context, id string, seconds int64) error {
+	return w.stop(ctx, id, seconds, func(ctx context.Context) error {
+		run := w.find(id)
+		if run == nil {
+			return lifecycle.ErrContainerNotFound
+		}
+		return run.stop(ctx, seconds)
+	})
+}
+
+// StopPod stops all containers of a pod, or goes wrong.
+func (w *simWorld) StopPod(ctx context.Context, pod *v1.Pod, seconds int64) error {
+	return w.stop(ctx, pod.Name, seconds, func(ctx context.Context) error {
+		var wg sync.WaitGroup
+		errs := make([]error, 0)
+		var mu sync.Mutex
+		for _, run := range w.running(pod) {
+			wg.Go(func() {
+				err := run.stop(ctx, seconds)
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			})
+		}
+		wg.Wait()
+		return errors.Join(errs...)
+	})
+}
+
+// stop calls do as a runtime that works, or goes wrong.
+func (w *simWorld) stop(ctx context.Context, entity string, seconds int64, do func(context.Context) error) error {
+	f, before, after, hang, variant := w.fault("stop " + entity)
+	w.sleep(ctx.Done(), before)
+	if w.isAway() {
+		return errSimAway
+	}
+	if isWrong, err := w.misbehave(ctx, f, hang, variant); isWrong {
+		return err
+	}
+	switch {
+	case f == simLies && variant < 3:
+		return nil
+	case f == simLies:
+		return lifecycle.ErrContainerNotFound
+	case f == simLoses:
+		w.sleep(ctx.Done(), time.Duration(seconds)*time.Second)
+		return nil
+	}
+	err := do(ctx)
+	w.sleep(ctx.Done(), after)
+	return err
+}
+
+// Run runs a hook, or goes wrong.
+func (w *simWorld) Run(ctx context.Context, id string, _ *v1.Pod, _ *v1.Container, handler *v1.LifecycleHandler) (string, error) {
+	f, _, _, hang, variant := w.fault("hook " + id)
+	if handler.Sleep != nil {
+		hang = time.Duration(handler.Sleep.Seconds) * time.Second
+		if f != simIgnoresContext {
+			f = simHangs
+		}
+	}
+	switch f {
+	case simRefuses:
+		return "", errSimHook
+	case simLies, simLoses, simHangs:
+		w.sleep(ctx.Done(), hang)
+		return "", context.Cause(ctx)
+	default:
+		_, err := w.misbehave(ctx, f, hang, variant)
+		if f == simWorks {
+			w.sleep(ctx.Done(), min(hang, 10*time.Second))
+		}
+		return "", err
+	}
+}
+
+// Exited watches a container, tells a lie, hangs, or cannot watch it.
+func (w *simWorld) Exited(id string) <-chan struct{} {
+	f, _, _, hang, variant := w.fault("exit " + id)
+	if isWrong, _ := w.misbehave(context.Background(), f, hang, variant); isWrong { //nolint:forbidigo // its caller gives none
+		return nil
+	}
+	run := w.find(id)
+	if f == simLies || run == nil {
+		closed := make(chan struct{})
+		close(closed)
+		return closed
+	}
+	return run.ended
+}
+
+// Event records nothing, and may hang or panic.
+func (w *simWorld) Event(_ apiruntime.Object, _, reason, _ string) {
+	f, _, _, hang, variant := w.fault("event " + reason)
+	_, _ = w.misbehave(context.Background(), f, hang, variant) //nolint:forbidigo // its caller gives none
+}

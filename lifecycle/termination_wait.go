@@ -1,0 +1,95 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+)
+
+// Done returns a channel that is closed when every container has ended, was given up or was left running.
+func (t *Termination) Done() <-chan struct{} { return t.done }
+
+// Wait waits for [Termination.Done], and returns the result with the error of [Result.Err]. When ctx ends
+// first, the termination goes on. Wait then returns the result so far, and a [*StillRunningError] that
+// names the containers that have not ended. If the deadline passed
+// [graceperiod.MinimumContainerSeconds] ago or earlier, it also records one ExceededGracePeriod event,
+// as the kubelet does after its own timeout.
+func (t *Termination) Wait(ctx context.Context) (Result, error) {
+	select {
+	case <-t.done:
+		result := t.Result()
+		return result, result.Err()
+	case <-ctx.Done():
+	}
+	result, isOverdue, running := t.stillRunning(context.Cause(ctx))
+	if running == nil {
+		return result, result.Err()
+	}
+	if isOverdue {
+		t.pod.recordWarning(t.ctx, t.apiPod, "", t.apiPod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
+	}
+	return result, running
+}
+
+// stillRunning returns the result so far, and the error that names the containers that have not ended;
+// nil if the termination has ended. isOverdue tells the caller to record the ExceededGracePeriod event,
+// and is true at most once.
+func (t *Termination) stillRunning(cause error) (result Result, isOverdue bool, running error) {
+	t.pod.mu.Lock()
+	defer t.pod.mu.Unlock()
+	if result = t.result(); !t.isUnderWay() {
+		return result, false, nil
+	}
+	var names []string
+	for _, s := range t.stops {
+		if s.isUnderWay() {
+			names = append(names, fullName(t.apiPod, s.container.Name))
+		}
+	}
+	if len(names) == 0 {
+		names = []string{fullName(t.apiPod, "")}
+	}
+	slices.Sort(names)
+	isOverdue = !t.overdueRecorded && time.Since(t.deadline.end) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds)
+	t.overdueRecorded = t.overdueRecorded || isOverdue
+	return result, isOverdue, &StillRunningError{Containers: names, Cause: cause}
+}
+
+// StillRunningError is the error of a wait that its context ended. It names the containers that had not
+// ended.
+type StillRunningError struct {
+	// Containers are sorted, each "NAMESPACE/POD/CONTAINER", or "NAMESPACE/POD" if no container is
+	// known.
+	Containers []string
+	// Cause is the cause of the context, which errors.Is finds.
+	Cause error
+}
+
+// Error returns a text that names the containers. If the cause is a timeout, the text begins as the
+// kubelet's does.
+func (e *StillRunningError) Error() string {
+	text := "stopped waiting"
+	if errors.Is(e.Cause, context.DeadlineExceeded) {
+		text = "timeout waiting to kill pod"
+	}
+	return fmt.Sprintf("%s: containers that have not ended: %s: %v", text, strings.Join(e.Containers, ", "), e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *StillRunningError) Unwrap() error { return e.Cause }
+
+// fullName returns the name of a pod, or of one of its containers, for a [StillRunningError].
+func fullName(apiPod *v1.Pod, container string) string {
+	name := apiPod.Namespace + "/" + apiPod.Name
+	if container == "" {
+		return name
+	}
+	return name + "/" + container
+}

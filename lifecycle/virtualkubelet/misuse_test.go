@@ -1,0 +1,57 @@
+//go:build go1.25
+
+package virtualkubelet_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// pods calls every method of a provider that takes a pod, and returns the errors.
+func callAll(t *testing.T, p *virtualkubelet.Provider, pod *v1.Pod) map[string]error {
+	t.Helper()
+	ctx := t.Context()
+	_, kill := p.KillPod(ctx, pod, shutdown.KillRequest{})
+	p.StatusChanged(pod)
+	return map[string]error{
+		"CreatePod": p.CreatePod(ctx, pod), "UpdatePod": p.UpdatePod(ctx, pod), "DeletePod": p.DeletePod(ctx, pod),
+		"KillPod": kill, "Adopt": p.Adopt(ctx, virtualkubelet.Adopted{Pod: pod}),
+	}
+}
+
+func TestAProviderThatNobodyHasMade(t *testing.T) {
+	for _, p := range []*virtualkubelet.Provider{{}, nil} {
+		errs := callAll(t, p, podOf(plain("app")))
+		_, errs["GetPod"] = p.GetPod(t.Context(), "ns", "pod")
+		_, errs["GetPodStatus"] = p.GetPodStatus(t.Context(), "ns", "pod")
+		_, errs["GetPods"] = p.GetPods(t.Context())
+		_, errs["Pods"] = p.Pods(t.Context())
+		errs["Close"] = p.Close(t.Context())
+		p.NotifyPods(t.Context(), func(*v1.Pod) {})
+		for method, err := range errs {
+			require.EqualError(t, err, "the provider was not made with New", method)
+		}
+	}
+}
+
+func TestPodsThatAreWrong(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		for method, err := range callAll(t, b.Provider, nil) {
+			require.EqualError(b, err, "the pod is nil", method)
+		}
+		err := b.CreatePod(b.Context(), podOf())
+		require.EqualError(b, err, "pod ns/pod is refused: spec.containers: must not be empty")
+		require.True(b, errdefs.IsInvalidInput(err))
+	})
+}
+
+func TestOptionsThatAreEmpty(t *testing.T) {
+	_, err := virtualkubelet.New(virtualkubelet.Options{})
+	require.EqualError(t, err, "failed to make a provider: Runtime: must be set, or Pods, and not both")
+}

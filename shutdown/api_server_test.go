@@ -1,0 +1,104 @@
+//go:build go1.25
+
+package shutdown_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// Refuse, publish, kill: in this order, however slow the reporter is.
+func TestRefuseThenPublishThenKill(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{PublishTakes: time.Second}
+		n.opts.Reporter = reporter
+		n.run()
+		began := time.Now()
+		n.announce()
+		require.False(t, n.m.Admit(nil).Admit)
+		require.Empty(t, n.killer.Kills(), "not before the node's state is known")
+		n.advance(time.Second)
+		require.Equal(t, time.Second, n.killedAfter("web", began))
+		published := announcements(t, reporter)
+		require.Len(t, published, 1)
+		require.Equal(t, shutdown.NodeState{ShuttingDown: true, Since: began, Policy: shutdown.PolicySetTerminal}, published[0].State)
+		require.Equal(t, map[string]int64{"web": 20}, n.grantedSeconds(), "publishing and final statuses take nothing from the pods")
+	})
+}
+
+// The pods of each bucket are marked not ready before they are killed. Pods that were deleted are not
+// marked, because they count as not ready already.
+func TestMarkNotReadyThenKill(t *testing.T) {
+	pods := list(shutdowntest.Pod("web", 0, 60), deletedPod("gone"), shutdowntest.Pod("etcd", topPriority, 60))
+	inBubble(t, pods, func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		reporter := &shutdowntest.Reporter{MarkTakes: 200 * time.Millisecond}
+		n.opts.Reporter = reporter
+		n.opts.Plan.FlushReserve = 2 * time.Second
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.advance(time.Minute)
+		marked := reporter.Marked()
+		require.Len(t, marked, 2)
+		require.Equal(t, "web", marked[0].Pod)
+		require.Equal(t, "etcd", marked[1].Pod)
+		for i, name := range []string{"web", "etcd"} {
+			require.False(t, marked[i].Ready)
+			require.Equal(t, marked[i].At.Sub(began), n.killedAfter(name, began), "right before the kill")
+		}
+		require.Equal(t, map[string]int64{"web": 22, "gone": 5, "etcd": 13}, n.grantedSeconds(), "the pods do not pay for it")
+		require.Empty(t, n.lastReport().Errors)
+	})
+}
+
+// A server that is slow with marks only costs each bucket the reserve for marks.
+func TestMarksThatTakeTooLong(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{MarkTakes: time.Hour}
+		n.opts.Reporter = reporter
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.advance(time.Minute)
+		require.Equal(t, time.Second, n.killedAfter("web", began))
+		require.Equal(t, 2*time.Second, n.killedAfter("etcd", began))
+		require.Equal(t, 2*time.Second, n.releasedAfter(began))
+		require.Len(t, reporter.Flushed(), 2)
+		require.Contains(t, n.lastReport().Errors[0], "failed to mark 1 pods not ready")
+	})
+}
+
+// Marks and final statuses cost a bucket no more than their reserves, and its pods nothing: if
+// the API server is down, the pods keep all of their time.
+func TestADeadServerTakesNothingFromThePods(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Hour, MarkTakes: time.Hour, FlushTakes: time.Hour}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.advance(time.Minute)
+		require.Equal(t, 2*time.Second, n.killedAfter("web", began), "the publishing, and no mark is waited for")
+		require.Equal(t, 24*time.Second, n.killedAfter("etcd", began), "until the end of its bucket")
+		require.Equal(t, map[string]int64{"web": 21, "etcd": 11}, n.grantedSeconds())
+		require.Equal(t, 37500*time.Millisecond, n.releasedAfter(began), "2.5 s after the last pod")
+	})
+}
+
+// hangingMarker is a cluster that takes an hour to mark the pod "spared" as not ready.
+type hangingMarker struct{ *cluster }
+
+func (hangingMarker) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
+	if pod.Name != "spared" {
+		return nil
+	}
+	return waitOrCancelled(ctx, time.Hour)
+}

@@ -1,0 +1,521 @@
+package shutdown
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/podcondition"
+	"github.com/kubegrace/kubegrace/internal/podkey"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
+	"github.com/kubegrace/kubegrace/internal/times"
+	"github.com/kubegrace/kubegrace/shutdown/internal/host"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// writeTime bounds the wait of a kill until the state log has it.
+const writeTime = 100 * time.Millisecond
+
+// carryOut begins an effect. The mutex is held. killAll begins the kills of a step together.
+func (s *shell) carryOut(e node.Effect) {
+	switch e.Do {
+	case node.Prepare:
+		s.callStep(e, "Options.Prepare", s.opts.Prepare)
+	case node.Hold:
+		s.callStep(e, "Options.Hold", s.opts.Hold)
+	case node.OnRelease:
+		s.callStep(e, "Options.OnRelease", func(ctx context.Context) error {
+			if s.opts.OnRelease != nil {
+				s.opts.OnRelease(ctx)
+			}
+			return nil
+		})
+	case node.Unmount:
+		pods := make([]*v1.Pod, len(e.Pods))
+		for i, p := range e.Pods {
+			pods[i] = p.Object
+		}
+		s.callStep(e, "Options.Volumes", func(ctx context.Context) error { return s.opts.Volumes.WaitForAllPodsUnmount(ctx, pods) })
+	case node.OnPlan:
+		s.onPlan(e)
+	case node.List:
+		s.list(e)
+	case node.Tell:
+		s.tell(e)
+	case node.Publish:
+		s.publish(e)
+	case node.Abort:
+		if abort := s.aborts[e.Call]; abort != nil {
+			abort()
+		}
+	case node.Store, node.NewLog:
+		s.store(e)
+	case node.Sync:
+		s.sync(e)
+	case node.Suspend, node.Release, node.Retake, node.HoldAgain:
+		s.lock(e)
+	case node.Report:
+		s.report(e)
+	case node.Log:
+		klog.FromContext(s.ctx).Info(e.Text)
+	case node.LogError:
+		logger := klog.FromContext(s.ctx)
+		if e.Pod != nil {
+			logger = logger.WithValues("pod", klog.KRef(e.Pod.Namespace, e.Pod.Name))
+		}
+		logger.Error(nil, e.Text)
+	case node.Begins:
+		s.logTime(e)
+		if err := s.policyErrs[e.Shutdown.Kind]; err != nil {
+			s.toReport = append(s.toReport, err.Error())
+		}
+	case node.Kill:
+	case node.RecordEvent:
+		s.events.record(s.ctx, s.calls, v1.EventTypeNormal, e.Text)
+	case node.CountPod:
+		outcome := "Ended"
+		if e.Pod.Ended.IsZero() {
+			outcome = "Failed"
+		}
+		s.opts.Metrics.PodKilled(cmp.Or(e.Pod.Outcome, outcome))
+	case node.CountBucket:
+		s.opts.Metrics.Bucket(e.Took)
+	}
+}
+
+// start calls code of the embedder in a goroutine, and passes what then returns to the core. A call with
+// a time ends its context then, and when the core aborts it. One that does not return within slowTime, a
+// kill that does not within its grace period and slowTime, is logged.
+func (s *shell) start(e node.Effect, name string, do func(context.Context) error, then func(error) node.Input) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	if !e.Until.IsZero() && e.Do != node.Kill {
+		ctx, cancel = context.WithDeadlineCause(s.ctx, time.Now().Add(e.Until.Sub(s.now())), call.ErrTimeSpent)
+	}
+	s.aborts[e.Call] = cancel
+	s.calls.Call(ctx, name, graceperiod.Duration(e.Seconds)+slowTime, func() error { return do(ctx) }, func(err error) {
+		cancel()
+		s.mu.Lock()
+		delete(s.aborts, e.Call)
+		s.mu.Unlock()
+		if in := then(plainError(err)); in != nil {
+			s.step(in)
+		}
+	})
+}
+
+// plainError returns an error whose text the core can read: an Error method of the embedder may panic.
+// errors.Is finds ErrNoRetry in it, and the pause that the API server asks for stays.
+func plainError(err error) error {
+	if err == nil {
+		return nil
+	}
+	plain := &callError{text: textOf(err)}
+	call.Guard(context.Background(), "an error", func() error { //nolint:forbidigo // nothing is logged with it but a panic
+		plain.isFinal = errors.Is(err, ErrNoRetry)
+		if seconds, asks := apierrors.SuggestsClientDelay(err); asks {
+			plain.retryAfter = time.Duration(seconds) * time.Second
+		}
+		return nil
+	}, func(error) {})
+	return plain
+}
+
+// callError is what the core needs to know of an error.
+type callError struct {
+	text       string
+	isFinal    bool // it wraps ErrNoRetry
+	retryAfter time.Duration
+}
+
+// Error returns the text.
+func (e *callError) Error() string { return e.text }
+
+// slowTime is how long a call may take before a log line says that it has not returned.
+const slowTime = 5 * time.Second
+
+// callStep calls a function for which the drain waits.
+func (s *shell) callStep(e node.Effect, name string, f func(context.Context) error) {
+	s.start(e, name, f, func(err error) node.Input { return node.Answered{Call: e.Call, Err: err} })
+}
+
+// onPlan passes the plan to OnPlan.
+func (s *shell) onPlan(e node.Effect) {
+	if s.opts.OnPlan == nil {
+		return
+	}
+	table, pods := e.Shutdown.Table(), make([]*v1.Pod, 0, len(e.Pods))
+	for _, p := range e.Pods {
+		pods = append(pods, p.Object)
+	}
+	s.start(e, "Options.OnPlan", func(ctx context.Context) error {
+		s.opts.OnPlan(ctx, table.Plan(pods))
+		return nil
+	}, func(error) node.Input { return nil })
+}
+
+// list asks for the pods, and works out what the core needs to know of each.
+func (s *shell) list(e node.Effect) {
+	var listed []node.Pod
+	s.start(e, "Options.Pods", func(ctx context.Context) error {
+		pods, err := s.opts.Pods(ctx)
+		if err != nil {
+			return err
+		}
+		opts, priorityErr := s.priorities(ctx, pods)
+		if priorityErr != nil {
+			s.step(node.Failed{Text: "failed to ask for the values of priority classes: " + priorityErr.Error()})
+		}
+		listed = make([]node.Pod, 0, len(pods))
+		for _, pod := range pods {
+			if pod != nil {
+				listed = append(listed, listedPod(pod, opts))
+			}
+		}
+		return nil
+	}, func(err error) node.Input { return node.Listed{Call: e.Call, Pods: listed, Err: err} })
+}
+
+// priorities returns options that know the priority classes of some pods. If Options.Plan.PriorityOf does
+// not answer in time, classes that only the embedder knows count as priority 0.
+func (s *shell) priorities(ctx context.Context, pods []*v1.Pod) (plan.Options, error) {
+	opts := s.opts.Plan
+	if opts.PriorityOf == nil {
+		return opts, nil
+	}
+	of := opts.PriorityOf // a call that hangs may go on beside what follows
+	asked := call.Start(ctx, s.calls, "Options.Plan.PriorityOf", func(context.Context) (map[string]int32, error) {
+		known := map[string]int32{}
+		for _, pod := range pods {
+			if pod == nil || pod.Spec.Priority != nil {
+				continue
+			}
+			if value, isKnown := of(pod.Spec.PriorityClassName); isKnown {
+				known[pod.Spec.PriorityClassName] = value
+			}
+		}
+		return known, nil
+	})
+	known, err := asked.Await(ctx, time.Now().Add(answerTime))
+	opts.PriorityOf = func(class string) (int32, bool) {
+		value, isKnown := known[class]
+		return value, isKnown
+	}
+	return opts, err
+}
+
+// listedPod returns what the core needs to know of a pod.
+func listedPod(pod *v1.Pod, opts plan.Options) node.Pod {
+	ready := podcondition.Get(&pod.Status, v1.PodReady)
+	return node.Pod{
+		Key: podkey.Of(pod), Namespace: pod.Namespace, Name: pod.Name, Priority: opts.Priority(pod), Object: pod,
+		Static: staticpod.IsOrMirrors(pod), DaemonSet: ofDaemonSet(pod), Deleted: pod.DeletionTimestamp != nil,
+		// Only a node that is about to end the pod gives this reason.
+		Marked: ready != nil && ready.Status == v1.ConditionFalse && ready.Reason == v1.PodReasonTerminationByKubelet,
+	}
+}
+
+// killAll begins the kills of a step, once the log has that they are begun. A slow disk is not waited for long. The
+// mutex is held.
+func (s *shell) killAll(kills []node.Effect) {
+	if len(kills) == 0 {
+		return
+	}
+	begins := make([]func(), len(kills))
+	for i, e := range kills {
+		begins[i] = s.kill(e)
+	}
+	begin := func() {
+		for _, begin := range begins {
+			begin()
+		}
+	}
+	if s.isOpening || !s.isWriting() { // another agent has the folder, or the log has all
+		begin()
+		return
+	}
+	written, ctx := s.written, s.ctx
+	s.calls.Go(func() string { return "the wait for the state log" }, func() {
+		if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
+			s.step(node.Failed{Text: "failed to store in time whom the shutdown kills, the kill does not wait for the disk: " + err.Error()})
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		begin()
+	})
+}
+
+// kill returns the function that calls the killer. It needs the mutex too.
+func (s *shell) kill(e node.Effect) (begin func()) {
+	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
+	setStatus := PodPolicy(e.Pod.Policy).of(pod).setStatus(podcondition.Generation(pod))
+	name := "Options.Killer for pod " + pod.Namespace + "/" + pod.Name
+	return func() {
+		var result KillResult
+		s.start(e, name, func(ctx context.Context) (err error) {
+			logger := klog.FromContext(ctx).V(1)
+			logger.Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(pod), "gracePeriod", seconds)
+			result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
+			result, err = awaitKill(ctx, result, err)
+			if err == nil {
+				logger.Info("Shutdown manager finished killing pod", "pod", klog.KObj(pod), "outcome", result.Outcome)
+			}
+			return err
+		}, func(err error) node.Input {
+			return node.Killed{Call: e.Call, Key: key, Outcome: result.Outcome, Status: result.Status, Err: err, NoRetry: isFinal(err)}
+		})
+	}
+}
+
+// isFinal reports whether another kill would fail as well.
+func isFinal(err error) bool {
+	var failed *callError
+	return errors.As(err, &failed) && failed.isFinal
+}
+
+// awaitKill waits for a kill whose error has an Await method, as podkiller's *OverdueError. It
+// returns any other error unchanged.
+func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, error) {
+	var goesOn interface {
+		Await(ctx context.Context) (KillResult, error)
+	}
+	if errors.As(err, &goesOn) {
+		return goesOn.Await(ctx)
+	}
+	return result, err
+}
+
+// tell tells the API server of a pod.
+func (s *shell) tell(e node.Effect) {
+	key := e.Pod.Key
+	answer := func(err error) node.Input {
+		told := node.Told{Call: e.Call, Key: key, Err: err}
+		if failed := (*callError)(nil); errors.As(err, &failed) {
+			told.RetryAfter = failed.retryAfter
+		}
+		return told
+	}
+	of := " for pod " + e.Pod.Namespace + "/" + e.Pod.Name
+	var name string
+	var do func(context.Context) error
+	switch e.What {
+	case node.FinalStatus:
+		pod := withFinalStatus(e.Pod, s.log.TimeOf(e.Pod.Ended))
+		name = "Options.Reporter.FlushPod" + of
+		do = func(ctx context.Context) error { return s.opts.Reporter.(StatusFlusher).FlushPod(ctx, pod) } //nolint:forcetypeassert // the core tells what there is a method for
+	case node.NotReady:
+		pod := e.Pod.Object
+		name = "Options.Reporter.MarkNotReady" + of
+		do = func(ctx context.Context) error { return s.opts.Reporter.(ReadinessMarker).MarkNotReady(ctx, pod) } //nolint:forcetypeassert // likewise
+	case node.Ready:
+		pod := e.Pod.Object
+		name = "Options.Reporter.RestoreReadiness" + of
+		do = func(ctx context.Context) error { return s.opts.Reporter.(ReadinessRestorer).RestoreReadiness(ctx, pod) } //nolint:forcetypeassert // likewise
+	}
+	s.start(e, name, do, answer)
+}
+
+// publish publishes the node's state.
+func (s *shell) publish(e node.Effect) {
+	var state NodeState
+	if of := e.Shutdown; of != nil {
+		state = NodeState{ShuttingDown: true, Kind: of.Kind, Since: of.Wall, Policy: PodPolicy(of.Policy)}
+	}
+	s.start(e, "Options.Reporter.PublishNode", func(ctx context.Context) error { return s.opts.Reporter.PublishNode(ctx, state) },
+		func(err error) node.Input { return node.Published{Call: e.Call, Err: err} })
+}
+
+// store appends to the log, or begins a new one.
+func (s *shell) store(e node.Effect) {
+	if !s.stores() {
+		return
+	}
+	entries := make([]any, 0, len(e.Pods)+1)
+	if e.Shutdown != nil {
+		entries = append(entries, *e.Shutdown)
+	}
+	for _, p := range e.Pods {
+		entries = append(entries, *p)
+	}
+	if e.Do == node.NewLog {
+		s.written = s.log.Begin(entries...)
+	} else {
+		s.written = s.log.Append(entries...)
+	}
+	s.watchWrites()
+}
+
+// stores reports whether there is a log that this agent may write.
+func (s *shell) stores() bool { return !s.isReadOnly && s.opts.StateDir != "" }
+
+// sync has what was stored survive a power cut.
+func (s *shell) sync(e node.Effect) {
+	var synced *call.Future[struct{}] // nil: nothing is stored
+	if s.stores() {
+		synced = s.log.Sync()
+	}
+	ctx := s.ctx
+	s.calls.Go(func() string { return "the sync of the state log" }, func() {
+		if synced != nil {
+			if _, err := synced.Wait(ctx); err != nil && ctx.Err() == nil {
+				s.step(node.Failed{Text: err.Error()})
+			}
+		}
+		s.step(node.Answered{Call: e.Call})
+	})
+}
+
+// watchWrites has what could not be written to the log written again, until it is, or until the calls
+// end. The failure is in the report. The mutex is held.
+func (s *shell) watchWrites() {
+	if s.isWatching {
+		return
+	}
+	s.isWatching = true
+	ctx := s.ctx
+	s.calls.Go(func() string { return "the writing of the state log" }, func() {
+		for ctx.Err() == nil {
+			s.mu.Lock()
+			newest := s.written
+			s.mu.Unlock()
+			_, err := newest.Wait(ctx)
+			if err != nil && ctx.Err() == nil {
+				s.step(node.Failed{Text: err.Error()})
+				pause(ctx, rewritePause)
+			}
+			s.mu.Lock()
+			s.admit()
+			switch {
+			case ctx.Err() != nil:
+			case err != nil:
+				s.written = s.log.Append()
+			case s.written == newest:
+				s.isWatching = false
+				s.mu.Unlock()
+				return
+			}
+			s.mu.Unlock()
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.isWatching = false
+	})
+}
+
+// rewritePause is the time between a write that has failed and the next one.
+const rewritePause = 500 * time.Millisecond
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// lock does something about the inhibitor lock.
+func (s *shell) lock(e node.Effect) {
+	h := s.host.Load()
+	if h == nil {
+		return
+	}
+	switch e.Do {
+	case node.Suspend:
+		if s.hold == nil {
+			s.hold = h.Suspend()
+			s.checkHold(s.hold, s.log.TimeOf(e.Until))
+		}
+		s.hold.ReleaseAt(s.ctx, s.log.TimeOf(e.Until))
+	case node.Retake:
+		s.hold.Retake()
+	case node.HoldAgain:
+		if s.hold != nil {
+			s.hold.End()
+			s.hold = nil
+		}
+	default:
+		if s.hold == nil {
+			return
+		}
+		release, ctx := s.hold.Release(), s.ctx
+		s.calls.Go(func() string { return "the release of the shutdown inhibitor" }, func() {
+			if err := release(ctx); err != nil {
+				s.step(node.Failed{Text: err.Error()})
+			}
+		})
+	}
+}
+
+// checkHold has the report say so if the host does not wait: no lock is held, and none is adopted until a time.
+func (s *shell) checkHold(hold *host.Hold, until time.Time) {
+	ctx := s.ctx
+	s.calls.Go(func() string { return "the wait for a lock to adopt" }, func() {
+		if hold.AwaitAdoption(ctx, until); !hold.Waits() && ctx.Err() == nil {
+			s.step(node.NotHeld{})
+		}
+	})
+}
+
+// report passes the report of a shutdown to OnReport.
+func (s *shell) report(e node.Effect) {
+	of := e.Shutdown
+	report := s.reportOf(of)
+	s.last = func() Report { return s.reportOf(of) }
+	klog.FromContext(s.ctx).Info("Shutdown manager completed processing shutdown event", "pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
+	reported, complete := call.NewFuture[struct{}]()
+	s.reportOn(of.Number)
+	if r := s.reported[of.Number]; !r.isCalled {
+		r.isCalled = true
+		r.setCalled(reported, nil)
+	}
+	s.start(e, "Options.OnReport", func(ctx context.Context) error {
+		if s.opts.OnReport != nil {
+			s.opts.OnReport(ctx, report)
+		}
+		return nil
+	}, func(err error) node.Input {
+		complete(struct{}{}, err)
+		return nil
+	})
+}
+
+// logTime logs why a drain begins, with the time that it has and what sets that time.
+func (s *shell) logTime(e node.Effect) {
+	of := e.Shutdown
+	logger := klog.FromContext(s.ctx).WithValues("kind", of.Kind, "origin", of.Origin, "setBy", s.timeSetBy(of))
+	if len(s.schedule) > 0 || !of.HostEnd().IsZero() {
+		logger = logger.WithValues("time", of.WaitEnd().Sub(s.now()).Round(time.Millisecond))
+	}
+	logger.Info(e.Text)
+}
+
+// timeSetBy says what sets the time that a shutdown has: who announces less than was asked for, the
+// setting that makes it so, or the options.
+func (s *shell) timeSetBy(of *node.Shutdown) string {
+	end, asked := of.HostEnd(), s.requestedDelay()
+	left := end.Sub(of.Began)
+	switch {
+	case !end.IsZero() && (left < asked-times.Lag || len(s.schedule) == 0):
+		if h := s.host.Load(); h != nil {
+			if granted, known := h.Granted(); known && (left-granted).Abs() < time.Second && h.LimitSetBy() != "" {
+				return h.LimitSetBy()
+			}
+		}
+		return "the announcement"
+	case len(s.schedule) == 0:
+		return "the grace periods of the pods"
+	case asked < s.budget().Total():
+		return "Options.Plan.Limit"
+	default:
+		return "the configured grace periods"
+	}
+}

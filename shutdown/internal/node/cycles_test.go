@@ -1,0 +1,51 @@
+package node_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/judge"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// Each of 500 shutdowns that are cancelled kills one more pod that never ends: one call of the killer for
+// each is under way, and nothing else grows.
+func TestCancelledShutdownsLeaveNothingBehind(t *testing.T) {
+	const cycles = 500
+	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}
+	c.Options.Hooks = plan.Hooks{Publish: true, Statuses: true}
+	w := newWorld(1, c)
+	w.isEven = true
+	w.start(0)
+	w.run(2 * time.Second)
+	for i := range cycles {
+		w.addPod(fmt.Sprintf("pod-%d", i), 0, 5, time.Second).isStuck = true
+		w.step(node.Event{Event: source.Event{Origin: "logind"}, Host: true}, "the host announces")
+		w.run(time.Second)
+		w.step(node.Event{Event: source.Event{Cancelled: true}, Host: true}, "the host takes back")
+		w.run(time.Minute)
+		require.LessOrEqual(t, len(w.calls), i+1+2)
+		w.record.Facts = reportsOf(w.record.Facts)
+	}
+	require.Len(t, w.record.Facts, cycles, "one report each")
+	refused := w.agent.Refused()
+	require.Len(t, refused, cycles)
+	for _, p := range refused {
+		require.LessOrEqual(t, len(p.Joined), 2)
+	}
+}
+
+// reportsOf leaves the reports alone.
+func reportsOf(facts []judge.NodeFact) (reports []judge.NodeFact) {
+	for _, f := range facts {
+		if f.What == judge.NodeReported {
+			reports = append(reports, f)
+		}
+	}
+	return reports
+}

@@ -1,0 +1,214 @@
+package node_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/internal/times"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// planned plays a drain in which nothing fails.
+type planned struct {
+	*node.Node
+	isSlow bool // each step takes all of its time, not none
+
+	now     time.Time
+	answers []answer
+	pods    []*v1.Pod
+	ends    map[string]time.Duration // of a pod, from its kill; none: it ends at once
+
+	kills    map[string]killed
+	order    []string
+	told     plan.Plan
+	released time.Time
+}
+
+// answer is an input that comes at a time.
+type answer struct {
+	at time.Time
+	in node.Input
+}
+
+// killed is the first kill of a pod, from the event on.
+type killed struct {
+	at      time.Duration
+	seconds int64
+}
+
+var announced = time.Unix(100, 0)
+
+// play has the host announce a shutdown, and drains the node. limit is how long the host waits; 0: it names no end.
+func play(c node.Config, pods []*v1.Pod, ends map[string]time.Duration, limit time.Duration, isSlow bool) *planned {
+	p := &planned{Node: node.New(c), isSlow: isSlow, now: time.Unix(50, 0), pods: pods, ends: ends, kills: map[string]killed{}}
+	p.step(node.Read{SameBoot: true})
+	p.step(node.Pending{Known: true})
+	p.now = announced
+	e := node.Event{Event: source.Event{Kind: source.KindReboot}, Host: true}
+	if limit != 0 {
+		e.Deadline = announced.Add(limit)
+	}
+	p.step(e)
+	for p.released.IsZero() {
+		next, nth := answer{at: p.Wake(), in: node.Tick{}}, -1
+		for i, a := range p.answers {
+			if next.at.IsZero() || !next.at.Before(a.at) {
+				next, nth = a, i
+			}
+		}
+		if nth >= 0 {
+			p.answers = slices.Delete(p.answers, nth, nth+1)
+		}
+		if p.now.Before(next.at) {
+			p.now = next.at
+		}
+		p.step(next.in)
+	}
+	return p
+}
+
+func (p *planned) step(in node.Input) {
+	for _, e := range p.Step(p.now, in) {
+		switch e.Do {
+		case node.List:
+			p.list(e)
+		case node.Kill:
+			p.kill(e)
+		case node.Prepare, node.Hold, node.Unmount:
+			at := p.now
+			if p.isSlow {
+				at = e.Until
+			}
+			p.answer(at, node.Answered{Call: e.Call})
+		case node.Sync, node.OnRelease:
+			p.answer(p.now, node.Answered{Call: e.Call})
+		case node.Publish:
+			p.answer(p.now, node.Published{Call: e.Call})
+		case node.Tell:
+			p.answer(p.now, node.Told{Call: e.Call, Key: e.Pod.Key})
+		case node.OnPlan:
+			var pods []*v1.Pod
+			for _, of := range e.Pods {
+				pods = append(pods, of.Object)
+			}
+			table := e.Shutdown.Table()
+			p.told = table.Plan(pods)
+		case node.Release:
+			p.released = p.now
+		default: // nothing that a plan says
+		}
+	}
+}
+
+func (p *planned) answer(at time.Time, in node.Input) { p.answers = append(p.answers, answer{at, in}) }
+
+func (p *planned) list(e node.Effect) {
+	in := node.Listed{Call: e.Call}
+	for _, pod := range p.pods {
+		in.Pods = append(in.Pods, node.Pod{Key: pod.UID, Namespace: pod.Namespace, Name: pod.Name, Priority: *pod.Spec.Priority, Object: pod})
+	}
+	p.answer(p.now, in)
+}
+
+func (p *planned) kill(e node.Effect) {
+	if _, again := p.kills[e.Pod.Name]; again {
+		return
+	}
+	p.kills[e.Pod.Name] = killed{p.now.Sub(announced), e.Seconds}
+	p.order = append(p.order, e.Pod.Name)
+	p.answer(p.now.Add(p.ends[e.Pod.Name]), node.Killed{Call: e.Call, Key: e.Pod.Key})
+}
+
+func planPod(name string, priority int32, grace int64) *v1.Pod {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: node.Key(name), Namespace: "default", Name: name}, Spec: v1.PodSpec{Priority: &priority}}
+	if grace >= 0 {
+		pod.Spec.TerminationGracePeriodSeconds = &grace
+	}
+	return pod
+}
+
+// A drain in which every step takes all of its time, and a pod of each bucket does not end, does what plan.New
+// says: over random schedules, limits and pods.
+func TestADrainDoesWhatWasPlanned(t *testing.T) {
+	for seed := range uint64(5000) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		yes := func() bool { return random.IntN(2) == 0 }
+		c := node.Config{Options: plan.Options{NoRollOver: yes(), ReleaseMargin: time.Duration(random.IntN(3)-1) * 700 * time.Millisecond}}
+		c.Options.Hooks = plan.Hooks{Prepare: yes(), Hold: yes(), Unmount: yes()}
+		pods, ends := []*v1.Pod(nil), map[string]time.Duration{}
+		for i := range 1 + random.IntN(4) {
+			c.Schedule = append(c.Schedule, plan.Bucket{Priority: int32(i), Seconds: random.Int64N(30)})
+			for k := range random.IntN(4) {
+				pod := planPod(fmt.Sprint("pod-", i, "-", k), int32(i), random.Int64N(60)-1)
+				if pods = append(pods, pod); k == 0 {
+					ends[pod.Name] = time.Hour
+				}
+			}
+		}
+		if len(pods) == 0 {
+			continue
+		}
+		opts, limit := c.Options, time.Duration(0)
+		if yes() {
+			opts.Limit = time.Duration(random.Int64N(int64(plan.NewBudget(c.Schedule, opts).Total())))
+			opts.Limit = max(opts.Limit, 2*time.Second)        // less may be over with Prepare, and is a little more if no pod could be signalled
+			if opts.Limit%time.Second > 800*time.Millisecond { // so little counts as a whole second
+				opts.Limit -= 300 * time.Millisecond
+			}
+			if yes() {
+				limit = opts.Limit
+			} else {
+				c.Options = opts
+			}
+		}
+		p := play(c, pods, ends, limit, true)
+
+		about := fmt.Sprintf("seed %d: %v within %v", seed, c.Schedule, opts.Limit)
+		want := plan.New(c.Schedule, pods, opts)
+		require.Equal(t, want.Buckets, p.told.Buckets, about)
+		got := map[string]killed{}
+		for _, bucket := range want.Buckets {
+			for _, of := range bucket.Pods {
+				got[of.Pod.Name] = killed{of.Start, of.GrantedSeconds}
+			}
+		}
+		require.Equal(t, got, p.kills, about)
+	}
+}
+
+// A critical pod is killed when a kubelet would kill it, or later: never while a pod of the lower bucket
+// still runs and that bucket has time (findings F1). The pod of the lower bucket has each grace period and
+// ends each time late, for limits from the sum of the schedule to everything.
+func TestACriticalPodIsKilledAfterTheLowerOnes(t *testing.T) {
+	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: plan.SystemCriticalPriority, Seconds: 10}}
+	for _, opts := range []plan.Options{
+		{},
+		{NoRollOver: true},
+		{Hooks: plan.Hooks{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}},
+		{Hooks: plan.Hooks{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}, NoRollOver: true},
+	} {
+		everything := plan.NewBudget(schedule, opts).Total()
+		for limit := schedule.Total(); limit <= everything+time.Second; limit += 900 * time.Millisecond {
+			for grace := int64(0); grace <= 25; grace++ {
+				for late := time.Duration(0); late <= 9*time.Second; late += 1500 * time.Millisecond {
+					ends := map[string]time.Duration{"web": time.Duration(min(grace, 20))*time.Second + late}
+					pods := []*v1.Pod{planPod("web", 0, grace), planPod("etcd", plan.SystemCriticalPriority, 10)}
+					p := play(node.Config{Schedule: schedule, Options: opts}, pods, ends, limit, false)
+					about := fmt.Sprintf("%+v: limit %v, grace %d s, %v late", opts, limit, grace, late)
+					require.Equal(t, []string{"web", "etcd"}, p.order, about)
+					require.GreaterOrEqual(t, p.kills["etcd"].at-p.kills["web"].at+times.Lag, min(ends["web"], 20*time.Second), about)
+					require.GreaterOrEqual(t, p.kills["etcd"].seconds, int64(10), about)
+				}
+			}
+		}
+	}
+}

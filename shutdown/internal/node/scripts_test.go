@@ -1,0 +1,153 @@
+package node_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/kubegrace/kubegrace/internal/judge"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// script is a run of the world that a file of testdata tells.
+type script struct {
+	*world
+	printed int // facts
+	state   string
+}
+
+// TestScripts runs the stories of testdata. Their commands:
+//
+//	agent [schedule=none]      a new agent starts on a new node
+//	pod NAME [priority=N] [grace=N] [takes=D] [stuck]
+//	limit D                    the host says how long it waits
+//	host [after=D] [cancels]   announces a shutdown, with its deadline, or takes it back
+//	trigger [origin=O] [after=D] [cancels]
+//	pending                    the host is asked
+//	terminateall
+//	apiserver dead|alive
+//	killer hangs|works
+//	die                        the agent does, and another one starts
+//	run D                      time passes
+//	end                        nothing is pending any more, and the judge says what he thinks
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		var s *script
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "agent" {
+				s = newScript(!d.HasArg("schedule"))
+			} else {
+				s.do(t, d)
+			}
+			return s.print()
+		})
+	})
+}
+
+func newScript(hasSchedule bool) *script {
+	c := node.Config{Restores: true}
+	c.Options.Hooks = plan.Hooks{Publish: true, Readiness: true, Statuses: true}
+	if hasSchedule {
+		c.Schedule = plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}
+	}
+	s := &script{world: newWorld(1, c)}
+	s.isEven = true
+	s.start(0)
+	s.run(2 * time.Second)
+	return s
+}
+
+// do carries out a command.
+func (s *script) do(t *testing.T, d *datadriven.TestData) {
+	t.Helper()
+	arg := func(name, otherwise string) string {
+		if d.HasArg(name) {
+			d.ScanArgs(t, name, &otherwise)
+		}
+		return otherwise
+	}
+	span := func(text string) time.Duration {
+		span, err := time.ParseDuration(text)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		return span
+	}
+	event := source.Event{Origin: arg("origin", "logind"), Cancelled: d.HasArg("cancels")}
+	if d.HasArg("after") {
+		event.Deadline = s.now.Add(span(arg("after", "")))
+	}
+	var first string
+	if len(d.CmdArgs) > 0 {
+		first = d.CmdArgs[0].Key
+	}
+	switch d.Cmd {
+	case "pod":
+		var priority, grace int64
+		_, _ = fmt.Sscan(arg("priority", "0"), &priority)
+		_, _ = fmt.Sscan(arg("grace", "30"), &grace)
+		s.addPod(first, int32(priority), grace, span(arg("takes", "1s"))).isStuck = d.HasArg("stuck") //nolint:gosec // a priority
+	case "limit":
+		s.step(node.Limit(span(first)), "the host waits for "+first)
+	case "host":
+		if s.pending = &event; event.Cancelled {
+			s.pending = nil
+		}
+		s.step(node.Event{Event: event, Host: true}, "an event of the host")
+	case "trigger":
+		event.Origin = arg("origin", "notice")
+		s.step(node.Event{Event: event}, "an event of Trigger")
+	case "pending":
+		s.answerPending()
+	case "terminateall":
+		s.add(judge.NodeFact{What: judge.NodeTerminateAll})
+		s.step(node.TerminateAll{}, "TerminateAll")
+	case "apiserver":
+		s.serves = first == "alive"
+	case "killer":
+		s.hangs = first == "hangs"
+	case "die":
+		s.add(judge.NodeFact{What: judge.NodeDied})
+		s.start(0)
+	case "run":
+		s.run(span(first))
+	case "end":
+		s.calm()
+		s.run(3 * time.Minute)
+		s.finish()
+	default:
+		d.Fatalf(t, "unknown command")
+	}
+}
+
+// print returns what was seen since the last command.
+func (s *script) print() string {
+	var b strings.Builder
+	for ; s.printed < len(s.record.Facts); s.printed++ {
+		f := s.record.Facts[s.printed]
+		switch f.What {
+		case judge.NodeState:
+			if f.State != s.state {
+				fmt.Fprintf(&b, "%9.3f the state is %s\n", f.At.Sub(time.Unix(0, 0)).Seconds(), f.State)
+			}
+			s.state = f.State
+		case judge.NodeFinished:
+			broken := judge.Node(&s.record)
+			fmt.Fprintf(&b, "broken promises: %d\n%s", len(broken), strings.Join(broken, "\n"))
+		case judge.NodeWindows:
+			if f.Planned {
+				fmt.Fprintln(&b, f)
+			}
+		case judge.NodeKill, judge.NodeTold, judge.NodePublish, judge.NodeReleased, judge.NodeHeldAgain, judge.NodeRetaken,
+			judge.NodeReported, judge.NodeCancelled, judge.NodePodEnded, judge.NodeBegan, judge.NodePanicked:
+			fmt.Fprintln(&b, f)
+		default:
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,363 @@
+package node_test
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/judge"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// The environment variables of the simulator: how many seeds, and one seed whose story is printed.
+const (
+	simSeeds = "KUBEGRACE_SIM_SEEDS"
+	simSeed  = "KUBEGRACE_SIM_SEED"
+)
+
+// newSim makes a random world: a schedule, hooks, pods and faults.
+func newSim(seed uint64) *world {
+	w := newWorld(seed, node.Config{})
+	w.faults()
+	c := &w.config
+	c.Schedule = [][]plan.Bucket{
+		{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}},
+		{{Priority: 0, Seconds: 5}, {Priority: 500, Seconds: 0}, {Priority: 1000, Seconds: 3}, {Priority: 2000, Seconds: 1}},
+		nil,
+	}[w.draw(3)]
+	yes := func() bool { return w.draw(2) == 0 }
+	h := &c.Options.Hooks
+	h.Publish, h.Statuses, h.Readiness, c.Restores = w.draw(4) > 0, w.draw(4) > 0, yes(), yes()
+	h.Unmount, h.Hold, h.Prepare = w.draw(4) == 0, w.draw(4) == 0, w.draw(4) == 0
+	c.Restores = c.Restores && h.Readiness
+	c.Options.NoRollOver = w.draw(5) == 0
+	c.Options.Limit = []time.Duration{0, 0, 12 * time.Second}[w.draw(3)]
+	w.record.Publishes, w.record.Statuses, w.record.Restores, w.record.NoRollOver = h.Publish, h.Statuses, c.Restores, c.Options.NoRollOver
+	for i := range 1 + w.draw(6) {
+		w.addRandom(i)
+	}
+	return w
+}
+
+// faults draws how much goes wrong.
+func (w *world) faults() {
+	w.limit = []time.Duration{0, 0, 500 * time.Millisecond, 5 * time.Second, 30 * time.Second, time.Minute}[w.draw(6)]
+	w.tells = w.draw(4) != 0
+	w.refuses = []int{0, 0, 3, 8, 20}[w.draw(5)]
+	w.deaths = []int{0, 0, 100, 400}[w.draw(4)]
+}
+
+// addRandom adds a pod.
+func (w *world) addRandom(i int) {
+	grace := []int64{-1, 0, 2, 5, 10, 30, 100}[w.draw(7)]
+	p := w.addPod(fmt.Sprintf("pod-%d", i), []int32{-5, 0, 0, 700, 1000, 3000}[w.draw(6)], grace, time.Duration(w.draw(12_000))*time.Millisecond)
+	p.Static, p.DaemonSet = w.chance(8), w.chance(8)
+	if p.isStuck = w.chance(12); w.chance(6) {
+		p.takes = time.Hour
+	}
+}
+
+// simulate runs the world of a seed.
+func simulate(seed uint64) *judge.NodeRecord {
+	w := newSim(seed)
+	w.begin0()
+	for range 2 + w.draw(8) {
+		w.in(time.Duration(w.draw(50_000))*time.Millisecond, w.inject)
+	}
+	w.run(70 * time.Second)
+	w.calm()
+	w.run(3 * time.Minute)
+	w.finish()
+	return &w.record
+}
+
+// begin0 starts an agent: what it learns comes in any order.
+func (w *world) begin0() {
+	w.start([]time.Duration{0, 0, 0, time.Duration(100+w.draw(3000)) * time.Millisecond, -1}[w.draw(5)])
+	if w.agent == nil {
+		return
+	}
+	if w.limit > 0 {
+		w.later(time.Duration(w.draw(200))*time.Millisecond, func() { w.step(node.Limit(w.limit), fmt.Sprintf("the host waits for %v", w.limit)) })
+	}
+	if w.isCalm { // nobody has heard what was taken back
+		w.later(15*time.Second, func() { w.step(node.Event{Event: source.Event{Cancelled: true}}, "Trigger takes all back") })
+	}
+	if !w.isCalm && w.chance(8) {
+		w.later(5*time.Second, func() { w.step(node.Unreached{Adopted: w.chance(2)}, "the host is not reached") })
+		return
+	}
+	w.later(time.Duration(1+w.draw([]int{50, 400, 8000}[w.draw(3)]))*time.Millisecond, w.answerPending)
+}
+
+// answerPending has the host say whether a shutdown is pending.
+func (w *world) answerPending() {
+	in := node.Pending{Known: w.tells || w.isCalm}
+	if in.Known && w.pending != nil {
+		of := *w.pending
+		in.Event = &of
+	}
+	w.told = true
+	w.step(in, fmt.Sprintf("the host can tell: %v, pending: %v", in.Known, in.Event != nil))
+}
+
+// inject is one thing that people, the host or the world do.
+func (w *world) inject() {
+	if w.isCalm {
+		return
+	}
+	switch w.draw(16) {
+	case 0, 1, 2, 3:
+		w.announce()
+	case 4:
+		if w.pending != nil {
+			w.pending = nil
+			w.step(node.Event{Event: source.Event{Cancelled: true}, Host: true}, "the host takes back")
+		}
+	case 5, 6, 7:
+		e := source.Event{Origin: []string{"notice", "person"}[w.draw(2)], Kind: []source.Kind{"", "reboot", "poweroff"}[w.draw(3)]}
+		if w.chance(2) {
+			e.Deadline = w.now.Add(time.Duration(w.draw(60_000)) * time.Millisecond)
+		}
+		w.step(node.Event{Event: e}, fmt.Sprintf("Trigger announces %+v", e))
+	case 8, 9:
+		origin := []string{"", "notice", "person"}[w.draw(3)]
+		w.step(node.Event{Event: source.Event{Cancelled: true, Origin: origin}}, fmt.Sprintf("Trigger takes back %q", origin))
+	case 10:
+		w.serves = !w.serves
+	case 11:
+		w.addRandom(len(w.pods))
+	case 12:
+		if w.agent != nil {
+			w.die()
+		}
+	case 13:
+		w.endAll()
+	case 14:
+		if p := w.pods[w.draw(len(w.pods))]; p.Static && !p.ended.IsZero() && w.agent != nil && !w.agent.Refuses() {
+			w.startAgain(p)
+		}
+	case 15:
+		w.limit = time.Duration(1+w.draw(40)) * time.Second
+		w.step(node.Limit(w.limit), fmt.Sprintf("the host waits for %v", w.limit))
+	}
+}
+
+// startAgain starts a static pod again, once it is admitted. While the log is being read, the pods of the log are not.
+func (w *world) startAgain(p *worldPod) {
+	isRefused := w.agent.Refuses() || w.agent.State() == node.StateOpening
+	switch {
+	case p.ended.IsZero():
+	case isRefused || slices.ContainsFunc(w.agent.Refused(), func(of *node.Pod) bool { return of.Key == p.Key }):
+		if !isRefused {
+			w.add(judge.NodeFact{What: judge.NodeStarts, Pod: p.Name})
+			w.step(node.Start{Key: p.Key}, "a static pod is to start: "+p.Name)
+		}
+		w.later(time.Second, func() { w.startAgain(p) })
+	default:
+		w.begins(p)
+	}
+}
+
+// announce has the host announce a shutdown.
+func (w *world) announce() {
+	e := &source.Event{Kind: []source.Kind{"reboot", ""}[w.draw(2)], Origin: "logind"}
+	if w.limit > 0 && w.chance(2) {
+		e.Deadline = w.now.Add(w.limit)
+	}
+	w.pending = e
+	w.step(node.Event{Event: *e, Host: true}, fmt.Sprintf("the host announces %+v", *e))
+	if w.limit > 0 {
+		w.in(w.limit, func() {
+			if w.pending == e && w.chance(2) {
+				w.powerOff()
+			}
+		})
+	}
+	w.hostGoes()
+}
+
+// hostGoes has the host go on with its shutdown, if nobody holds it.
+func (w *world) hostGoes() {
+	if e := w.pending; e != nil && !w.isHeld && !w.isCalm && !w.isEven && w.chance(2) {
+		w.in(time.Duration(w.draw(15_000))*time.Millisecond, func() {
+			if w.pending == e && !w.isHeld && !w.isCalm {
+				w.powerOff()
+			}
+		})
+	}
+}
+
+// endAll calls TerminateAll, ends its context, or ends Run.
+func (w *world) endAll() {
+	if w.agent == nil {
+		return
+	}
+	if w.chance(2) {
+		w.isEnding = true
+		w.add(judge.NodeFact{What: judge.NodeTerminateAll})
+		w.step(node.TerminateAll{}, "TerminateAll")
+		if w.chance(3) {
+			w.later(time.Duration(w.draw(20_000))*time.Millisecond, func() { w.step(node.StopTerminateAll{}, "the context of TerminateAll ends") })
+		}
+		return
+	}
+	if w.runEnded {
+		return
+	}
+	w.runEnded = true
+	w.add(judge.NodeFact{What: judge.NodeRunEnded})
+	w.step(node.RunEnds{}, "the context of Run ends")
+	w.later(time.Duration(w.draw(20_000))*time.Millisecond, w.die)
+}
+
+// die kills the agent. Another one starts, or the machine boots.
+func (w *world) die() {
+	w.add(judge.NodeFact{What: judge.NodeDied})
+	w.agent = nil
+	w.life++
+	if w.chance(6) && !w.isCalm {
+		w.powerOff()
+		return
+	}
+	if w.chance(5) { // nobody keeps its lock
+		w.isHeld = false
+		w.hostGoes()
+	}
+	life := w.life
+	w.in(time.Duration(w.draw(3000))*time.Millisecond, func() {
+		if w.life == life && w.agent == nil {
+			w.begin0()
+		}
+	})
+}
+
+// powerOff boots the machine again. What was not synced may be lost.
+func (w *world) powerOff() {
+	w.agent = nil
+	w.life++
+	for _, p := range w.pods {
+		if p.boot == w.boot {
+			w.end(p)
+		}
+	}
+	w.boot++
+	w.pending, w.isHeld = nil, true
+	kept, isWhole := w.durable, false // of the log before the one that was begun since
+	if n := len(w.durable); n <= len(w.log) && (n == 0 || &w.durable[0] == &w.log[0]) {
+		kept = w.log[: n+w.draw(len(w.log)-n+1) : len(w.log)]
+		isWhole = len(kept) == len(w.log)
+	} else if w.chance(2) {
+		kept, isWhole = w.log, true
+	}
+	w.isLossy = w.isLossy || !isWhole
+	w.log = append([]logEntry(nil), kept...)
+	w.durable = slices.Clip(w.log)
+	w.now = w.now.Add(time.Millisecond)
+	w.add(judge.NodeFact{What: judge.NodeBooted})
+	for _, p := range w.pods {
+		if p.Static {
+			w.begins(p)
+		}
+	}
+	w.begin0()
+}
+
+// calm ends all faults, and takes back all that was announced.
+func (w *world) calm() {
+	w.isCalm, w.serves, w.pending = true, true, nil
+	w.add(judge.NodeFact{What: judge.NodeCalm})
+	for _, returns := range w.hung {
+		w.later(time.Millisecond, returns)
+	}
+	w.step(node.Event{Event: source.Event{Cancelled: true}}, "Trigger takes all back")
+	w.step(node.Event{Event: source.Event{Cancelled: true}, Host: true}, "the host takes all back")
+	w.step(node.Pending{Known: true}, "nothing is pending")
+	for _, p := range w.pods {
+		if p.isStuck && w.chance(2) {
+			p.isStuck = false
+			if p.ends = w.now; w.agent != nil {
+				w.end(p)
+			}
+		}
+	}
+}
+
+// finish says how the world is in the end.
+func (w *world) finish() {
+	if w.agent == nil {
+		return
+	}
+	f := judge.NodeFact{What: judge.NodeFinished, Refuses: w.agent.Refuses()}
+	for _, p := range w.agent.Refused() {
+		f.Pods = append(f.Pods, p.Name)
+	}
+	for _, p := range w.pods {
+		if p.isReady {
+			f.Ready = append(f.Ready, p.Name)
+		}
+	}
+	w.add(f)
+}
+
+// TestSimulator runs the core in random worlds. A seed that fails is replayed, with its story, by
+// KUBEGRACE_SIM_SEED=<seed>.
+func TestSimulator(t *testing.T) {
+	if text := os.Getenv(simSeed); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+		r := simulate(seed)
+		t.Log("\n" + r.Story())
+		require.Empty(t, judge.Node(r))
+		return
+	}
+	seeds := uint64(10_000)
+	if testing.Short() {
+		seeds = 2000
+	}
+	if text := os.Getenv(simSeeds); text != "" {
+		var err error
+		seeds, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+	}
+	var next, failed atomic.Uint64
+	var mu sync.Mutex
+	kinds := map[string]int{}
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for seed := next.Add(1); seed <= seeds; seed = next.Add(1) {
+				broken := judge.Node(simulate(seed))
+				if len(broken) == 0 {
+					continue
+				}
+				mu.Lock()
+				for _, text := range broken {
+					rule, _, _ := strings.Cut(text, ":")
+					if kinds[rule]++; kinds[rule] <= 2 {
+						t.Errorf("%s=%d: %s", simSeed, seed, text)
+					}
+				}
+				mu.Unlock()
+				failed.Add(1)
+			}
+		}()
+	}
+	group.Wait()
+	if failed.Load() > 0 {
+		t.Errorf("%d of %d seeds failed: %v", failed.Load(), seeds, kinds)
+	}
+}

@@ -1,0 +1,624 @@
+package node_test
+
+import (
+	"container/heap"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/internal/judge"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+var errFault = errors.New("fault")
+
+// worldPod is a pod as it really is.
+type worldPod struct {
+	node.Pod
+	takes      time.Duration // to end after its signal, unless it is killed before
+	isStuck    bool          // not even a kill ends it
+	boot       int           // in which it has begun
+	ends       time.Time     // zero: it was not signalled
+	ended      time.Time
+	isReady    bool // at the API server
+	killedBy   int  // the newest life of the agent that has killed it
+	isUnlogged bool // what has been stored of it was not in the log
+}
+
+// world is everything but the agent, in virtual time.
+type world struct {
+	record judge.NodeRecord
+	rng    *rand.Rand
+	now    time.Time
+	events events
+	nth    int
+	boot   int
+
+	pods    []*worldPod
+	pending *source.Event // of the host
+	told    bool          // the host has told the agent's life of it
+	isHeld  bool
+	limit   time.Duration
+	tells   bool // the host can tell what is pending
+	serves  bool // the API server does
+	refuses int  // one call in so many fails; 0: none
+	deaths  int  // an agent dies after one effect in so many; 0: never
+	isCalm  bool
+	isEven  bool // every call takes 10 ms
+	hangs   bool // the killer does
+
+	log     []logEntry
+	durable []logEntry
+	logBoot int  // in which the log was begun
+	isOpen  bool // the log is this agent's
+	isLossy bool // what was stored may be lost
+
+	config   node.Config
+	agent    *node.Node // nil: none lives
+	life     int
+	calls    map[int]func() // under way: has the call return an error
+	hung     []func()       // calls that return when all is calm
+	windows  *judge.NodeFact
+	isEnding bool // TerminateAll was called
+	runEnded bool
+	drained  *node.Shutdown // by which pods were killed before the step
+}
+
+// logEntry is a line of the log.
+type logEntry struct {
+	key  node.Key // "": the shutdown
+	data []byte
+}
+
+type event struct {
+	at  time.Time
+	nth int
+	do  func()
+}
+
+type events []event
+
+func (q events) Len() int { return len(q) }
+func (q events) Less(i, j int) bool {
+	if c := q[i].at.Compare(q[j].at); c != 0 {
+		return c < 0
+	}
+	return q[i].nth < q[j].nth
+}
+func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *events) Push(e any)   { *q = append(*q, e.(event)) }
+func (q *events) Pop() any {
+	e := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return e
+}
+
+// newWorld makes a world without faults.
+func newWorld(seed uint64, c node.Config) *world {
+	w := &world{rng: rand.New(rand.NewPCG(seed, 41)), now: time.Unix(100, 0), serves: true, tells: true, isHeld: true, config: c}
+	hooks := c.Options.Hooks
+	w.record = judge.NodeRecord{Publishes: hooks.Publish, Statuses: hooks.Statuses, Restores: c.Restores, NoRollOver: c.Options.NoRollOver}
+	return w
+}
+
+func (w *world) draw(n int) int { return w.rng.IntN(n) }
+
+func (w *world) chance(in int) bool { return in > 0 && w.draw(in) == 0 }
+
+// latency draws how many milliseconds a call takes.
+func (w *world) latency(most int) time.Duration {
+	if w.isEven {
+		return 10 * time.Millisecond
+	}
+	return time.Duration(1+w.draw(most)) * time.Millisecond
+}
+
+// isFaulty reports whether a call goes wrong.
+func (w *world) isFaulty() bool { return !w.isCalm && w.chance(w.refuses) }
+
+func (w *world) add(f judge.NodeFact) {
+	f.At = w.now
+	w.record.Add(f)
+}
+
+func (w *world) in(d time.Duration, do func()) {
+	w.nth++
+	heap.Push(&w.events, event{at: w.now.Add(d), nth: w.nth, do: do})
+}
+
+// later does something in this life of the agent.
+func (w *world) later(d time.Duration, do func()) {
+	life := w.life
+	w.in(d, func() {
+		if w.life == life && w.agent != nil {
+			do()
+		}
+	})
+}
+
+// run lets time pass.
+func (w *world) run(d time.Duration) {
+	end := w.now.Add(d)
+	for len(w.events) > 0 && !w.events[0].at.After(end) {
+		e := heap.Pop(&w.events).(event)
+		w.now = e.at
+		e.do()
+		if n := len(w.record.Facts); n > 0 && w.record.Facts[n-1].What == judge.NodePanicked || n > 20_000 {
+			w.events = nil
+			return
+		}
+	}
+	w.now = end
+}
+
+// addPod adds a pod that runs; a negative grace period is none.
+func (w *world) addPod(name string, priority int32, grace int64, takes time.Duration) *worldPod {
+	object := &v1.Pod{}
+	object.Spec.Priority = &priority
+	if grace >= 0 {
+		object.Spec.TerminationGracePeriodSeconds = &grace
+	}
+	p := &worldPod{Pod: node.Pod{Key: node.Key(name), Namespace: "default", Name: name, Priority: priority, Object: object}, takes: takes}
+	w.pods = append(w.pods, p)
+	w.begins(p)
+	return p
+}
+
+// begins says that a pod runs.
+func (w *world) begins(p *worldPod) {
+	p.boot, p.ends, p.ended, p.isReady, p.killedBy = w.boot, time.Time{}, time.Time{}, true, 0
+	w.add(judge.NodeFact{What: judge.NodePodRuns, Pod: p.Name, Priority: p.Priority, Seconds: w.graceOf(p)})
+}
+
+// graceOf returns the grace period of a pod. One that has none has what its bucket leaves or, without a schedule,
+// Kubernetes' default.
+func (w *world) graceOf(p *worldPod) int64 {
+	switch grace := p.Object.Spec.TerminationGracePeriodSeconds; {
+	case grace != nil:
+		return *grace
+	case len(w.config.Schedule) == 0:
+		return v1.DefaultTerminationGracePeriodSeconds
+	default:
+		return -1
+	}
+}
+
+func (w *world) find(key node.Key) *worldPod {
+	for _, p := range w.pods {
+		if p.Key == key {
+			return p
+		}
+	}
+	return nil
+}
+
+// end ends a pod.
+func (w *world) end(p *worldPod) {
+	if p.ended.IsZero() {
+		p.ended = w.now
+		w.add(judge.NodeFact{What: judge.NodePodEnded, Pod: p.Name})
+	}
+}
+
+// start starts an agent, which reads the log after a while; negative: it never has the folder.
+func (w *world) start(read time.Duration) {
+	w.life++
+	w.agent, w.calls, w.hung, w.isEnding, w.runEnded, w.told, w.windows = node.New(w.config), map[int]func(){}, nil, false, false, false, nil
+	w.drained = nil
+	w.isOpen = false
+	w.add(judge.NodeFact{What: judge.NodeBegan, Failed: read != 0})
+	if read != 0 {
+		w.step(node.Opening{}, "the folder is not had")
+	}
+	switch {
+	case read < 0:
+		w.later(10*time.Second, func() {
+			w.isLossy, w.log, w.durable = true, nil, nil // the other agent has read it, and has begun its own
+			w.lose(func(*worldPod) bool { return true })
+			w.step(node.Read{}, "the folder is another agent's")
+		})
+	case read == 0:
+		w.read()
+	default:
+		w.later(read, w.read)
+	}
+}
+
+// read reads the log.
+func (w *world) read() {
+	last, order := map[node.Key]any{}, []node.Key{}
+	for _, e := range w.log {
+		if _, is := last[e.key]; !is {
+			order = append(order, e.key)
+		}
+		if e.key == "" {
+			var s node.Shutdown
+			mustDecode(e.data, &s)
+			last[e.key] = s
+		} else {
+			var p node.Pod
+			mustDecode(e.data, &p)
+			last[e.key] = p
+		}
+	}
+	in := node.Read{SameBoot: true}
+	for _, key := range order {
+		in.Entries = append(in.Entries, last[key])
+	}
+	in.SameBoot = w.logBoot == w.boot
+	if w.isLossy {
+		w.lose(func(p *worldPod) bool {
+			of, is := last[p.Key].(node.Pod)
+			return !is || of.Signalled.IsZero() || !in.SameBoot || p.isUnlogged
+		})
+	}
+	w.isOpen = true
+	for _, p := range w.pods {
+		if of, is := last[p.Key].(node.Pod); is && p.boot == w.logBoot && !of.Signalled.IsZero() && p.killedBy == 0 {
+			w.add(judge.NodeFact{What: judge.NodeLogged, Pod: p.Name})
+		}
+	}
+	w.step(in, fmt.Sprintf("the log has %d entries, same boot %v", len(in.Entries), in.SameBoot))
+}
+
+// lose says that what previous agents have done to pods is not known any more.
+func (w *world) lose(is func(*worldPod) bool) {
+	for _, p := range w.pods {
+		if p.killedBy != w.life && is(p) {
+			p.killedBy = 0
+			w.add(judge.NodeFact{What: judge.NodePodLost, Pod: p.Name})
+		}
+	}
+}
+
+func mustDecode(data []byte, to any) {
+	if err := json.Unmarshal(data, to); err != nil {
+		panic(err)
+	}
+}
+
+// step passes an input to the agent, and does what it wants done.
+func (w *world) step(in node.Input, what string) {
+	if w.agent == nil {
+		return
+	}
+	effects, isFine := w.safely(in, what)
+	if !isFine {
+		return
+	}
+	if _, is := in.(node.Tick); is {
+		w.add(judge.NodeFact{What: judge.NodeTicked, Effects: len(effects)})
+	}
+	if slices.ContainsFunc(effects, func(e node.Effect) bool { return e.Do == node.Retake }) {
+		w.add(judge.NodeFact{What: judge.NodeRetaken})
+	}
+	w.seen()
+	for _, e := range effects {
+		if !w.isCalm && w.chance(w.deaths) {
+			w.die()
+			return
+		}
+		w.carryOut(e)
+	}
+	s := judge.NodeFact{What: judge.NodeState, State: w.agent.State().String(), Refuses: w.agent.Refuses(), Calls: len(w.calls)}
+	if of := w.agent.Shutdown(); of != nil {
+		s.Shutdown = of.Number
+	}
+	w.add(s)
+	w.tickAt(w.agent.Wake())
+}
+
+// safely calls Step. A panic is in the record.
+func (w *world) safely(in node.Input, what string) (effects []node.Effect, isFine bool) {
+	defer func() {
+		if !isFine {
+			w.add(judge.NodeFact{What: judge.NodePanicked, Text: fmt.Sprint(recover(), " at ", what)})
+			w.agent = nil
+		}
+	}()
+	w.drained = w.draining()
+	before := w.agent.Shutdown()
+	wasCancelled := before != nil && before.Cancelled
+	if _, is := in.(node.Tick); !is {
+		w.add(judge.NodeFact{What: judge.NodeInput, Text: what})
+	}
+	effects = w.agent.Step(w.now, in)
+	if before != nil && before.Cancelled && !wasCancelled {
+		w.add(judge.NodeFact{What: judge.NodeCancelled, Shutdown: before.Number})
+	}
+	return effects, true
+}
+
+// tickAt has the agent tick when it wants to.
+func (w *world) tickAt(wake time.Time) {
+	if wake.IsZero() {
+		return
+	}
+	w.later(wake.Sub(w.now), func() {
+		if w.agent.Wake().Equal(wake) {
+			w.step(node.Tick{}, "")
+		}
+	})
+}
+
+// draining returns the shutdown by which pods are killed now.
+func (w *world) draining() *node.Shutdown {
+	if s, isOver := w.agent.Terminated(); s != nil && s.Origin == "TerminateAll" && !isOver {
+		return s
+	}
+	if s := w.agent.Shutdown(); w.agent.State() == node.StateDraining && !w.runEnded {
+		return s
+	}
+	if s := w.drained; s != nil && s.Origin == "TerminateAll" {
+		return s // it has ended in this step
+	}
+	return nil
+}
+
+// seen records a timetable that has changed.
+func (w *world) seen() {
+	s := w.draining()
+	if s == nil || s.Timetable == nil {
+		return
+	}
+	table := s.Table()
+	f := judge.NodeFact{What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.H(), ReleaseBy: table.Unlock(), Planned: s.Planned, Own: s.Origin == "TerminateAll", Failed: !w.isOpen}
+	received := time.Unix(0, 0).Add(s.Timetable.Received)
+	for i, b := range table.Budget().Buckets {
+		end := received.Add(b.End)
+		kills := end.Add(-b.Unmount - b.Statuses)
+		if kills.After(f.WaitEnd) {
+			kills = f.WaitEnd
+		}
+		priority := b.Priority
+		if i == 0 {
+			priority = -1 << 31
+		}
+		f.Windows = append(f.Windows, judge.NodeWindow{Priority: priority, Pods: b.Pods, KillsEnd: kills, End: end})
+	}
+	if old := w.windows; old != nil && old.Shutdown == f.Shutdown && old.WaitEnd.Equal(f.WaitEnd) && old.Planned == f.Planned && slices.Equal(old.Windows, f.Windows) {
+		return
+	}
+	w.windows = &f
+	w.add(f)
+}
+
+// begin notes a call that is under way, and returns how it returns.
+func (w *world) begin(e node.Effect, answer func(err error)) (returns func(err error)) {
+	returns = func(err error) {
+		if w.calls[e.Call] != nil {
+			delete(w.calls, e.Call)
+			answer(err)
+		}
+	}
+	w.calls[e.Call] = func() { returns(errFault) }
+	return returns
+}
+
+// call makes a call that is answered after a while, with an error, late or never.
+func (w *world) call(e node.Effect, latency int, answer func(err error)) {
+	returns := w.begin(e, answer)
+	switch {
+	case !w.isFaulty():
+		w.later(w.latency(latency), func() { returns(nil) })
+	case w.chance(3): // it hangs
+		w.hung = append(w.hung, func() { returns(errFault) })
+		if !e.Until.IsZero() && w.chance(2) {
+			w.later(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
+		}
+	case w.chance(2):
+		w.later(time.Duration(w.draw(4000))*time.Millisecond, func() { returns(nil) })
+	default:
+		w.later(w.latency(latency), func() { returns(errFault) })
+	}
+}
+
+// carryOut does what the agent wants done.
+func (w *world) carryOut(e node.Effect) {
+	switch e.Do {
+	case node.Prepare, node.Hold, node.Unmount, node.OnRelease:
+		w.call(e, 800, func(err error) { w.step(node.Answered{Call: e.Call, Err: err}, string(e.Do)+" returns") })
+	case node.Sync:
+		w.add(judge.NodeFact{What: judge.NodeSync, Call: e.Call})
+		log := slices.Clip(w.log)
+		w.call(e, 20, func(err error) {
+			if err == nil {
+				w.durable = log
+			}
+			w.add(judge.NodeFact{What: judge.NodeSynced, Call: e.Call})
+			w.step(node.Answered{Call: e.Call, Err: err}, "the log is synced")
+		})
+	case node.List:
+		w.list(e)
+	case node.Kill:
+		w.kill(e)
+	case node.Tell:
+		w.tell(e)
+	case node.Publish:
+		w.publish(e)
+	case node.Abort:
+		if abort := w.calls[e.Call]; abort != nil && !w.isFaulty() {
+			w.later(time.Millisecond, abort)
+		}
+	case node.Store, node.NewLog:
+		w.store(e)
+	case node.Suspend:
+		w.add(judge.NodeFact{What: judge.NodeSuspended, Until: e.Until})
+	case node.Release:
+		w.add(judge.NodeFact{What: judge.NodeReleased})
+		w.isHeld = false
+		w.hostGoes()
+	case node.Retake:
+		w.isHeld = w.chance(2)
+	case node.HoldAgain:
+		w.add(judge.NodeFact{What: judge.NodeHeldAgain})
+		w.isHeld = true
+	case node.Report:
+		f := judge.NodeFact{What: judge.NodeReported, Shutdown: e.Shutdown.Number}
+		for _, p := range e.Pods {
+			f.Pods = append(f.Pods, p.Name)
+		}
+		w.add(f)
+	case node.OnPlan, node.Log, node.LogError, node.Begins, node.RecordEvent, node.CountPod, node.CountBucket:
+	}
+}
+
+// list answers with the pods that run.
+func (w *world) list(e node.Effect) {
+	w.add(judge.NodeFact{What: judge.NodeListing, Call: e.Call})
+	in := node.Listed{Call: e.Call}
+	var names []string
+	for _, p := range w.pods {
+		if p.ended.IsZero() && p.boot == w.boot {
+			in.Pods, names = append(in.Pods, p.Pod), append(names, p.Name)
+		}
+	}
+	w.call(e, 20, func(err error) {
+		if in.Err = err; err != nil {
+			in.Pods, names = nil, nil
+		}
+		w.add(judge.NodeFact{What: judge.NodeListed, Call: e.Call, Pods: names, Failed: err != nil})
+		w.step(in, "")
+	})
+}
+
+// kill kills a pod, and answers when it has ended.
+func (w *world) kill(e node.Effect) {
+	p := w.find(e.Pod.Key)
+	p.killedBy = w.life
+	f := judge.NodeFact{What: judge.NodeKill, Pod: p.Name, Call: e.Call, Seconds: e.Seconds, Until: e.Until, Bucket: e.Pod.Bucket}
+	if s := w.draining(); s != nil {
+		f.Shutdown, f.Own = s.Number, s.Origin == "TerminateAll"
+	}
+	w.add(f)
+	in := node.Killed{Call: e.Call, Key: e.Pod.Key, Outcome: "Graceful"}
+	returns := w.begin(e, func(err error) {
+		if in.Err = err; err != nil {
+			in.Outcome = "Failed"
+		}
+		w.add(judge.NodeFact{What: judge.NodeKilled, Pod: p.Name, Call: e.Call, Failed: err != nil, NoRetry: in.NoRetry})
+		w.step(in, "")
+	})
+	if w.hangs {
+		return
+	}
+	if w.isFaulty() {
+		if in.NoRetry = w.chance(8); w.chance(6) {
+			w.hung = append(w.hung, func() { returns(errFault) })
+			return
+		}
+		w.later(time.Duration(1+w.draw(1500))*time.Millisecond, func() { returns(errFault) })
+		return
+	}
+	if p.ended.IsZero() && !p.isStuck {
+		end := w.now.Add(min(p.takes, time.Duration(e.Seconds)*time.Second))
+		if p.ends.IsZero() || end.Before(p.ends) {
+			p.ends = end
+			began := p.boot
+			w.in(end.Sub(w.now), func() {
+				if p.ends.Equal(end) && p.boot == began {
+					w.end(p)
+				}
+			})
+		}
+	}
+	late := w.latency(10)
+	if w.isFaulty() {
+		late = time.Duration(w.draw(3000)) * time.Millisecond
+	}
+	w.await(p, late, returns)
+}
+
+// await has a kill return once its pod has ended.
+func (w *world) await(p *worldPod, late time.Duration, returns func(error)) {
+	switch {
+	case !p.ended.IsZero():
+		w.later(late, func() { returns(nil) })
+	case !p.ends.IsZero():
+		w.later(max(p.ends.Sub(w.now), time.Millisecond), func() { w.await(p, late, returns) })
+	}
+}
+
+// tell tells the API server of a pod. The answer may be lost alone.
+func (w *world) tell(e node.Effect) {
+	p, what := w.find(e.Pod.Key), e.What
+	if !w.serves {
+		returns := w.begin(e, func(err error) { w.step(node.Told{Call: e.Call, Key: p.Key, Err: err}, "") })
+		w.later(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
+		return
+	}
+	arrive := func() {
+		switch what {
+		case node.FinalStatus:
+			w.add(judge.NodeFact{What: judge.NodeTold, Pod: p.Name})
+		case node.NotReady:
+			p.isReady = false
+		case node.Ready:
+			p.isReady = true
+		}
+	}
+	w.call(e, []int{30, 30, 1800}[w.draw(3)], func(err error) {
+		if err == nil || !w.isCalm && w.chance(8) {
+			arrive()
+		}
+		in := node.Told{Call: e.Call, Key: p.Key, Err: err}
+		if err != nil && w.chance(4) {
+			in.RetryAfter = time.Duration(w.draw(3)) * time.Second
+		}
+		w.step(in, "the API server: "+string(what)+" of "+p.Name)
+	})
+}
+
+// publish publishes the node's state.
+func (w *world) publish(e node.Effect) {
+	f := judge.NodeFact{What: judge.NodePublish, Call: e.Call}
+	if e.Shutdown != nil {
+		f.Shutdown = e.Shutdown.Number
+	}
+	w.add(f)
+	answer := func(err error) {
+		w.add(judge.NodeFact{What: judge.NodePublished, Call: e.Call, Failed: err != nil})
+		w.step(node.Published{Call: e.Call, Err: err}, "")
+	}
+	if !w.serves {
+		returns := w.begin(e, answer)
+		w.later(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
+		return
+	}
+	w.call(e, []int{30, 1500}[w.draw(2)], answer)
+}
+
+// store appends to the log, or begins a new one, if there may be one.
+func (w *world) store(e node.Effect) {
+	for _, p := range e.Pods {
+		w.find(p.Key).isUnlogged = !w.isOpen
+		w.add(judge.NodeFact{What: judge.NodeStored, Pod: p.Name, Until: p.Deadline})
+	}
+	if !w.isOpen {
+		w.isLossy = true
+		return
+	}
+	if e.Do == node.NewLog {
+		w.logBoot, w.isLossy, w.log = w.boot, false, nil
+	}
+	if e.Shutdown != nil {
+		w.log = append(w.log, logEntry{data: encode(e.Shutdown)})
+	}
+	for _, p := range e.Pods {
+		w.log = append(w.log, logEntry{key: p.Key, data: encode(p)})
+	}
+}
+
+func encode(entity any) []byte {
+	data, err := json.Marshal(entity)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}

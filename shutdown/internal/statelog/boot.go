@@ -1,0 +1,51 @@
+package statelog
+
+import (
+	"math"
+	"time"
+)
+
+// clock converts between the clock of this process and that of the boot.
+type clock struct {
+	id    string
+	err   error
+	since time.Duration // the time from the boot to at
+	at    time.Time     // when since was read
+}
+
+// newClock returns a clock. boot may be nil.
+func newClock(boot func() (string, time.Duration, error)) clock {
+	if boot == nil {
+		boot = systemBoot
+	}
+	id, since, err := boot()
+	return clock{id: id, err: err, since: max(since, 0), at: time.Now()}
+}
+
+// BootID returns the ID of this boot; "" if it is not known.
+func (c *clock) BootID() string { return c.id }
+
+// BootErr returns why the boot cannot be identified, so that no log is written or read; nil if it can.
+func (c *clock) BootErr() error { return c.err }
+
+// Since converts a time of this process to the time since the boot, on a clock that begins with
+// time.Unix(0, 0). It is the same for the next agent, and no step of the wall clock moves it. It
+// saturates: a time before the boot counts as the first nanosecond, and none is later than 292 years.
+func (c *clock) Since(t time.Time) time.Time {
+	after := t.Sub(c.at)
+	switch {
+	case after > math.MaxInt64-c.since:
+		after = math.MaxInt64
+	case after < -c.since:
+		after = 1
+	default:
+		after += c.since
+	}
+	return bootTime().Add(after)
+}
+
+// TimeOf is the inverse of Since.
+func (c *clock) TimeOf(t time.Time) time.Time { return c.at.Add(t.Sub(bootTime())).Add(-c.since) }
+
+// bootTime is the moment of the boot.
+func bootTime() time.Time { return time.Unix(0, 0).UTC() }

@@ -1,0 +1,113 @@
+package statelog
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/podkey"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+)
+
+// This file refuses what a log may say and the core would not write.
+
+// waitSlack is how much later than the end of all waiting a bucket may end.
+const waitSlack = 100 * time.Millisecond
+
+// latest returns the latest end of a grace period that begins in the lifetime of a machine.
+func latest() time.Time { return bootTime().Add(math.MaxInt64).Add(math.MaxInt64) }
+
+// earliest returns the earliest time that an earlier boot may have had.
+func earliest() time.Time { return bootTime().Add(-math.MaxInt64).Add(-math.MaxInt64) }
+
+// checkTime returns an error if a time is outside of two others.
+func checkTime(name string, t, from, until time.Time) error {
+	if t.Before(from) || t.After(until) {
+		return fmt.Errorf("%s %s is not from %s to %s", name, t.Format(time.RFC3339Nano), from.Format(time.RFC3339Nano), until.Format(time.RFC3339Nano))
+	}
+	return nil
+}
+
+// checkOptional is checkTime for a time that may be zero.
+func checkOptional(name string, t, from, until time.Time) error {
+	if t.IsZero() {
+		return nil
+	}
+	return checkTime(name, t, from, until)
+}
+
+func isKnown(p node.Policy) bool {
+	return p == node.SetTerminal || p == node.LeaveAsIs || p == node.Delete
+}
+
+// checkShutdown returns the first reason why a shutdown is damaged; nil if it is not. now is the present
+// on the clock of its times; of another boot it is the latest time.
+func checkShutdown(s *node.Shutdown, now time.Time) error {
+	switch {
+	case s.Number < 1 || s.Number > math.MaxInt32:
+		return fmt.Errorf("number %d is not from 1 to %d", s.Number, math.MaxInt32)
+	case !isKnown(s.Policy):
+		return fmt.Errorf("policy %q is not known", s.Policy)
+	case s.Cancelled && (s.Ended.IsZero() || len(s.Announced) > 0):
+		return errors.New("cancelled is true, but it has not ended or is announced")
+	case s.Done < 0 || s.Done > 0 && s.Timetable == nil:
+		return fmt.Errorf("done is %d, with a timetable: %v", s.Done, s.Timetable != nil)
+	}
+	first := bootTime()
+	if len(s.Announced) == 0 { // it may be of an earlier boot
+		first = earliest()
+	}
+	errs := []error{
+		checkTime("began", s.Began, first, now), checkOptional("ended", s.Ended, s.Began, now),
+		checkOptional("hostGoes", s.HostGoes, bootTime(), latest()),
+	}
+	for _, a := range s.Announced {
+		errs = append(errs, checkOptional("at of an announcement", a.At, bootTime(), now), checkOptional("deadline of an announcement", a.Deadline, bootTime(), latest()))
+	}
+	if t := s.Timetable; t != nil {
+		errs = append(errs, t.Check())
+		if n := len(t.Budget.Buckets); n > 0 {
+			if s.Done > n {
+				errs = append(errs, fmt.Errorf("done is %d of %d buckets", s.Done, n))
+			}
+			if end := t.Budget.Buckets[n-1].End; end-waitSlack > t.Budget.WaitEnd {
+				errs = append(errs, fmt.Errorf("budget.waitEndNanoseconds %d is before the last bucket's endNanoseconds %d", t.Budget.WaitEnd, end))
+			}
+		}
+		errs = append(errs, checkTime("receivedMonotonicNanoseconds", bootTime().Add(t.Received), bootTime(), now))
+	}
+	return errors.Join(errs...)
+}
+
+// checkPod is checkShutdown for a pod.
+func checkPod(p *node.Pod, now time.Time) error {
+	switch {
+	case p.Name == "":
+		return errors.New("it has no name")
+	case p.Object == nil:
+		return errors.New("it has no object")
+	case p.Object.Namespace != p.Namespace || p.Object.Name != p.Name || podkey.Of(p.Object) != p.Key:
+		return fmt.Errorf("its object is that of pod %s with the key %q", podkey.Name(p.Object), podkey.Of(p.Object))
+	case p.Granted < 0:
+		return fmt.Errorf("grantedSeconds %d must not be negative", p.Granted)
+	case !p.Signalled.IsZero() && !isKnown(p.Policy):
+		return fmt.Errorf("policy %q is not known", p.Policy)
+	case p.Shutdown < 0 || p.Shutdown > math.MaxInt32:
+		return fmt.Errorf("shutdown %d is not from 0 to %d", p.Shutdown, math.MaxInt32)
+	case p.Signalled.IsZero() != p.Deadline.IsZero() || p.Signalled.IsZero() != (p.Policy == ""):
+		return errors.New("signalled, deadline and policy must be there, or none of them")
+	}
+	for _, number := range p.Joined {
+		if number < 1 || number > math.MaxInt32 {
+			return fmt.Errorf("joined %d is not from 1 to %d", number, math.MaxInt32)
+		}
+	}
+	if !p.Ended.IsZero() { // the other times may be of an earlier boot
+		return errors.Join(checkTime("ended", p.Ended, earliest(), now),
+			checkOptional("signalled", p.Signalled, earliest(), latest()), checkOptional("deadline", p.Deadline, earliest(), latest()))
+	}
+	return errors.Join(checkOptional("signalled", p.Signalled, bootTime(), now),
+		checkOptional("deadline", p.Deadline, p.Signalled, p.Signalled.Add(graceperiod.Duration(p.Granted))))
+}

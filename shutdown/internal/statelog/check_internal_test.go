@@ -1,0 +1,289 @@
+package statelog
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// at is a time since the boot.
+func at(seconds int) time.Time { return bootTime().Add(time.Duration(seconds) * time.Second) }
+
+func now() time.Time { return at(3600) }
+
+// fill sets all exported fields of a struct, and of what is in it, to values other than zero.
+func fill(t testing.TB, v reflect.Value, depth int) {
+	t.Helper()
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		v.Set(reflect.ValueOf(at(3000)))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(t, v.Field(i), depth)
+			}
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem(), depth)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(t, v.Index(0), depth)
+	case reflect.String:
+		v.SetString("text")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(5)
+	case reflect.Float64:
+		v.SetFloat(5)
+	default:
+		t.Fatalf("a field of kind %v: say here how it is filled", v.Kind())
+	}
+}
+
+// requireFilled fails if an exported field is zero.
+func requireFilled(t testing.TB, v reflect.Value) {
+	t.Helper()
+	for i := range v.NumField() {
+		if field := v.Type().Field(i); field.IsExported() {
+			require.False(t, v.Field(i).IsZero(), "%s.%s", v.Type(), field.Name)
+		}
+	}
+}
+
+// wholeObject has every field of a pod that is stored, and some that are not.
+func wholeObject() *v1.Pod {
+	grace, always, deleted := int64(7), v1.ContainerRestartPolicyAlways, metav1.NewTime(time.Date(2026, 9, 30, 12, 0, 0, 0, time.Local))
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "text", Name: "text", UID: "text", Generation: 3, Annotations: map[string]string{"a": "b"},
+			DeletionTimestamp: &deleted, DeletionGracePeriodSeconds: &grace,
+			Labels: map[string]string{"not": "stored"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "not stored"}},
+		},
+		Spec: v1.PodSpec{
+			RestartPolicy: v1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace, NodeName: "not stored",
+			InitContainers:      []v1.Container{{Name: "init", RestartPolicy: &always, Image: "not stored"}},
+			Containers:          []v1.Container{{Name: "main", Image: "not stored"}},
+			EphemeralContainers: []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "not stored"}}},
+		},
+		Status: v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main", ContainerID: "x://1"}}},
+	}
+}
+
+// wholePod has every field of a pod.
+func wholePod(t testing.TB) node.Pod {
+	var p node.Pod
+	p.Object, p.Status = &v1.Pod{}, &v1.PodStatus{Phase: v1.PodFailed}
+	v := reflect.ValueOf(&p).Elem()
+	for i := range v.NumField() {
+		if field := v.Type().Field(i); field.IsExported() && field.Type.Kind() != reflect.Pointer {
+			fill(t, v.Field(i), 0)
+		}
+	}
+	p.Object, p.Policy, p.Granted, p.Deadline, p.Ended = wholeObject(), node.LeaveAsIs, 20, at(3010), at(3020)
+	requireFilled(t, v)
+	return p
+}
+
+func table(opts plan.Options, occupied []bool) timetable.Table {
+	return timetable.New(timetable.Request{
+		Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}, Options: opts, Received: at(3000), HostEnd: at(3030), Occupied: occupied,
+	})
+}
+
+func stored(t timetable.Table) *timetable.Stored {
+	s := t.Store(func(t time.Time) time.Duration { return t.Sub(bootTime()) })
+	return &s
+}
+
+// wholeShutdown has every field of a shutdown. It is not cancelled.
+func wholeShutdown(t testing.TB) node.Shutdown {
+	var s node.Shutdown
+	v := reflect.ValueOf(&s).Elem()
+	fill(t, v, 0)
+	requireFilled(t, v)
+	s.Policy, s.Done, s.Timetable, s.Cancelled = node.Delete, 1, stored(table(plan.Options{}, nil)), false
+	return s
+}
+
+// Nothing of an entity gets lost in the log but what is not stored of the Object of a pod.
+func TestNoFieldIsLost(t *testing.T) {
+	p, s := wholePod(t), wholeShutdown(t)
+	cancelled := s
+	cancelled.Cancelled, cancelled.Announced = true, nil
+	for _, head := range []node.Shutdown{s, cancelled} {
+		var b book
+		_, err := b.put([]any{head, p})
+		require.NoError(t, err)
+		text, err := b.text("one")
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "not stored")
+		found, _ := parse(text, "one", now())
+		require.Empty(t, found.Errs)
+		want, object := p, wholeObject()
+		object.Labels, object.ManagedFields, object.Spec.NodeName = nil, nil, ""
+		object.Spec.InitContainers[0].Image, object.Spec.Containers[0].Image, object.Spec.EphemeralContainers[0].Image = "", "", ""
+		want.Object = object
+		require.Equal(t, []any{head, want}, found.Entries)
+	}
+}
+
+// What no agent would write is named, and the rest counts: also the pods of a damaged shutdown, whose
+// statuses may be pending.
+func TestDamagedValues(t *testing.T) {
+	for named, damage := range map[string]func(s *node.Shutdown){
+		"number -1 is not from 1 to 2147483647":          func(s *node.Shutdown) { s.Number = -1 },
+		"number 2147483648 is not":                       func(s *node.Shutdown) { s.Number = math.MaxInt32 + 1 },
+		`policy "Sett" is not known`:                     func(s *node.Shutdown) { s.Policy = "Sett" },
+		`policy "" is not known`:                         func(s *node.Shutdown) { s.Policy = "" },
+		"began 1970-01-01T01:00:01Z is not from":         func(s *node.Shutdown) { s.Began = at(3601) },
+		"began 1969-12-31T23:59:59Z is not from":         func(s *node.Shutdown) { s.Began = at(-1) },
+		"began 0001-01-01T00:00:00Z is not from":         func(s *node.Shutdown) { s.Began = time.Time{} },
+		"ended 1970-01-01T00:49:59Z is not from":         func(s *node.Shutdown) { s.Ended = at(2999) },
+		"ended 1970-01-01T01:00:01Z is not from":         func(s *node.Shutdown) { s.Ended = at(3601) },
+		"hostGoes 9000-01-01T00:00:00Z is not from":      func(s *node.Shutdown) { s.HostGoes = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"deadline of an announcement 1969-12-31T23":      func(s *node.Shutdown) { s.Announced[0].Deadline = at(-1) },
+		"at of an announcement 1970-01-01T01:00:01Z":     func(s *node.Shutdown) { s.Announced[0].At = at(3601) },
+		"cancelled is true, but it has not ended or is":  func(s *node.Shutdown) { s.Cancelled = true },
+		"done is -1, with a timetable: true":             func(s *node.Shutdown) { s.Done = -1 },
+		"done is 3 of 2 buckets":                         func(s *node.Shutdown) { s.Done = 3 },
+		"done is 1, with a timetable: false":             func(s *node.Shutdown) { s.Timetable = nil },
+		"receivedMonotonicNanoseconds -1 must not":       func(s *node.Shutdown) { s.Timetable.Received = -1 },
+		"receivedMonotonicNanoseconds 1970-01-01T01:00:": func(s *node.Shutdown) { s.Timetable.Received = time.Hour + time.Second },
+		"budget.buckets must not be empty":               func(s *node.Shutdown) { s.Timetable.Budget.Buckets = nil },
+		"budget.waitEndNanoseconds 0 is before the last": func(s *node.Shutdown) { s.Timetable.Budget.WaitEnd = 0 },
+		"more than budget.endNanoseconds":                func(s *node.Shutdown) { s.Timetable.Budget.End = 0 },
+	} {
+		s, p := wholeShutdown(t), wholePod(t)
+		damage(&s)
+		requireDamaged(t, []any{s, p}, "its shutdown is damaged: ", named, 1)
+	}
+	for named, damage := range map[string]func(p *node.Pod){
+		"its pod text/ is damaged: it has no name":                             func(p *node.Pod) { p.Name = "" },
+		"it has no object":                                                     func(p *node.Pod) { p.Object = nil },
+		`its object is that of pod text/text with the key "text"`:              func(p *node.Pod) { p.Key = "texu" },
+		`its object is that of pod text/other with the key "text"`:             func(p *node.Pod) { p.Object.Name = "other" },
+		"grantedSeconds -9223372036854775808 must not be negative":             func(p *node.Pod) { p.Granted = math.MinInt64 },
+		`policy "x" is not known`:                                              func(p *node.Pod) { p.Policy = "x" },
+		"shutdown -1 is not from 0 to":                                         func(p *node.Pod) { p.Shutdown = -1 },
+		"joined 0 is not from 1 to":                                            func(p *node.Pod) { p.Joined = []int{1, 0} },
+		"signalled, deadline and policy must be there":                         func(p *node.Pod) { p.Signalled = time.Time{} },
+		"signalled, deadline and policy must be there, or none":                func(p *node.Pod) { p.Deadline = time.Time{} },
+		`policy "" is not known`:                                               func(p *node.Pod) { p.Policy = "" },
+		"deadline 1969-12-31T23:59:59Z is not from":                            func(p *node.Pod) { p.Ended, p.Deadline = time.Time{}, at(-1) },
+		"ended 1970-01-01T01:00:01Z is not from":                               func(p *node.Pod) { p.Ended = at(3601) },
+		"signalled 1969-12-31T23:59:59Z is not from":                           func(p *node.Pod) { p.Ended, p.Signalled = time.Time{}, at(-1) },
+		"signalled 1970-01-01T01:00:01Z is not from":                           func(p *node.Pod) { p.Ended, p.Signalled = time.Time{}, at(3601) },
+		"deadline 1970-01-01T00:49:59Z is not from":                            func(p *node.Pod) { p.Ended, p.Deadline = time.Time{}, at(2999) },
+		"deadline 1970-01-01T00:50:21Z is not from 1970-01-01T00:50:00Z to 19": func(p *node.Pod) { p.Ended, p.Deadline = time.Time{}, at(3021) },
+	} {
+		s, p := wholeShutdown(t), wholePod(t)
+		damage(&p)
+		requireDamaged(t, []any{s, p}, "its pod text/", named, 0)
+	}
+}
+
+// requireDamaged fails unless one of two entities is refused by name and the other one is left.
+func requireDamaged(t *testing.T, entities []any, prefix, named string, left int) {
+	t.Helper()
+	var b book
+	_, err := b.put(entities)
+	require.NoError(t, err)
+	text, err := b.text("one")
+	require.NoError(t, err)
+	found, kept := parse(text, "one", now())
+	require.True(t, found.Unusable, named)
+	require.Len(t, found.Errs, 1, named)
+	require.ErrorContains(t, found.Errs[0], prefix)
+	require.ErrorContains(t, found.Errs[0], named)
+	require.Len(t, found.Entries, 1)
+	require.IsType(t, entities[left], found.Entries[0])
+	require.Len(t, kept.entries, 1, "it does not stay")
+}
+
+// The present of another boot says nothing about the times of a log.
+func TestLaterTimesOfAnotherBoot(t *testing.T) {
+	s, p := wholeShutdown(t), wholePod(t)
+	var b book
+	_, err := b.put([]any{s, p})
+	require.NoError(t, err)
+	text, err := b.text("one")
+	require.NoError(t, err)
+	found, _ := parse(text, "two", at(1))
+	require.Empty(t, found.Errs)
+	require.Len(t, found.Entries, 2)
+	found, _ = parse(text, "one", at(1))
+	require.Len(t, found.Errs, 2, "a snapshot of this machine, or the log of another one")
+}
+
+// Whatever timetable a drain may have, fitted again or not, is no damage.
+func TestTimetablesAreNotDamaged(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed
+	upTo := func(n int) time.Duration { return time.Duration(random.IntN(n)) * time.Millisecond }
+	for range 5000 {
+		opts := plan.Options{
+			Hooks:         plan.Hooks{Prepare: random.IntN(2) == 0, Hold: random.IntN(2) == 0, Publish: random.IntN(2) == 0, Readiness: random.IntN(2) == 0, Unmount: random.IntN(2) == 0, Statuses: random.IntN(2) == 0},
+			ReleaseMargin: upTo(20_000), HoldTimeout: upTo(20_000), PrepareTimeout: upTo(5_000), NoRollOver: random.IntN(2) == 0,
+		}
+		var schedule plan.Schedule
+		for i := range random.IntN(5) + 1 {
+			seconds := int64(random.IntN(60))
+			if random.IntN(20) == 0 {
+				seconds = math.MaxInt64 - int64(random.IntN(3))
+			}
+			schedule = append(schedule, plan.Bucket{Priority: int32(i), Seconds: seconds}) //nolint:gosec // it is small
+		}
+		r := timetable.Request{Schedule: schedule, Options: opts, Received: at(3000).Add(upTo(500))}
+		if random.IntN(4) > 0 {
+			r.HostEnd = r.Received.Add(upTo(120_000))
+		}
+		s := wholeShutdown(t)
+		tab := timetable.New(r)
+		for again := range 3 {
+			s.Timetable, s.Done = stored(tab), random.IntN(len(schedule)+1)
+			require.NoError(t, checkShutdown(&s, now()), "%+v fitted %d times", r, again+1)
+			before := tab
+			r.Before, r.Done, r.Received = &before, s.Done, r.Received.Add(upTo(60_000))
+			r.HostEnd = r.Received.Add(upTo(60_000))
+			tab = timetable.New(r)
+		}
+	}
+}
+
+// A pod without an Object line has the one before.
+func TestObjectIsThatBefore(t *testing.T) {
+	p := wholePod(t)
+	var b book
+	text, err := b.text("one")
+	require.NoError(t, err)
+	for _, outcome := range []string{"first", "second"} {
+		p.Outcome = outcome
+		lines, err := b.put([]any{p})
+		require.NoError(t, err)
+		text = append(text, lines...)
+	}
+	require.Equal(t, 1, strings.Count(string(text), `"object"`))
+	found, _ := parse(text, "one", now())
+	require.Len(t, found.Entries, 1)
+	got := found.Entries[0].(node.Pod)
+	require.Equal(t, "second", got.Outcome)
+	require.Equal(t, objectOf(p.Object), objectOf(got.Object))
+	var whole map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(strings.Split(string(text), "\n")[2]), &whole))
+	require.Len(t, whole, 1)
+}

@@ -1,0 +1,313 @@
+//go:build go1.25
+
+package statelog_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
+)
+
+var errFull = errors.New("no space left")
+
+// disk is a disk that can be made to fail or hang. Its zero value does neither.
+type disk struct {
+	mu    sync.Mutex
+	steps []string
+	fault func(step, path string) error // nil: none
+}
+
+func (d *disk) before(step, path string) error {
+	d.mu.Lock()
+	d.steps = append(d.steps, step)
+	fault := d.fault
+	d.mu.Unlock()
+	if fault == nil {
+		return nil
+	}
+	return fault(step, path)
+}
+
+func (d *disk) set(fault func(step, path string) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fault = fault
+}
+
+// taken returns the steps since the last call.
+func (d *disk) taken() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	steps := strings.Join(d.steps, " ")
+	d.steps = nil
+	return steps
+}
+
+func on(dir string, d *disk) statelog.Options {
+	o := options(dir)
+	o.Before = d.before
+	return o
+}
+
+// Whenever an agent is killed, the next one finds what was written last, or, if a write was under way,
+// what was written before.
+func TestKilledAtAnyStep(t *testing.T) {
+	dir := t.TempDir()
+	var d disk
+	var killed []string // the folder before each step
+	d.set(func(string, string) error {
+		folder := t.TempDir()
+		killed = append(killed, folder)
+		return os.CopyFS(folder, os.DirFS(dir))
+	})
+	l := locked(t, on(dir, &d))
+	type state struct {
+		first   int // the first step of the call that leads to it
+		entries []any
+	}
+	states := []state{{}}
+	do := func(write func(...any) *call.Future[struct{}], entries ...any) {
+		first := len(killed)
+		require.NoError(t, await(t, write(entries...)))
+		states = append(states, state{first: first, entries: read(t, dir).Entries})
+	}
+	l.Read(t.Context())
+	do(l.Begin, shutdown(1), pod("a"), pod("b"))
+	do(l.Append, signalled("a"))
+	do(l.Append, ended("a"), signalled("b"))
+	do(func(...any) *call.Future[struct{}] { return l.Sync() })
+	do(l.Begin, shutdown(2), ended("a"))
+	do(l.Append, pod("c"))
+	closed(t, l)
+	require.Greater(t, len(killed), 10)
+	for step, folder := range killed {
+		i := 0
+		for i+1 < len(states) && states[i+1].first <= step {
+			i++
+		}
+		next := locked(t, options(folder))
+		found := next.Read(t.Context())
+		require.Empty(t, found.Errs)
+		require.Contains(t, [][]any{states[max(i-1, 0)].entries, states[i].entries}, found.Entries, "step %d", step)
+		require.NoError(t, await(t, next.Append(pod("d"))))
+		closed(t, next)
+		require.Equal(t, append(slices.Clip(found.Entries), pod("d")), read(t, folder).Entries)
+		left, err := filepath.Glob(filepath.Join(folder, ".tmp-*"))
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+}
+
+// Only what a power cut must not lose is synced before it is replaced.
+func TestSyncs(t *testing.T) {
+	var d disk
+	l := locked(t, on(t.TempDir(), &d))
+	l.Read(t.Context())
+	require.Equal(t, "lock read read", d.taken())
+	for _, test := range []struct {
+		do    func() *call.Future[struct{}]
+		steps string
+	}{
+		{func() *call.Future[struct{}] { return l.Begin(shutdown(1), pod("a")) }, "write rename"},
+		{func() *call.Future[struct{}] { return l.Append(signalled("a")) }, "write"},
+		{l.Sync, "sync"},
+		{func() *call.Future[struct{}] { return l.Begin(shutdown(2), ended("a")) }, "write sync rename"},
+		{func() *call.Future[struct{}] { told := ended("a"); told.Told = true; return l.Append(told) }, "write"},
+		{func() *call.Future[struct{}] { return l.Begin(shutdown(3)) }, "write rename"},
+		{func() *call.Future[struct{}] { return l.Append(ended("b")) }, "write"},
+		{func() *call.Future[struct{}] { return l.Begin(shutdown(4)) }, "write sync rename"},
+		{func() *call.Future[struct{}] { return l.Begin(shutdown(5)) }, "write rename"},
+		{func() *call.Future[struct{}] { return l.SaveTimes(statelog.Times{}) }, "times"},
+	} {
+		require.NoError(t, await(t, test.do()))
+		require.Equal(t, test.steps, d.taken())
+	}
+	closed(t, l)
+	require.Equal(t, "sync", d.taken())
+}
+
+// What could not be written is an error, and is written with what follows. Until then the log has what
+// was written before.
+func TestFullDisk(t *testing.T) {
+	for _, failing := range []string{"write", "rename", "sync"} {
+		t.Run(failing, func(t *testing.T) {
+			dir := t.TempDir()
+			var d disk
+			l := locked(t, on(dir, &d))
+			require.NoError(t, await(t, l.Begin(shutdown(1), signalled("a"))))
+			before := read(t, dir).Entries
+			d.set(func(step, path string) error {
+				if step != failing {
+					return nil
+				}
+				if path == logPath(dir) && step == "write" { // half of it was written
+					f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+					require.NoError(t, err)
+					_, err = f.WriteString(`{"pod":{"na`)
+					require.NoError(t, errors.Join(err, f.Close()))
+				}
+				return errFull
+			})
+			err := await(t, l.Begin(shutdown(1), signalled("a"), pod("b")))
+			require.ErrorIs(t, err, errFull)
+			require.ErrorContains(t, err, "failed to store the shutdown state in "+logPath(dir)+": ")
+			require.ErrorIs(t, await(t, l.Append(ended("a"))), errFull)
+			require.ErrorIs(t, await(t, l.Sync()), errFull)
+			require.Equal(t, before, read(t, dir).Entries)
+			d.set(nil)
+			require.NoError(t, await(t, l.Sync()), "it is tried again")
+			require.Equal(t, []any{shutdown(1), ended("a"), pod("b")}, read(t, dir).Entries)
+			d.set(func(step, _ string) error {
+				if step == "write" {
+					return errFull
+				}
+				return nil
+			})
+			require.ErrorIs(t, await(t, l.Append(signalled("b"))), errFull)
+			require.ErrorIs(t, l.Close(time.Now()), errFull, "nobody else says so")
+			left, err := filepath.Glob(filepath.Join(dir, ".tmp-*"))
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
+
+// The first write to the log of a previous agent may fail as well.
+func TestFullDiskAtTheBeginning(t *testing.T) {
+	dir := t.TempDir()
+	l := locked(t, options(dir))
+	require.NoError(t, await(t, l.Append(shutdown(1))))
+	closed(t, l)
+	var d disk
+	l = locked(t, on(dir, &d))
+	require.NoError(t, await(t, l.Sync()), "nothing is to be synced")
+	require.NotContains(t, d.taken(), "sync")
+	d.set(func(string, string) error { return errFull })
+	require.ErrorIs(t, await(t, l.Append(pod("a"))), errFull)
+	require.ErrorIs(t, await(t, l.Sync()), errFull)
+	d.set(nil)
+	closed(t, l)
+	require.Equal(t, []any{shutdown(1), pod("a")}, read(t, dir).Entries)
+}
+
+// A log without entries cannot lose any, so that an agent that has drained nothing may end without an error.
+func TestFullDiskWithoutEntries(t *testing.T) {
+	d := disk{fault: func(step, _ string) error {
+		if step == "lock" {
+			return nil
+		}
+		return errFull
+	}}
+	l := locked(t, on(t.TempDir(), &d))
+	require.ErrorIs(t, await(t, l.Begin()), errFull)
+	closed(t, l)
+
+	l = locked(t, on(t.TempDir(), &d))
+	require.ErrorIs(t, await(t, l.Append(shutdown(1))), errFull)
+	require.ErrorIs(t, l.Close(time.Now().Add(time.Minute)), errFull)
+}
+
+// A disk that hangs holds nobody up: the calls return, and Close names what hangs. The folder stays
+// locked until that ends.
+func TestHangingDisk(t *testing.T) {
+	for hanging, named := range map[string]string{
+		"lock":   "the locking of DIR",
+		"read":   "the unlocking of DIR, the writing of DIR/" + statelog.LogFile,
+		"write":  "the unlocking of DIR, the writing of DIR/" + statelog.LogFile,
+		"rename": "the unlocking of DIR, the writing of DIR/" + statelog.LogFile,
+		"sync":   "the sync of DIR/" + statelog.LogFile + ", the unlocking of DIR",
+		"times":  "the unlocking of DIR, the writing of DIR/" + statelog.TimesFile,
+	} {
+		t.Run(hanging, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				var d disk
+				released := make(chan struct{})
+				d.set(func(step, _ string) error {
+					if step == hanging {
+						<-released
+					}
+					return nil
+				})
+				l := statelog.New(on(dir, &d))
+				begun := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				_, err := l.Lock(ctx)
+				if hanging == "lock" {
+					require.ErrorIs(t, err, call.ErrTimeSpent)
+					require.Equal(t, 6*time.Second, time.Since(begun))
+				} else {
+					require.NoError(t, err)
+				}
+				found := l.Read(ctx)
+				if hanging == "read" {
+					require.True(t, found.Unusable)
+					require.Len(t, found.Errs, 1)
+					require.ErrorIs(t, found.Errs[0], context.DeadlineExceeded)
+				}
+				begun = time.Now()
+				written := []*call.Future[struct{}]{l.Begin(shutdown(1)), l.Sync(), l.SaveTimes(statelog.Times{}), l.Append(pod("b"))}
+				require.Zero(t, time.Since(begun))
+				synctest.Wait()
+				if hanging == "sync" {
+					require.NoError(t, await(t, written[3]), "a sync holds up no write")
+				}
+				err = l.Close(begun.Add(10 * time.Second))
+				require.ErrorIs(t, err, call.ErrTimeSpent)
+				require.Equal(t, 10*time.Second, time.Since(begun))
+				for name := range strings.SplitSeq(strings.ReplaceAll(named, "DIR", dir), ", ") {
+					require.ErrorContains(t, err, name)
+				}
+				var second *statelog.Log
+				if hanging != "lock" {
+					second = statelog.New(options(dir))
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					_, err = second.Lock(ctx)
+					require.ErrorIs(t, err, statelog.ErrLocked)
+				}
+				close(released)
+				for i, future := range written {
+					if err := await(t, future); hanging == "read" && i != 2 || hanging == "write" && i == 3 {
+						require.ErrorIs(t, err, call.ErrTimeSpent, "what has not begun is dropped")
+					}
+				}
+				synctest.Wait()
+				third := locked(t, options(dir))
+				closed(t, third)
+			})
+		})
+	}
+}
+
+// A folder that is gone, or not to be written to, is an error of each call.
+func TestFolderThatIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	_, err := statelog.New(options(dir)).Lock(t.Context())
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	l := locked(t, options(dir))
+	l.Read(t.Context())
+	require.NoError(t, os.RemoveAll(dir))
+	require.ErrorIs(t, await(t, l.Begin(shutdown(1))), fs.ErrNotExist)
+	require.ErrorIs(t, await(t, l.Append(pod("a"))), fs.ErrNotExist)
+	require.ErrorIs(t, await(t, l.Sync()), fs.ErrNotExist)
+	require.ErrorIs(t, await(t, l.SaveTimes(statelog.Times{})), fs.ErrNotExist)
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	closed(t, l)
+	require.Equal(t, []any{shutdown(1), pod("a")}, read(t, dir).Entries)
+}

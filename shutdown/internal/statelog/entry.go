@@ -1,0 +1,217 @@
+package statelog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+)
+
+// version is that of the log. No other is read.
+const version = 1
+
+// head is the first line of a log.
+type head struct {
+	Version int    `json:"version"`
+	BootID  string `json:"bootID"`
+}
+
+// line is a further line: a shutdown, or a pod with its Object, unless an earlier line has the same one.
+type line[S, P, O any] struct {
+	Shutdown S `json:"shutdown,omitempty"`
+	Pod      P `json:"pod,omitempty"`
+	Object   O `json:"object,omitempty"`
+}
+
+// entry is the text of an entity.
+type entry struct {
+	key       node.Key // "": it is the shutdown
+	text      []byte   // its JSON
+	of        *v1.Pod  // the Object of the pod
+	object    []byte   // its JSON; nil: there is none
+	isPending bool     // its final status may be pending after a power cut
+}
+
+// keyOf returns the key of the entry of an entity.
+func keyOf(entity any) node.Key {
+	switch entity := entity.(type) {
+	case node.Pod:
+		return entity.Key
+	case node.Shutdown:
+		return ""
+	default:
+		return node.Key(fmt.Sprintf("%T", entity)) // it has no text
+	}
+}
+
+// set makes an entry that of an entity, and reports whether it has another Object.
+func (e *entry) set(entity any) (isNew bool, err error) {
+	next := *e
+	switch entity := entity.(type) {
+	case node.Shutdown:
+		next.text, err = json.Marshal(entity)
+	case node.Pod:
+		of := entity.Object
+		next.isPending = !entity.Signalled.IsZero() && !entity.Told
+		entity.Object = nil
+		if next.text, err = json.Marshal(entity); err == nil && of != e.of && of != nil {
+			next.of = of
+			next.object, err = json.Marshal(objectOf(of))
+		}
+	default:
+		err = fmt.Errorf("%T is no entity", entity)
+	}
+	if err != nil {
+		return false, fmt.Errorf("failed to store the shutdown state: %w", err)
+	}
+	isNew = !bytes.Equal(next.object, e.object)
+	*e = next
+	return isNew, nil
+}
+
+// appendTo appends the line of an entry to a text.
+func (e *entry) appendTo(text []byte, hasObject bool) []byte {
+	text = append(text, `{"`...)
+	if e.key == "" {
+		text = append(text, "shutdown"...)
+	} else {
+		text = append(text, "pod"...)
+	}
+	text = append(append(text, `":`...), e.text...)
+	if hasObject {
+		text = append(append(text, `,"object":`...), e.object...)
+	}
+	return append(text, "}\n"...)
+}
+
+// book is the newest entry of each entity, in the order in which they became known: what the log has, or
+// is to have.
+type book struct {
+	sameBoot bool // they are of this boot
+	entries  []*entry
+	byKey    map[node.Key]*entry
+	lines    []byte // what put has returned last
+}
+
+// put takes entities over, and returns the lines that say so, which are valid until the next call. Of an entity that
+// is there twice the last counts. The error is that of the entities that have no text.
+func (b *book) put(entities []any) (lines []byte, err error) {
+	const usual = 1 << 10 // bytes of a pod and its object
+	b.lines = slices.Grow(b.lines[:0], usual*len(entities))
+	last := make(map[node.Key]any, len(entities))
+	for _, entity := range entities {
+		last[keyOf(entity)] = entity
+	}
+	var errs []error
+	for _, entity := range entities {
+		key := keyOf(entity)
+		newest, isLeft := last[key]
+		if !isLeft {
+			continue
+		}
+		delete(last, key)
+		e, isKnown := b.byKey[key]
+		if !isKnown {
+			e = &entry{key: key}
+		}
+		isNew, err := e.set(newest)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if !isKnown {
+			if b.byKey == nil {
+				b.byKey = map[node.Key]*entry{}
+			}
+			b.byKey[key], b.entries = e, append(b.entries, e)
+		}
+		b.lines = e.appendTo(b.lines, isNew)
+	}
+	return b.lines, errors.Join(errs...)
+}
+
+// hasPending reports whether a final status may be pending.
+func (b *book) hasPending() bool {
+	for _, e := range b.entries {
+		if e.isPending {
+			return true
+		}
+	}
+	return false
+}
+
+// text returns a log with all that the book has.
+func (b *book) text(bootID string) ([]byte, error) {
+	text, err := json.Marshal(head{Version: version, BootID: bootID})
+	text = append(text, '\n')
+	for _, e := range b.entries {
+		text = e.appendTo(text, e.object != nil)
+	}
+	return text, err
+}
+
+// object is the part of a pod that a kill and the final status need. Its JSON is that of a pod, which the zero
+// values of a whole one would fill.
+type object struct {
+	Metadata objectMeta    `json:"metadata"`
+	Spec     objectSpec    `json:"spec"`
+	Status   *v1.PodStatus `json:"status"`
+}
+
+type objectMeta struct {
+	Namespace                  string            `json:"namespace,omitempty"`
+	Name                       string            `json:"name,omitempty"`
+	UID                        types.UID         `json:"uid,omitempty"`
+	Generation                 int64             `json:"generation,omitempty"`
+	Annotations                map[string]string `json:"annotations,omitempty"`
+	DeletionTimestamp          *metav1.Time      `json:"deletionTimestamp,omitempty"`
+	DeletionGracePeriodSeconds *int64            `json:"deletionGracePeriodSeconds,omitempty"`
+}
+
+type objectSpec struct {
+	RestartPolicy                 v1.RestartPolicy  `json:"restartPolicy,omitempty"`
+	TerminationGracePeriodSeconds *int64            `json:"terminationGracePeriodSeconds,omitempty"`
+	InitContainers                []objectContainer `json:"initContainers,omitempty"`
+	Containers                    []objectContainer `json:"containers"`
+	EphemeralContainers           []objectContainer `json:"ephemeralContainers,omitempty"`
+}
+
+type objectContainer struct {
+	Name          string                     `json:"name"`
+	RestartPolicy *v1.ContainerRestartPolicy `json:"restartPolicy,omitempty"`
+}
+
+// objectOf returns what is stored of a pod.
+func objectOf(pod *v1.Pod) *object {
+	stored := &object{
+		Metadata: objectMeta{
+			Namespace:                  pod.Namespace,
+			Name:                       pod.Name,
+			UID:                        pod.UID,
+			Generation:                 pod.Generation,
+			Annotations:                pod.Annotations,
+			DeletionTimestamp:          pod.DeletionTimestamp,
+			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+		},
+		Spec:   objectSpec{RestartPolicy: pod.Spec.RestartPolicy, TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds},
+		Status: &pod.Status,
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		stored.Spec.InitContainers = append(stored.Spec.InitContainers, objectContainer{Name: c.Name, RestartPolicy: c.RestartPolicy})
+	}
+	for i := range pod.Spec.Containers {
+		stored.Spec.Containers = append(stored.Spec.Containers, objectContainer{Name: pod.Spec.Containers[i].Name})
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		stored.Spec.EphemeralContainers = append(stored.Spec.EphemeralContainers, objectContainer{Name: pod.Spec.EphemeralContainers[i].Name})
+	}
+	return stored
+}

@@ -1,0 +1,18 @@
+//go:build !unix || solaris || illumos || aix
+
+package statelog
+
+import (
+	"io/fs"
+	"os"
+)
+
+// The owner and the mode of a file mean nothing here, and no lock ends with its process.
+
+const othersMayWrite fs.FileMode = 0
+
+func openFile(path string, flags int) (*os.File, error) { return os.OpenFile(path, flags, 0o600) }
+
+func isForeign(fs.FileInfo) bool { return false }
+
+func tryLock(*os.File) error { return nil }

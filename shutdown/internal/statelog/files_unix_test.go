@@ -1,0 +1,215 @@
+//go:build unix && go1.25
+
+package statelog_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
+)
+
+// Files that another user may have planted are neither read nor waited for. The next write replaces
+// them, and not what they link to.
+func TestPlantedFiles(t *testing.T) {
+	good := t.TempDir()
+	l := locked(t, options(good))
+	require.NoError(t, await(t, l.Append(shutdown(1))))
+	closed(t, l)
+	whole := content(t, good)
+	for text, plant := range map[string]func(path string) error{
+		"it is no regular file but p": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"too many levels":             func(path string) error { return os.Symlink(logPath(good), path) },
+		"may be written to by others: its mode is -rw-rw-rw-": func(path string) error {
+			return errors.Join(os.WriteFile(path, whole, 0o600), os.Chmod(path, 0o666))
+		},
+		"it has 268435457 bytes, 268435456 are the most": func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, statelog.MaxSize+1))
+		},
+		"it belongs to neither this user nor root": func(path string) error {
+			return errors.Join(os.WriteFile(path, whole, 0o600), os.Chown(path, 12345, -1))
+		},
+	} {
+		t.Run(text, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, name := range []string{statelog.LogFile, statelog.TimesFile} {
+				if err := plant(filepath.Join(dir, name)); errors.Is(err, fs.ErrPermission) {
+					t.Skip("only root can give files away")
+				} else {
+					require.NoError(t, err)
+				}
+			}
+			l := locked(t, options(dir))
+			found := l.Read(t.Context())
+			require.Empty(t, found.Entries)
+			require.True(t, found.Unusable)
+			require.Zero(t, found.Times)
+			require.Len(t, found.Errs, 2)
+			require.ErrorContains(t, found.Errs[0], "shutdown state "+logPath(dir)+" is not usable: ")
+			require.ErrorContains(t, found.Errs[1], "shutdown state "+filepath.Join(dir, statelog.TimesFile)+" is not usable: ")
+			require.ErrorContains(t, found.Errs[0], text)
+			require.ErrorContains(t, found.Errs[1], text)
+			_, err := statelog.ReadFile(dir)
+			require.EqualError(t, err, found.Errs[0].Error())
+
+			require.NoError(t, await(t, l.Append(shutdown(2))))
+			require.NoError(t, await(t, l.SaveTimes(statelog.Times{StartTime: at(1)})))
+			closed(t, l)
+			require.Equal(t, statelog.Contents{Entries: []any{shutdown(2)}, SameBoot: true, Times: statelog.Times{StartTime: at(1)}}, read(t, dir))
+			require.Equal(t, whole, content(t, good))
+		})
+	}
+}
+
+// A folder can be used by one agent at a time. The next one gets it as soon as it is free; its
+// writes wait until then.
+func TestLockThatIsHeld(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		first, second := locked(t, options(dir)), statelog.New(options(dir))
+		require.NoError(t, await(t, first.Append(shutdown(1), signalled("a"))))
+		written := second.Append(signalled("b"))
+		require.Len(t, second.Read(t.Context()).Entries, 2, "it is read before the lock is had")
+		begun := time.Now()
+		time.AfterFunc(3*time.Second, func() {
+			first.Append(ended("a"))
+			_ = first.Close(time.Now())
+		})
+		warning, err := second.Lock(t.Context())
+		require.NoError(t, errors.Join(warning, err))
+		require.InDelta(t, 3*time.Second, time.Since(begun), float64(100*time.Millisecond))
+		require.NoError(t, await(t, written))
+		require.Equal(t, []any{shutdown(1), ended("a")}, second.Read(t.Context()).Entries, "what was there when the folder was locked")
+		closed(t, second)
+		require.Equal(t, []any{shutdown(1), ended("a"), signalled("b")}, read(t, dir).Entries)
+	})
+}
+
+// Without the lock nothing is stored, neither what was saved before nor what is saved afterwards.
+func TestLockThatIsNotHad(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		first, second := locked(t, options(dir)), statelog.New(options(dir))
+		before, times := second.Append(shutdown(2)), second.SaveTimes(statelog.Times{StartTime: at(2)})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		begun := time.Now()
+		_, err := second.Lock(ctx)
+		require.EqualError(t, err, "failed to use the state folder, nothing is stored: failed to lock folder "+dir+": another agent uses it")
+		require.ErrorIs(t, err, statelog.ErrLocked)
+		require.Equal(t, 10*time.Second, time.Since(begun))
+		for _, future := range []*call.Future[struct{}]{before, times, second.Begin(shutdown(3)), second.Sync()} {
+			require.NoError(t, await(t, future))
+		}
+		require.Equal(t, statelog.Contents{}, second.Read(t.Context()))
+		closed(t, first)
+		closed(t, second)
+		require.NoFileExists(t, logPath(dir))
+		require.NoFileExists(t, filepath.Join(dir, statelog.TimesFile))
+	})
+}
+
+// Close ends a wait for the lock.
+func TestCloseBeforeTheLock(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		first, second := locked(t, options(dir)), statelog.New(options(dir))
+		written := second.Append(shutdown(1))
+		gotLock := make(chan error, 1)
+		go func() {
+			_, err := second.Lock(t.Context())
+			gotLock <- err
+		}()
+		synctest.Wait()
+		begun := time.Now()
+		require.NoError(t, second.Close(begun.Add(time.Minute)))
+		require.Zero(t, time.Since(begun))
+		require.ErrorContains(t, <-gotLock, "another agent uses it")
+		require.NoError(t, await(t, written))
+		closed(t, first)
+		_, err := second.Lock(t.Context())
+		require.ErrorContains(t, err, "the state log is closed")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		third := statelog.New(options(dir))
+		_, err = third.Lock(ctx)
+		require.NoError(t, err, "the second one keeps no lock")
+		require.NoError(t, third.Close(time.Now()))
+		require.NoFileExists(t, logPath(dir))
+	})
+}
+
+// Lock removes the temporary files of interrupted writes, and no others, before it lets a write
+// begin.
+func TestLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{".tmp-graceful_node_shutdown_123", ".tmp-" + statelog.TimesFile + "9", ".tmp-other1", "tmp-" + statelog.LogFile} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	closed(t, locked(t, options(dir)))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	var left []string
+	for _, entry := range entries {
+		left = append(left, entry.Name())
+	}
+	require.Equal(t, []string{".graceful_node_shutdown_lock", ".tmp-other1", "tmp-" + statelog.LogFile}, left)
+}
+
+// A folder that others may write to is used, with a warning.
+func TestFolderOfOthers(t *testing.T) {
+	for mode, text := range map[fs.FileMode]string{
+		0o755:                 "",
+		0o777:                 "may be written to by others: its mode is -rwxrwxrwx",
+		0o777 | fs.ModeSticky: "", // as /tmp is: nobody replaces the file of another
+		0o775:                 "may be written to by others: its mode is -rwxrwxr-x",
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.Chmod(dir, mode))
+		l := statelog.New(options(dir))
+		warning, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		if text == "" {
+			require.NoError(t, warning)
+		} else {
+			require.ErrorContains(t, warning, text)
+		}
+		require.NoError(t, await(t, l.Append(shutdown(1))))
+		closed(t, l)
+	}
+}
+
+// A planted lock file is not opened, and nothing is stored.
+func TestPlantedLock(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, ".graceful_node_shutdown_lock")
+	for text, plant := range map[string]func() error{
+		"too many levels":             func() error { return os.Symlink(filepath.Join(dir, "elsewhere"), path) },
+		"it is no regular file but p": func() error { return syscall.Mkfifo(path, 0o600) },
+		"is a directory":              func() error { return os.Mkdir(path, 0o700) },
+		"neither this user nor root":  func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 12345, -1)) },
+	} {
+		err := plant()
+		if errors.Is(err, fs.ErrPermission) {
+			continue // only root can give files away
+		}
+		require.NoError(t, err)
+		l := statelog.New(options(dir))
+		_, err = l.Lock(t.Context())
+		require.ErrorContains(t, err, text)
+		require.NoError(t, await(t, l.Append(shutdown(1))))
+		require.NoFileExists(t, logPath(dir))
+		require.NoError(t, os.Remove(path))
+	}
+	require.NoFileExists(t, filepath.Join(dir, "elsewhere"))
+}

@@ -1,0 +1,299 @@
+package statelog_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
+)
+
+// The last entry of each entity counts, in the order in which they became known.
+func TestRoundTrip(t *testing.T) {
+	dir := t.TempDir()
+	l := locked(t, options(dir))
+	require.Equal(t, statelog.Contents{}, l.Read(t.Context()))
+	l.Begin(shutdown(1), pod("a"), pod("b"))
+	l.Append(signalled("b"))
+	second := shutdown(1)
+	second.Done = 1
+	l.Append(second, ended("a"))
+	times := statelog.Times{StartTime: at(1), EndTime: at(2)}
+	l.SaveTimes(times)
+	require.NoError(t, await(t, l.Sync()))
+	closed(t, l)
+	want := statelog.Contents{Entries: []any{second, ended("a"), signalled("b")}, SameBoot: true, Times: times}
+	require.Equal(t, want, read(t, dir))
+	found, err := statelog.ReadFile(dir)
+	require.NoError(t, err)
+	require.Equal(t, want.Entries, found.Entries)
+	require.Equal(t, "-rw-r--r--", mode(t, logPath(dir)))
+}
+
+func mode(t *testing.T, path string) string {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	return info.Mode().String()
+}
+
+// A log with a torn end goes on: the next write leaves no torn line behind.
+func TestAppendToATornLog(t *testing.T) {
+	dir := t.TempDir()
+	l := locked(t, options(dir))
+	require.NoError(t, await(t, l.Append(shutdown(1), signalled("a"))))
+	require.NoError(t, await(t, l.Append(ended("a"))))
+	closed(t, l)
+	require.NoError(t, os.Truncate(logPath(dir), int64(len(content(t, dir))-3)))
+	l = locked(t, options(dir))
+	require.Equal(t, []any{shutdown(1), signalled("a")}, l.Read(t.Context()).Entries)
+	require.NoError(t, await(t, l.Append(pod("b"))))
+	require.NoError(t, await(t, l.Append(signalled("b"))))
+	closed(t, l)
+	require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a"), signalled("b")}, SameBoot: true}, read(t, dir))
+}
+
+// What precedes a line that cannot be read counts, and the line is named. It does not stay.
+func TestDamagedLine(t *testing.T) {
+	for name, damage := range map[string]string{
+		"not JSON":      "{\"pod\":\n",
+		"another type":  "{\"pod\":{\"grantedSeconds\":\"x\"}}\n",
+		"no entity":     "{}\n",
+		"an empty line": "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			l := locked(t, options(dir))
+			require.NoError(t, await(t, l.Append(shutdown(1), signalled("a"))))
+			require.NoError(t, await(t, l.Append(ended("a"))))
+			closed(t, l)
+			lines := strings.SplitAfter(string(content(t, dir)), "\n")
+			lines[2] += damage
+			require.NoError(t, os.WriteFile(logPath(dir), []byte(strings.Join(lines, "")), 0o600))
+			l = locked(t, options(dir))
+			found := l.Read(t.Context())
+			require.Equal(t, []any{shutdown(1), signalled("a")}, found.Entries)
+			require.True(t, found.Unusable)
+			require.Len(t, found.Errs, 1)
+			require.ErrorContains(t, found.Errs[0], logPath(dir)+" is not usable: line 4 and what follows it is ignored: ")
+			require.NoError(t, await(t, l.Append(pod("b"))))
+			closed(t, l)
+			require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a"), pod("b")}, SameBoot: true}, read(t, dir))
+		})
+	}
+}
+
+// A log that is none, or of another version, is named, and replaced by the next write.
+func TestAnotherLog(t *testing.T) {
+	for text, named := range map[string]string{
+		"":                                     "its first line is not that of a log: unexpected end of JSON input",
+		"\x00\x00\x00\x00\n":                   "its first line is not that of a log: ",
+		"{\"version\":2,\"bootID\":\"one\"}\n": "version 2 is not known, only 1",
+		"{\"bootID\":\"one\"}\n":               "version 0 is not known, only 1",
+		"null":                                 "version 0 is not known, only 1",
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(logPath(dir), []byte(text), 0o600))
+		l := locked(t, options(dir))
+		found := l.Read(t.Context())
+		require.Empty(t, found.Entries)
+		require.True(t, found.Unusable)
+		require.Len(t, found.Errs, 1)
+		require.ErrorContains(t, found.Errs[0], named)
+		require.NoError(t, await(t, l.Append(pod("a"))))
+		closed(t, l)
+		require.Equal(t, statelog.Contents{Entries: []any{pod("a")}, SameBoot: true}, read(t, dir))
+	}
+}
+
+// A file of version 3 is named and left alone.
+func TestFileOfVersion3(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "graceful_node_shutdown_progress")
+	require.NoError(t, os.WriteFile(path, []byte(`{"version":3}`), 0o600))
+	l := locked(t, options(dir))
+	require.NoError(t, await(t, l.Append(pod("a"))))
+	closed(t, l)
+	found := read(t, dir)
+	require.Equal(t, []any{pod("a")}, found.Entries)
+	require.Len(t, found.Errs, 1)
+	require.EqualError(t, found.Errs[0], "shutdown state "+path+" is ignored: it is of an earlier version, and can be removed")
+	require.FileExists(t, path)
+}
+
+// The log of another boot says so, and what is appended begins a log of this one.
+func TestNextBoot(t *testing.T) {
+	dir := t.TempDir()
+	l := locked(t, options(dir))
+	require.NoError(t, await(t, l.Append(shutdown(1), signalled("a"))))
+	closed(t, l)
+	next := options(dir)
+	next.Boot = nextBoot
+	l = locked(t, next)
+	require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a")}}, l.Read(t.Context()), "though an hour of this boot has not passed")
+	over := signalled("a")
+	over.Ended = at(time.Minute)
+	require.NoError(t, await(t, l.Append(over)))
+	closed(t, l)
+	require.Equal(t, statelog.Contents{Entries: []any{over}, SameBoot: true}, statelog.New(next).Read(t.Context()))
+	require.Equal(t, statelog.Contents{Entries: []any{over}}, read(t, dir))
+}
+
+// Without an ID of the boot nothing is stored or read but the kubelet's file.
+func TestNoBoot(t *testing.T) {
+	dir := t.TempDir()
+	l := locked(t, options(dir))
+	require.NoError(t, await(t, l.Append(shutdown(1))))
+	closed(t, l)
+	before := content(t, dir)
+	o := options(dir)
+	o.Boot = func() (string, time.Duration, error) { return "", 0, os.ErrPermission }
+	l = locked(t, o)
+	require.ErrorIs(t, l.BootErr(), os.ErrPermission)
+	require.Empty(t, l.Read(t.Context()).Entries)
+	require.NoError(t, await(t, l.Begin(pod("a"))))
+	require.NoError(t, await(t, l.Sync()))
+	times := statelog.Times{StartTime: at(1)}
+	require.NoError(t, await(t, l.SaveTimes(times)))
+	closed(t, l)
+	require.Equal(t, before, content(t, dir))
+	require.Equal(t, statelog.Contents{Times: times}, statelog.New(o).Read(t.Context()))
+}
+
+// Without a folder nothing is stored, and the clock runs.
+func TestNoFolder(t *testing.T) {
+	o := options("")
+	o.Before = func(step, path string) error { t.Error(step, path); return nil }
+	l := locked(t, o)
+	for _, future := range []*call.Future[struct{}]{l.Append(pod("a")), l.Begin(), l.Sync(), l.SaveTimes(statelog.Times{})} {
+		require.NoError(t, await(t, future))
+	}
+	require.Equal(t, statelog.Contents{}, l.Read(t.Context()))
+	require.False(t, l.Since(time.Now()).Before(at(time.Hour)))
+	closed(t, l)
+}
+
+// A new log has its entries alone. Between beginnings the object of a pod is written once.
+func TestBegin(t *testing.T) {
+	dir := t.TempDir()
+	l := locked(t, options(dir))
+	grown := signalled("a")
+	for second := range 100 {
+		grown.Deadline = at(time.Hour + time.Duration(second)*time.Millisecond)
+		require.NoError(t, await(t, l.Append(shutdown(1), grown)))
+	}
+	require.NoError(t, await(t, l.Append(pod("b"))))
+	require.Equal(t, 1, strings.Count(string(content(t, dir)), `"uid":"uid-a"`))
+	long := len(content(t, dir))
+	require.NoError(t, await(t, l.Begin(shutdown(2), grown)))
+	require.Less(t, len(content(t, dir)), long/50)
+	later := signalled("a")
+	later.Object.Status.Phase = "Succeeded"
+	require.NoError(t, await(t, l.Append(later)))
+	closed(t, l)
+	require.Equal(t, []any{shutdown(2), later}, read(t, dir).Entries)
+}
+
+// Entries that wait for the disk are written together, each entity once.
+func TestAppendWhileAnotherWriteIsUnderWay(t *testing.T) {
+	o := options(t.TempDir())
+	writes, goOn := 0, make(chan struct{})
+	o.Before = func(step, _ string) error {
+		if step == "write" {
+			if writes++; writes == 1 {
+				<-goOn
+			}
+		}
+		return nil
+	}
+	l := locked(t, o)
+	first := l.Append(shutdown(1), pod("a"))
+	var later []*call.Future[struct{}]
+	for _, p := range []node.Pod{pod("b"), signalled("a"), signalled("b"), ended("b")} {
+		later = append(later, l.Append(p))
+	}
+	close(goOn)
+	for _, future := range append(later, first) {
+		require.NoError(t, await(t, future))
+	}
+	closed(t, l)
+	require.LessOrEqual(t, writes, 2)
+	require.LessOrEqual(t, strings.Count(string(content(t, o.Dir)), `"uid-b"`), 2, "its entry and its object")
+	require.Equal(t, []any{shutdown(1), signalled("a"), ended("b")}, read(t, o.Dir).Entries)
+}
+
+// What is no entity, or cannot be encoded, is an error; what is beside it is written.
+func TestAppendOfSomethingElse(t *testing.T) {
+	dir := t.TempDir()
+	l := locked(t, options(dir))
+	strange := shutdown(2)
+	strange.Wall = time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)
+	err := await(t, l.Append("a pod", strange, pod("a")))
+	require.ErrorContains(t, err, "failed to store the shutdown state: string is no entity")
+	require.ErrorContains(t, err, "year")
+	closed(t, l)
+	require.Equal(t, []any{pod("a")}, read(t, dir).Entries)
+	require.ErrorContains(t, await(t, l.Append(pod("b"))), "the state log is closed")
+	require.ErrorContains(t, await(t, l.SaveTimes(statelog.Times{})), "the state log is closed")
+}
+
+// The order of the calls is that of the log, whoever makes them.
+func TestConcurrentCallers(t *testing.T) {
+	dir := t.TempDir()
+	l := locked(t, options(dir))
+	var callers sync.WaitGroup
+	for i := range 8 {
+		callers.Add(1)
+		go func() {
+			defer callers.Done()
+			p := signalled(strconv.Itoa(i))
+			for granted := range int64(50) {
+				p.Granted = 20 + granted
+				l.Append(p)
+			}
+			l.Sync()
+			l.SaveTimes(statelog.Times{StartTime: at(1)})
+			l.Read(t.Context())
+		}()
+	}
+	callers.Wait()
+	closed(t, l)
+	found := read(t, dir)
+	require.Len(t, found.Entries, 8)
+	require.Empty(t, found.Errs)
+	for _, p := range found.Entries {
+		require.Contains(t, string(content(t, dir)), `"grantedSeconds":69`)
+		require.NotZero(t, p)
+	}
+}
+
+// The kubelet's file has both times, or is named.
+func TestTimes(t *testing.T) {
+	for text, named := range map[string]string{
+		`{"startTime":"2026-09-30T12:00:00Z"}`: "it needs both startTime and endTime",
+		`{"startTime":"`:                       "unexpected end of JSON input",
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, statelog.TimesFile), []byte(text), 0o600))
+		found := read(t, dir)
+		require.Len(t, found.Errs, 1)
+		require.EqualError(t, found.Errs[0], "shutdown state "+filepath.Join(dir, statelog.TimesFile)+" is not usable: "+named)
+		without := options(dir)
+		without.Times = false
+		l := locked(t, without)
+		require.Equal(t, statelog.Contents{}, l.Read(t.Context()))
+		require.NoError(t, await(t, l.SaveTimes(statelog.Times{})))
+		closed(t, l)
+		left, err := os.ReadFile(filepath.Join(dir, statelog.TimesFile))
+		require.NoError(t, err)
+		require.Equal(t, text, string(left))
+	}
+}

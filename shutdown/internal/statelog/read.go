@@ -1,0 +1,254 @@
+package statelog
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+)
+
+// oldFile is the file of version 3, which is not read.
+const oldFile = "graceful_node_shutdown_progress"
+
+// Contents is what the files have.
+type Contents struct {
+	// Entries are the newest [node.Shutdown], and each [node.Pod].
+	Entries []any
+	// SameBoot means that an agent of this boot has written them.
+	SameBoot bool
+	// Unusable means that there is a log of which not all could be read.
+	Unusable bool
+	Times    Times   // of the kubelet's file
+	Errs     []error // each names a file and says why it, or what of it, is not used
+}
+
+// Times are the start and the end of the last shutdown by the wall clock, as the kubelet stores them for
+// its metrics. The zero time means not yet.
+type Times struct {
+	StartTime time.Time `json:"startTime"`
+	EndTime   time.Time `json:"endTime"`
+}
+
+// Read returns what was in the files when the folder was locked, or, before that, what is in them. It
+// waits until ctx ends.
+func (l *Log) Read(ctx context.Context) Contents {
+	if l.opts.Dir == "" {
+		return Contents{}
+	}
+	found := l.found
+	select {
+	case <-l.isDecided:
+	default:
+		found = call.Start(ctx, &l.others, "the reading of "+l.path(LogFile), func(context.Context) (Contents, error) {
+			c, _ := l.load()
+			return c, nil
+		})
+	}
+	c, err := found.Wait(ctx)
+	if err != nil {
+		return Contents{Unusable: true, Errs: []error{notUsable(l.path(LogFile), err)}}
+	}
+	return c
+}
+
+// ReadFile reads the log in a folder, for a program that shows it and is not the agent. It does not lock
+// the folder and writes nothing. The error names what is not usable; what is can be shown all the same.
+func ReadFile(dir string) (Contents, error) {
+	l := New(Options{Dir: dir})
+	l.id, l.err = "", nil // the boot does not matter: nothing goes on with it
+	c, _ := l.load()
+	return c, errors.Join(c.Errs...)
+}
+
+func notUsable(path string, err error) error {
+	return fmt.Errorf("shutdown state %s is not usable: %w", path, err)
+}
+
+// load reads the files.
+func (l *Log) load() (Contents, book) {
+	var c Contents
+	var b book
+	path := l.path(LogFile)
+	text, err := l.read(path)
+	if err == nil && l.err == nil {
+		c, b = parse(text, l.id, l.Since(time.Now()))
+		for i, err := range c.Errs {
+			c.Errs[i] = notUsable(path, err)
+		}
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.Unusable, c.Errs = true, append(c.Errs, notUsable(path, err))
+	}
+	if _, err := os.Lstat(l.path(oldFile)); err == nil {
+		c.Errs = append(c.Errs, fmt.Errorf("shutdown state %s is ignored: it is of an earlier version, and can be removed", l.path(oldFile)))
+	}
+	if l.opts.Times {
+		if c.Times, err = l.readTimes(l.path(TimesFile)); err != nil {
+			c.Errs = append(c.Errs, notUsable(l.path(TimesFile), err))
+		}
+	}
+	// The first use of these types by encoding/json takes 2 ms, which a drain cannot spare.
+	for _, value := range []any{node.Shutdown{}, node.Pod{}, object{}} {
+		_, _ = json.Marshal(value)
+	}
+	return c, b
+}
+
+// parse returns what a log says, and the book of it. What is damaged is not in either; the errors name
+// it. A torn end is no damage.
+func parse(text []byte, bootID string, now time.Time) (c Contents, b book) {
+	first, text, _ := bytes.Cut(text, []byte("\n"))
+	var h head
+	if err := json.Unmarshal(first, &h); err != nil {
+		err = fmt.Errorf("its first line is not that of a log: %w", err)
+		return Contents{Unusable: true, Errs: []error{err}}, b
+	}
+	if h.Version != version {
+		return Contents{Unusable: true, Errs: []error{fmt.Errorf("version %d is not known, only %d", h.Version, version)}}, b
+	}
+	c.SameBoot = bootID != "" && h.BootID == bootID
+	if !c.SameBoot {
+		now = latest()
+	}
+	fail := func(err error) { c.Unusable, c.Errs = true, append(c.Errs, err) }
+	var left entities
+	for number := 2; len(text) > 0; number++ {
+		next, rest, isWhole := bytes.Cut(text, []byte("\n"))
+		if !isWhole {
+			break
+		}
+		if err := left.read(next); err != nil {
+			if len(rest) > 0 {
+				fail(fmt.Errorf("line %d and what follows it is ignored: %w", number, err))
+			}
+			break
+		}
+		text = rest
+	}
+	if s := left.shutdown; s != nil {
+		if err := checkShutdown(s, now); err != nil {
+			fail(fmt.Errorf("its shutdown is damaged: %w", err))
+		} else {
+			c.Entries = append(c.Entries, *s)
+		}
+	}
+	for _, key := range left.keys {
+		p := left.pods[key]
+		if err := checkPod(p, now); err != nil {
+			fail(fmt.Errorf("its pod %s/%s is damaged: %w", p.Namespace, p.Name, err))
+		} else {
+			c.Entries = append(c.Entries, *p)
+		}
+	}
+	b.sameBoot = c.SameBoot
+	_, _ = b.put(c.Entries) // they were decoded
+	return c, b
+}
+
+// entities are the newest ones of a log.
+type entities struct {
+	shutdown *node.Shutdown
+	pods     map[node.Key]*node.Pod
+	keys     []node.Key // of pods, in the order in which they became known
+}
+
+// read takes a line over.
+func (e *entities) read(text []byte) error {
+	var l line[*node.Shutdown, *node.Pod, *v1.Pod]
+	if err := json.Unmarshal(text, &l); err != nil {
+		return err
+	}
+	switch {
+	case l.Shutdown != nil:
+		e.shutdown = l.Shutdown
+	case l.Pod != nil:
+		before := e.pods[l.Pod.Key]
+		switch {
+		case l.Object != nil:
+			l.Pod.Object = l.Object
+		case before != nil:
+			l.Pod.Object = before.Object
+		}
+		if before == nil {
+			e.keys = append(e.keys, l.Pod.Key)
+		}
+		if e.pods == nil {
+			e.pods = map[node.Key]*node.Pod{}
+		}
+		e.pods[l.Pod.Key] = l.Pod
+	default:
+		return errors.New("it is neither a shutdown nor a pod")
+	}
+	return nil
+}
+
+// read returns the content of a file. If there is no file the error wraps [fs.ErrNotExist].
+func (l *Log) read(path string) (text []byte, err error) {
+	if err := l.before("read", path); err != nil {
+		return nil, err
+	}
+	f, err := openFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err == nil {
+		err = errors.Join(checkOwner(info), checkMode(info))
+	}
+	if err == nil && info.Size() > MaxSize {
+		err = fmt.Errorf("it has %d bytes, %d are the most", info.Size(), MaxSize)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, MaxSize))
+}
+
+// readTimes reads the kubelet's file. Without a file the times are zero.
+func (l *Log) readTimes(path string) (Times, error) {
+	text, err := l.read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Times{}, nil
+	}
+	var stored struct{ StartTime, EndTime *time.Time }
+	if err == nil {
+		err = json.Unmarshal(text, &stored)
+	}
+	if err == nil && (stored.StartTime == nil || stored.EndTime == nil) {
+		err = errors.New("it needs both startTime and endTime")
+	}
+	if err != nil {
+		return Times{}, err
+	}
+	return Times{StartTime: *stored.StartTime, EndTime: *stored.EndTime}, nil
+}
+
+// checkOwner returns an error if a file is not regular or belongs to another user.
+func checkOwner(info fs.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("it is no regular file but %v", info.Mode().Type())
+	case isForeign(info):
+		return errors.New("it belongs to neither this user nor root")
+	default:
+		return nil
+	}
+}
+
+// checkMode returns an error if users other than the owner may write.
+func checkMode(info fs.FileInfo) error {
+	if mode := info.Mode().Perm(); mode&othersMayWrite != 0 {
+		return fmt.Errorf("it may be written to by others: its mode is %v", mode)
+	}
+	return nil
+}

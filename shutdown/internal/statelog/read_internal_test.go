@@ -1,0 +1,189 @@
+package statelog
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// growth returns a log, and what it says after each write: the entries, and how many bytes it has.
+func growth(t testing.TB) (text []byte, sizes []int, states [][]any) {
+	t.Helper()
+	first, meant := wholeShutdown(t), wholePod(t)
+	meant.Signalled, meant.Deadline, meant.Ended, meant.Policy = time.Time{}, time.Time{}, time.Time{}, ""
+	signalled, second := wholePod(t), wholeShutdown(t)
+	signalled.Ended, second.Number = time.Time{}, 6
+	var b book
+	text, err := b.text("one")
+	require.NoError(t, err)
+	for _, entities := range [][]any{{}, {first, meant}, {signalled}, {second}, {wholePod(t), first}} {
+		for _, entity := range entities {
+			lines, err := b.put([]any{entity})
+			require.NoError(t, err)
+			text = append(text, lines...)
+			found, _ := parse(text, "one", now())
+			require.Empty(t, found.Errs)
+			sizes, states = append(sizes, len(text)), append(states, found.Entries)
+		}
+	}
+	return text, sizes, states
+}
+
+// Whatever is missing of the end of a log, what was written before that counts.
+func TestTornAtEveryByte(t *testing.T) {
+	text, sizes, states := growth(t)
+	first := bytes.IndexByte(text, '\n')
+	for size := range len(text) + 1 {
+		for _, after := range []string{"", "\x00\x00\x00", "\x00\n"} {
+			found, _ := parse(append(bytes.Clone(text[:size]), after...), "one", now())
+			var want []any
+			for i, state := range states {
+				if sizes[i] <= size {
+					want = state
+				}
+			}
+			require.Equal(t, want, found.Entries, "%d of %d bytes", size, len(text))
+			if size > first {
+				require.Empty(t, found.Errs, "%d of %d bytes", size, len(text))
+				require.True(t, found.SameBoot)
+			}
+		}
+	}
+}
+
+// FuzzRead reads anything as a log. What is not refused can be written and read again, and no core
+// panics over it, whatever happens next.
+func FuzzRead(f *testing.F) {
+	text, sizes, _ := growth(f)
+	for _, size := range sizes {
+		f.Add(text[:size])
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		found, kept := parse(text, "one", now())
+		again, err := kept.text("one")
+		require.NoError(t, err)
+		reread, _ := parse(again, "one", now())
+		require.Empty(t, reread.Errs)
+		require.Len(t, reread.Entries, len(found.Entries))
+		requireNoPanic(found)
+	})
+}
+
+// requireNoPanic takes a core with what was read through a shutdown, a cancellation and the end.
+func requireNoPanic(found Contents) {
+	for _, sameBoot := range []bool{true, false} {
+		n := node.New(node.Config{Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}, Options: plan.Options{Hooks: plan.Hooks{Publish: true, Readiness: true, Statuses: true}}, Restores: true})
+		at := now()
+		var step func(in node.Input)
+		step = func(in node.Input) {
+			for _, e := range n.Step(at, in) {
+				switch e.Do { // every second call is answered
+				case node.Kill:
+					if e.Call%2 == 0 {
+						step(node.Killed{Call: e.Call, Key: e.Pod.Key, Outcome: "Graceful"})
+					}
+				case node.Tell:
+					step(node.Told{Call: e.Call, Key: e.Pod.Key})
+				case node.List:
+					step(node.Listed{Call: e.Call})
+				case node.Publish:
+					step(node.Published{Call: e.Call})
+				default:
+				}
+			}
+		}
+		for _, in := range []node.Input{
+			node.Opening{},
+			node.Read{Entries: found.Entries, SameBoot: sameBoot},
+			node.Limit(30 * time.Second),
+			node.Pending{Known: true, Event: &source.Event{}},
+			node.Event{Host: true},
+			node.Event{Host: true, Event: source.Event{Cancelled: true}},
+			node.Event{Host: true},
+			node.TerminateAll{},
+			node.RunEnds{},
+		} {
+			step(in)
+			for range 20 {
+				if at = at.Add(time.Millisecond); n.Wake().After(at) {
+					at = n.Wake()
+				}
+				step(node.Tick{})
+			}
+		}
+	}
+}
+
+// No damage of one value, or of one bit, makes an agent panic, and none makes it say that nothing is
+// wrong with what it refuses.
+func TestRandomDamage(t *testing.T) {
+	text, _, _ := growth(t)
+	value := regexp.MustCompile(`:("[^"]*"|[-0-9]+|true|false)`)
+	values := value.FindAllIndex(text, -1)
+	others := []string{"0", "-1", "9223372036854775807", "-9223372036854775808", "null", "true", `""`, "[]", "{}", `"0001-01-01T00:00:00Z"`, `"9999-12-31T23:59:59Z"`, `"1970-01-01T00:00:00Z"`, "1e9"}
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 41)) //nolint:gosec // a seed
+		damaged := bytes.Clone(text)
+		if seed%4 == 0 {
+			damaged[random.IntN(len(damaged))] ^= 1 << random.IntN(8)
+		} else {
+			for range 1 + random.IntN(2) {
+				if at := values[random.IntN(len(values))]; at[1] <= len(damaged) {
+					damaged = slices.Concat(damaged[:at[0]+1], []byte(others[random.IntN(len(others))]), damaged[at[1]:])
+				}
+			}
+		}
+		found, _ := parse(damaged, "one", now())
+		require.Equal(t, len(found.Errs) > 0, found.Unusable, "seed %d", seed)
+		require.NotPanics(t, func() { requireNoPanic(found) }, "seed %d", seed)
+	}
+}
+
+// BenchmarkAppend writes what an agent knows of a pod after a change of it. The plain way encodes the whole
+// pod.
+func BenchmarkAppend(b *testing.B) {
+	p := wholePod(b)
+	for _, way := range []string{"plain", "kubegrace"} {
+		b.Run("way="+way, func(b *testing.B) {
+			b.ReportAllocs()
+			file, err := os.Create(filepath.Join(b.TempDir(), "log"))
+			require.NoError(b, err)
+			var known book
+			for b.Loop() {
+				var text []byte
+				if way == "plain" {
+					text, err = plain(p)
+				} else {
+					text, err = known.put([]any{p})
+				}
+				require.NoError(b, err)
+				_, err = file.Write(text)
+				require.NoError(b, err)
+			}
+			require.NoError(b, file.Close())
+		})
+	}
+}
+
+// plain encodes a pod, and what is stored of its object.
+func plain(p node.Pod) ([]byte, error) {
+	object, err := json.Marshal(objectOf(p.Object))
+	if err != nil {
+		return nil, err
+	}
+	p.Object = nil
+	text, err := json.Marshal(p)
+	return append(text, object...), err
+}

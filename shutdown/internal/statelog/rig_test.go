@@ -1,0 +1,107 @@
+package statelog_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
+	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// at is a time since the boot.
+func at(since time.Duration) time.Time { return time.Unix(0, 0).UTC().Add(since) }
+
+// boot is an hour after the boot.
+func boot() (id string, since time.Duration, err error) { return "one", time.Hour, nil }
+
+// nextBoot is a minute after another boot.
+func nextBoot() (id string, since time.Duration, err error) { return "two", time.Minute, nil }
+
+func options(dir string) statelog.Options {
+	return statelog.Options{Dir: dir, Times: true, Boot: boot}
+}
+
+// locked returns a log that has locked its folder. It is closed at the end of the test.
+func locked(t testing.TB, o statelog.Options) *statelog.Log {
+	t.Helper()
+	l := statelog.New(o)
+	warning, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, warning)
+	return l
+}
+
+// await waits for a write and returns its error.
+func await(t testing.TB, written *call.Future[struct{}]) error {
+	t.Helper()
+	_, err := written.Wait(t.Context())
+	return err
+}
+
+func closed(t testing.TB, l *statelog.Log) {
+	t.Helper()
+	require.NoError(t, l.Close(time.Now().Add(time.Minute)))
+}
+
+// read returns what the next agent of the same boot reads.
+func read(t testing.TB, dir string) statelog.Contents {
+	t.Helper()
+	return statelog.New(options(dir)).Read(t.Context())
+}
+
+func logPath(dir string) string { return filepath.Join(dir, statelog.LogFile) }
+
+func content(t testing.TB, dir string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(logPath(dir))
+	require.NoError(t, err)
+	return text
+}
+
+// shutdown returns a shutdown that is under way.
+func shutdown(number int) node.Shutdown {
+	table := timetable.New(timetable.Request{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 10, Seconds: 10}}, Received: at(time.Hour), HostEnd: at(time.Hour + 30*time.Second)})
+	stored := table.Store(func(t time.Time) time.Duration { return t.Sub(at(0)) })
+	return node.Shutdown{
+		Number: number, Kind: "reboot", Origin: "logind", Began: at(time.Hour), Wall: time.Date(2026, 9, 30, 12, 0, 0, 1, time.UTC),
+		Announced: []node.Announcement{{Host: true, Origin: "logind", Kind: "reboot", Deadline: at(time.Hour + 30*time.Second)}},
+		Timetable: &stored, Policy: node.SetTerminal,
+	}
+}
+
+// pod returns a pod that a drain means to kill.
+func pod(name string) node.Pod {
+	grace := int64(20)
+	return node.Pod{
+		Key: types.UID("uid-" + name), Namespace: "test", Name: name, Meant: true,
+		Object: &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: name, UID: types.UID("uid-" + name)},
+			Spec:       v1.PodSpec{TerminationGracePeriodSeconds: &grace, Containers: []v1.Container{{Name: "main"}}},
+			Status:     v1.PodStatus{Phase: v1.PodRunning},
+		},
+	}
+}
+
+// signalled returns a pod that was signalled just now.
+func signalled(name string) node.Pod {
+	p := pod(name)
+	p.Shutdown, p.Policy, p.Granted, p.Signalled, p.Deadline = 1, node.SetTerminal, 20, at(time.Hour), at(time.Hour+20*time.Second)
+	return p
+}
+
+// ended returns a pod that has ended just now.
+func ended(name string) node.Pod {
+	p := signalled(name)
+	p.Ended, p.Outcome, p.Status = at(time.Hour), "Graceful", &v1.PodStatus{Phase: v1.PodFailed}
+	return p
+}

@@ -1,0 +1,196 @@
+//go:build go1.25
+
+package shutdown_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/metrics"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// A limit below the schedule makes a smaller plan, which gives all of it to the pods, and to each
+// bucket its part. The lock is released before the host's end all the same.
+func TestLimitBelowTheSchedule(t *testing.T) {
+	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
+	inBubble(t, pods, func(t *testing.T, n *node) {
+		n.host.Limit, n.host.Winner = 15*time.Second, "/etc/systemd/logind.conf.d/zz.conf"
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.run()
+		inhibitor := n.m.Inhibitor()
+		require.True(t, inhibitor.Held)
+		require.Equal(t, 32500*time.Millisecond, inhibitor.Requested)
+		require.Equal(t, 15*time.Second, inhibitor.Granted)
+		var capped *shutdown.DelayCappedError
+		require.ErrorAs(t, inhibitor.Err, &capped)
+		require.Equal(t, n.host.Winner, capped.Winner)
+		require.Equal(t, []string{"Warning Shutdown " + capped.Error()}, n.events.all())
+
+		began := time.Now()
+		n.announce()
+		n.advance(time.Minute)
+		require.Equal(t, map[string]int64{"web": 10, "etcd": 5}, n.grantedSeconds())
+		require.Equal(t, 10*time.Second, n.killedAfter("etcd", began))
+		require.Equal(t, 14900*time.Millisecond, n.releasedAfter(began))
+	})
+}
+
+// sitesFile is the file of an administrator who lowers the limit.
+const sitesFile = "/etc/systemd/logind.conf.d/zzz-site.conf"
+
+// setLimit gives the host of a node another limit; 0: none.
+func (n *node) setLimit(limit time.Duration) {
+	n.host.Script(func(h *shutdowntest.Host) { h.Limit, h.Winner = limit, sitesFile })
+}
+
+// A limit that is lowered under the manager is seen within ten seconds, by everything that shows it, and
+// a shutdown that comes then goes by it. So is one that is raised again.
+func TestLimitThatChangesUnderTheManager(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		usePodsThatUseAllTheirGrace(n)
+		registry := prometheus.NewRegistry()
+		series, err := metrics.NewShutdown(registry, metrics.Options{})
+		require.NoError(t, err)
+		n.opts.Metrics = series
+		n.run()
+		full := granted(n.m.Plan())
+		asked := n.m.Inhibitor().Requested
+		n.advance(time.Minute)
+		n.setLimit(15 * time.Second)
+		n.advance(10 * time.Second)
+
+		now := n.m.Inhibitor()
+		require.True(t, now.Held)
+		require.Equal(t, asked, now.Requested)
+		require.Equal(t, 15*time.Second, now.Granted)
+		var capped *shutdown.DelayCappedError
+		require.ErrorAs(t, now.Err, &capped)
+		require.Equal(t, sitesFile, capped.Winner)
+		require.Equal(t, []string{"Warning Shutdown " + capped.Error()}, n.events.all())
+		short := granted(n.m.Plan())
+		require.NotEqual(t, full, short)
+
+		n.setLimit(0)
+		n.advance(10 * time.Second)
+		require.NoError(t, n.m.Inhibitor().Err)
+		require.Equal(t, asked, n.m.Inhibitor().Granted)
+		require.Equal(t, full, granted(n.m.Plan()))
+
+		n.setLimit(15 * time.Second)
+		n.advance(10 * time.Second)
+		began := time.Now()
+		n.announce()
+		n.advance(5 * time.Minute)
+		require.Equal(t, short, n.grantedSeconds(), "as planned")
+		require.LessOrEqual(t, n.releasedAfter(began), 15*time.Second)
+		require.Len(t, n.events.all(), 3, "two warnings and the shutdown")
+	})
+}
+
+// The first line of a drain has the time that it has and what sets that time, at the default verbosity.
+func TestDrainLogsItsTime(t *testing.T) {
+	for setBy, c := range map[string]struct {
+		change      func(n *node)
+		deadline    time.Duration // of the event; 0: none
+		least, most time.Duration
+	}{
+		"the configured grace periods":  {least: 30 * time.Second, most: 33 * time.Second},
+		"the grace periods of the pods": {change: func(n *node) { n.opts.Config = plan.Config{} }},
+		"Options.Plan.Limit":            {change: func(n *node) { n.opts.Plan.Limit = 20 * time.Second }, least: 18 * time.Second, most: 20 * time.Second},
+		sitesFile:                       {change: func(n *node) { n.setLimit(15 * time.Second) }, least: 13 * time.Second, most: 15 * time.Second},
+		"the announcement":              {change: func(n *node) { n.setLimit(20 * time.Second) }, deadline: 8 * time.Second, least: 7 * time.Second, most: 8 * time.Second},
+	} {
+		t.Run(setBy, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t, list(shutdowntest.Pod("web", 0, 5)))
+				if c.change != nil {
+					c.change(n)
+				}
+				m, err := shutdown.NewManager(n.opts)
+				require.NoError(t, err)
+				log := newValuesLog()
+				ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.New(log)))
+				ended := make(chan error, 1)
+				go func() { ended <- m.Run(ctx) }()
+				<-m.Ready()
+				synctest.Wait()
+				event := shutdown.Event{Kind: shutdown.KindReboot}
+				if c.deadline != 0 {
+					event.Deadline = time.Now().Add(c.deadline)
+				}
+				if m.Inhibitor().State == shutdown.InhibitorOff {
+					require.NoError(t, m.Trigger(event))
+				} else {
+					n.host.Announce(event)
+				}
+				synctest.Wait()
+				first := log.first("setBy")
+				require.Equal(t, setBy, first["setBy"])
+				require.Equal(t, shutdown.KindReboot, first["kind"])
+				if c.most == 0 {
+					require.NotContains(t, first, "time", "it is not known before the list of the pods")
+				} else {
+					require.GreaterOrEqual(t, first["time"], c.least)
+					require.LessOrEqual(t, first["time"], c.most)
+				}
+				stop()
+				require.NoError(t, <-ended)
+			})
+		})
+	}
+}
+
+// valuesLog remembers the values of the lines of the default verbosity.
+type valuesLog struct {
+	lines  *[]map[string]any // guarded by mu
+	mu     *sync.Mutex
+	values []any
+}
+
+func newValuesLog() *valuesLog { return &valuesLog{lines: &[]map[string]any{}, mu: &sync.Mutex{}} }
+
+func (l *valuesLog) Init(klog.RuntimeInfo) {}
+
+func (l *valuesLog) Enabled(level int) bool { return level == 0 }
+
+func (l *valuesLog) Error(error, string, ...any) {}
+
+func (l *valuesLog) WithName(string) klog.LogSink { return l }
+
+func (l *valuesLog) WithValues(pairs ...any) klog.LogSink {
+	return &valuesLog{l.lines, l.mu, slices.Concat(l.values, pairs)}
+}
+
+func (l *valuesLog) Info(_ int, _ string, pairs ...any) {
+	values := map[string]any{}
+	for pair := range slices.Chunk(slices.Concat(l.values, pairs), 2) {
+		values[pair[0].(string)] = pair[1]
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*l.lines = append(*l.lines, values)
+}
+
+// first returns the first line with a key; nil: there is none.
+func (l *valuesLog) first(key string) map[string]any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, values := range *l.lines {
+		if _, has := values[key]; has {
+			return values
+		}
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+//go:build go1.25
+
+package shutdown_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// logLines are the lines that a manager has logged at the default verbosity.
+type logLines struct {
+	mu    *sync.Mutex
+	lines *[]logLine
+	with  []any
+}
+
+type logLine struct {
+	isError bool
+	text    string
+	values  []any
+}
+
+func newLogLines() logLines { return logLines{mu: &sync.Mutex{}, lines: &[]logLine{}} }
+
+func (l logLines) add(isError bool, text string, values []any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*l.lines = append(*l.lines, logLine{isError, text, slices.Concat(l.with, values)})
+}
+
+func (logLines) Init(klog.RuntimeInfo)                  {}
+func (logLines) Enabled(level int) bool                 { return level == 0 }
+func (l logLines) Info(_ int, text string, kv ...any)   { l.add(false, text, kv) }
+func (l logLines) Error(e error, text string, v ...any) { l.add(true, text, append(v, "err", e)) }
+func (l logLines) WithName(string) klog.LogSink         { return l }
+
+func (l logLines) WithValues(values ...any) klog.LogSink {
+	l.with = slices.Concat(l.with, values)
+	return l
+}
+
+// all returns the lines that satisfy a condition.
+func (l logLines) all(match func(logLine) bool) (found []logLine) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range *l.lines {
+		if match(line) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// about returns the lines with a value.
+func (l logLines) about(value string) []logLine {
+	return l.all(func(line logLine) bool {
+		return slices.ContainsFunc(line.values, func(v any) bool { return fmt.Sprint(v) == value })
+	})
+}
+
+// errors returns the lines that are errors.
+func (l logLines) errors() []logLine { return l.all(func(line logLine) bool { return line.isError }) }
+
+// A drain logs one line when it begins and one when it has ended, and no error if nothing fails.
+func TestLinesOfADrain(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.run()
+		isAny := func(logLine) bool { return true }
+		require.Empty(t, n.log.all(isAny))
+		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Origin: "logind"})
+		n.advance(time.Second)
+		require.Len(t, n.log.all(isAny), 1)
+		require.Len(t, n.log.about("logind"), 1)
+		n.advance(time.Minute)
+		require.Len(t, n.log.all(isAny), 2)
+		require.Empty(t, n.log.errors())
+	})
+}
+
+// Without a host one line says so.
+func TestNoSourceIsLogged(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		n.opts.Source = nil
+		n.run()
+		require.Len(t, n.log.about("there is no source"), 1)
+	})
+}
+
+// A failure is logged once, as an error, also while it comes again and again.
+func TestFailuresAreLoggedOnce(t *testing.T) {
+	for name, fail := range map[string]func(n *node){
+		"the killer gives up": func(n *node) { n.killer.Default = shutdowntest.Behaviour{Err: shutdown.ErrNoRetry} },
+		"the killer fails":    func(n *node) { n.killer.Default = shutdowntest.Behaviour{Err: errors.New("no runtime")} },
+		"publishing fails three times": func(n *node) {
+			n.opts.Reporter = &flakyPublisher{fails: 3}
+		},
+		"the list fails": func(n *node) {
+			n.opts.Pods = func(context.Context) ([]*v1.Pod, error) { return nil, errors.New("no cache") }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+				fail(n)
+				n.run()
+				n.advance(time.Second)
+				n.announce()
+				n.advance(time.Minute)
+				require.Len(t, n.log.errors(), 1)
+			})
+		})
+	}
+}
+
+// A list that panics is logged with its stack once. The report has one line of it.
+func TestPodsPanics(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		var calls atomic.Int32
+		n.opts.Pods = func(context.Context) ([]*v1.Pod, error) { calls.Add(1); panic("a nil cache") }
+		n.run()
+		n.announce()
+		n.advance(5 * time.Second)
+		require.Greater(t, calls.Load(), int32(5))
+		require.Len(t, n.log.about("Options.Pods"), 1)
+		n.advance(time.Minute)
+		require.Equal(t, 1, strings.Count(strings.Join(n.lastReport().Errors, "\n"), "a nil cache"))
+	})
+}
+
+// Calls that hang are named in the log once: a killer 5 s after the end of the grace period that it was
+// given, any other call after 5 s.
+func TestHangingCallsAreLogged(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.opts.Pods = func(_ context.Context) ([]*v1.Pod, error) {
+			if len(n.killer.Kills()) > 0 {
+				<-time.After(20 * time.Second)
+			}
+			return n.currentPods(), nil
+		}
+		n.run()
+		n.announce()
+		n.advance(9 * time.Second)
+		require.Empty(t, n.log.about("Options.Killer for pod default/web"))
+		n.advance(2 * time.Second)
+		require.Len(t, n.log.about("Options.Killer for pod default/web"), 1)
+		n.advance(time.Minute)
+		require.Len(t, n.log.about("Options.Killer for pod default/web"), 1)
+		require.Len(t, n.log.about("Options.Pods"), 1)
+	})
+}
+
+// A deadline that has passed is an error in the log: the pods have no time.
+func TestDeadlineThatHasPassedIsLogged(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.run()
+		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "ups", Deadline: time.Now().Add(-time.Second)}))
+		n.advance(time.Minute)
+		require.Len(t, n.log.all(func(l logLine) bool { return l.isError && strings.Contains(l.text, `"ups"`) }), 1)
+		require.Len(t, n.killer.Kills(), 2)
+	})
+}
+
+// Ready may be called before Run, which closes its channel.
+func TestReadyBeforeRun(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		m, err := shutdown.NewManager(n.opts)
+		require.NoError(t, err)
+		ready := m.Ready()
+		n.advance(time.Second)
+		select {
+		case <-ready:
+			require.Fail(t, "nothing is held")
+		default:
+		}
+		n.start(m)
+		synctest.Wait()
+		<-ready
+		require.Equal(t, 1, n.host.Held())
+	})
+}

@@ -1,0 +1,207 @@
+//go:build linux
+
+package logind_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/logindhost"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+)
+
+const ours = etc + "/zz-kubegrace.conf"
+
+// requireCapped reads the limit, and requires that it is lower than a minute because of a file.
+func requireCapped(t *testing.T, session shutdown.Session, limit time.Duration, winner string) {
+	t.Helper()
+	granted, err := session.RequestDelay(t.Context(), time.Minute)
+	require.Equal(t, limit, granted)
+	var capped *shutdown.DelayCappedError
+	require.ErrorAs(t, err, &capped)
+	require.Equal(t, winner, capped.Winner)
+}
+
+// requireMinute reads the limit, and requires that it is a minute.
+func requireMinute(t *testing.T, session shutdown.Session) {
+	t.Helper()
+	granted, err := session.RequestDelay(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, granted)
+}
+
+// While the lock is held somebody removes our drop-in, and somebody reloads logind.
+func TestLimitLoweredByTheEndOfTheDropIn(t *testing.T) {
+	h := newHost(t)
+	systemd1 := h.applyDropInOnReload(t, ours)
+	session := h.connect(t)
+	requireMinute(t, session)
+	_, lock := h.inhibit(t, session)
+
+	require.NoError(t, os.Remove(filepath.Join(h.root, ours)))
+	h.login1.SetLimit(5 * time.Second)
+	requireMinute(t, session)
+	require.FileExists(t, filepath.Join(h.root, ours))
+	require.Len(t, systemd1.Killed(), 2)
+	requireMinute(t, session)
+	require.Len(t, systemd1.Killed(), 2, "nothing is to be done")
+	requireHeld(t, lock)
+}
+
+// A file that sorts before ours loses. logind has read it without ours, so it is told to read again.
+func TestLimitLoweredByAFileThatLoses(t *testing.T) {
+	h := newHost(t)
+	systemd1 := h.applyDropInOnReload(t, ours)
+	session := h.connect(t)
+	requireMinute(t, session)
+	h.writeFile(t, etc+"/50-site.conf", "[Login]\nInhibitDelayMaxSec=15\n")
+	requireMinute(t, session)
+	require.Len(t, systemd1.Killed(), 1, "the limit has not changed")
+	h.login1.SetLimit(15 * time.Second)
+	requireMinute(t, session)
+	require.NotEmpty(t, systemd1.Killed())
+}
+
+// A file that sorts after ours wins. It is named, and logind is not reloaded for nothing; when the file is
+// gone, our drop-in counts at once.
+func TestLimitLoweredByAFileThatWins(t *testing.T) {
+	const site = etc + "/zzz-site.conf"
+	h := newHost(t)
+	systemd1 := h.applyDropInOnReload(t, ours)
+	session := h.connect(t)
+	requireMinute(t, session)
+	h.writeFile(t, site, "[Login]\nInhibitDelayMaxSec=15\n")
+	h.login1.SetLimit(15 * time.Second)
+	for range 3 {
+		requireCapped(t, session, 15*time.Second, "/"+site)
+	}
+	require.Len(t, systemd1.Killed(), 1)
+	require.NoError(t, os.Remove(filepath.Join(h.root, site)))
+	h.login1.SetLimit(time.Minute)
+	requireMinute(t, session)
+	require.Len(t, systemd1.Killed(), 1)
+}
+
+// logCount counts what is logged at the default verbosity.
+type logCount struct{ infos, errors atomic.Int64 }
+
+func (*logCount) Init(klog.RuntimeInfo)                    {}
+func (*logCount) Enabled(level int) bool                   { return level == 0 }
+func (c *logCount) Info(int, string, ...any)               { c.infos.Add(1) }
+func (c *logCount) Error(error, string, ...any)            { c.errors.Add(1) }
+func (c *logCount) WithValues(...any) klog.LogSink         { return c }
+func (c *logCount) WithName(string) klog.LogSink           { return c }
+func (c *logCount) in(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.New(c)) }
+
+// The limit is read again and again. A change of the limit is logged, and a failure that lasts is logged once.
+func TestReadsAreLoggedOnce(t *testing.T) {
+	h := newHost(t)
+	h.applyDropInOnReload(t, ours)
+	var log logCount
+	session, err := h.source(t).Connect(log.in(t.Context()))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, session.Close()) })
+	for range 3 {
+		requireMinute(t, session)
+	}
+	require.EqualValues(t, 1, log.infos.Load(), "raised")
+	require.NoError(t, os.Remove(filepath.Join(h.root, ours)))
+	h.login1.SetLimit(5 * time.Second)
+	for range 3 {
+		requireMinute(t, session)
+	}
+	require.EqualValues(t, 2, log.infos.Load(), "raised again")
+	require.Zero(t, log.errors.Load())
+
+	h.writeFile(t, ours, "[Login]\nInhibitDelayMaxSec=120\n") // somebody's
+	h.login1.SetLimit(2 * time.Minute)
+	for range 3 {
+		granted, err := session.RequestDelay(t.Context(), time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, 2*time.Minute, granted)
+	}
+	require.EqualValues(t, 1, log.errors.Load())
+	require.NoError(t, os.Remove(filepath.Join(h.root, ours)))
+	_, err = session.RequestDelay(t.Context(), time.Minute)
+	require.NoError(t, err)
+	h.writeFile(t, ours, "[Login]\n")
+	_, err = session.RequestDelay(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, log.errors.Load(), "it was well in between")
+}
+
+// logind arms its timer and then hears of a limit that this process raises: the event has the time of the
+// timer.
+func TestShutdownThatBeginsWhileTheLimitIsRaised(t *testing.T) {
+	h := newHost(t)
+	h.times.Reload = soon
+	session := h.connect(t)
+	h.login1.SetLimit(15 * time.Second)
+	announced := make(chan time.Time, 1)
+	logindtest.StartSystemd1(t, h.bus.Address, func() {
+		announced <- time.Now()
+		h.login1.Prepare(true)
+		h.login1.SetLimit(time.Minute)
+	})
+	raised := make(chan error, 1)
+	events := make(chan shutdown.Event, 1)
+	go func() { events <- <-session.Events() }()
+	go func() {
+		_, err := session.RequestDelay(t.Context(), time.Minute)
+		raised <- err
+	}()
+	require.NoError(t, <-raised)
+	event := <-events
+	require.WithinDuration(t, (<-announced).Add(15*time.Second), event.Deadline, 10*time.Second)
+}
+
+// A real logind whose limit somebody lowers and raises while the lock is held.
+func testRealLimitChanges(t *testing.T, host *logindhost.Host) {
+	const (
+		file = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
+		site = "/etc/systemd/logind.conf.d/zzz-site.conf"
+	)
+	source, err := logind.New(logind.Options{NoFDStore: true}.With(logind.Times{Reload: soon}))
+	require.NoError(t, err)
+	session := connect(t, source)
+	requireMinute(t, session)
+	takeLock(t, session)
+
+	require.NoError(t, os.Remove(file))
+	host.Configure("/etc/systemd/logind.conf.d/50-site.conf", "[Login]\nInhibitDelayMaxSec=15\n", 15*time.Second)
+	requireMinute(t, session) // ours sorts later
+	require.FileExists(t, file)
+
+	host.Configure(site, "[Login]\nInhibitDelayMaxSec=15\n", 15*time.Second)
+	for range 2 {
+		requireCapped(t, session, 15*time.Second, site)
+	}
+	before := time.Now()
+	host.PowerOff()
+	event := nextEvent(t, session)
+	require.WithinDuration(t, before.Add(15*time.Second), event.Deadline, 5*time.Second)
+	host.Kill() // and with it the shutdown
+	awaitEnd(t, session)
+	host.Start()
+
+	session = connect(t, source)
+	host.Configure(site, "", time.Minute)
+	requireMinute(t, session)
+	goOn := host.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = session.RequestDelay(ctx, time.Minute)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	goOn()
+	requireMinute(t, session)
+	require.Len(t, host.Inhibitors(), 1)
+}

@@ -1,0 +1,240 @@
+//go:build go1.25
+
+package shutdown_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// The next agent sends the final statuses that are pending, and the agent after it those that remain, once
+// each. After a reboot all pods have ended but static ones, which run again; in the same boot a pod
+// that had not ended is killed again before. No pod is admitted whose status is pending.
+func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
+	ended := shutdowntest.Pod("ended", 0, 5)
+	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}
+	static := staticPod()
+	for id, want := range map[string][]string{"one": {"ended", "hangs", "static"}, "next": {"ended", "hangs"}} {
+		t.Run(id, func(t *testing.T) {
+			inBubbleWithState(t, list(ended, static, shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
+				c := &cluster{away: true}
+				n.opts.Reporter = c
+				n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true}, "ended": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}}}
+				n.runOnBoot(one)
+				n.announce()
+				n.advance(time.Minute)
+				n.crash()
+				n.host.SetPending(nil)
+				now := one
+				if id != one.id { // it was long ago, by the clock of the boot
+					now = &boot{id: id, began: time.Now().Add(30 * time.Minute)}
+				}
+				for range 2 { // the first agent cannot send either
+					n.runOnBoot(now)
+					n.advance(time.Second)
+					require.Empty(t, c.flushedPods())
+					require.False(t, n.m.Admit(ended).Admit, "it has ended for good")
+					require.True(t, n.m.Admit(shutdowntest.Pod("other", 0, 5)).Admit)
+					n.end()
+				}
+				n.runOnBoot(now)
+				c.setAway(false)
+				n.advance(2 * time.Second)
+				require.Equal(t, want, c.flushedPods())
+				require.True(t, n.m.Admit(ended).Admit)
+				require.Equal(t, v1.PodSucceeded, c.final["ended"].Status.Phase, "as its killer had said")
+				require.Equal(t, "main", c.final["ended"].Spec.Containers[0].Name)
+				require.Empty(t, c.final["ended"].Spec.Containers[0].Image, "images are not stored")
+				n.crash()
+
+				clear(c.final)
+				n.runOnBoot(now)
+				n.advance(2 * time.Second)
+				require.Empty(t, c.flushedPods())
+			})
+		})
+	}
+}
+
+// The agent of the next boot also deletes a pod that had not ended when the host went down.
+func TestPendingRemoval(t *testing.T) {
+	inBubbleWithState(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
+		c := &cluster{}
+		n.opts.Reporter = c
+		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(time.Minute)
+		require.Empty(t, c.flushedPods())
+		n.crash()
+		n.host.SetPending(nil)
+		n.runOnBoot(&boot{id: "next", began: time.Now()})
+		n.advance(time.Second)
+		require.Equal(t, []string{"hangs"}, c.flushedPods())
+		require.NotNil(t, c.final["hangs"].DeletionTimestamp)
+	})
+}
+
+// Statuses that are pending survive a shutdown of another agent, of another boot, and so does that of a
+// pod that has ended only after the lock was released.
+func TestPendingStatusesSurviveAShutdown(t *testing.T) {
+	inBubbleWithState(t, list(shutdowntest.Pod("late", 0, 5)), func(t *testing.T, n *node, one *boot) {
+		c := &cluster{away: true}
+		n.opts.Reporter = c
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Hangs: true, Deaf: true}}
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(time.Minute)
+		require.NotZero(t, n.lastReport().Ended)
+		n.killer.Release()
+		n.advance(time.Second)
+		n.crash()
+
+		n.host.SetPending(nil)
+		n.setPods(shutdowntest.Pod("api", 0, 5))
+		next := &boot{id: "two", began: time.Now()}
+		n.runOnBoot(next)
+		n.announce()
+		n.advance(time.Minute)
+		n.host.Cancel()
+		n.advance(time.Second)
+		n.crash()
+
+		c.setAway(false)
+		n.runOnBoot(next)
+		n.advance(2 * time.Second)
+		require.Equal(t, []string{"api", "late"}, c.flushedPods())
+	})
+}
+
+// An agent without a reporter has no pending statuses.
+func TestPendingStatusesWithoutAReporter(t *testing.T) {
+	web := shutdowntest.Pod("web", 0, 5)
+	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
+		n.opts.Reporter = &cluster{away: true}
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(time.Minute)
+		n.crash()
+		n.host.SetPending(nil)
+		n.opts.Reporter = nil
+		n.runOnBoot(&boot{id: "two", began: time.Now()})
+		require.True(t, n.m.Admit(web).Admit)
+	})
+}
+
+// A pod that cancelled shutdowns have ended is not admitted before its final status is acknowledged,
+// which is sent once.
+func TestPodWhoseStatusIsPendingIsRefused(t *testing.T) {
+	web := shutdowntest.Pod("web", 0, 60)
+	inBubble(t, list(web), func(t *testing.T, n *node) {
+		c := &cluster{away: true}
+		n.opts.Reporter = c
+		n.run()
+		for range 3 {
+			n.announce()
+			n.advance(time.Second)
+			n.host.Cancel()
+			n.advance(time.Minute)
+			require.False(t, n.m.Admit(web).Admit)
+			require.True(t, n.m.Admit(nil).Admit)
+			require.Equal(t, 1, n.m.UnacknowledgedStatuses())
+		}
+		c.setAway(false)
+		n.advance(time.Minute)
+		require.True(t, n.m.Admit(web).Admit)
+		require.Zero(t, n.m.UnacknowledgedStatuses())
+		require.Equal(t, []string{"web"}, c.flushedPods())
+	})
+}
+
+// A pod whose status is pending is refused from NewManager on, and admitted once Run has read that the
+// previous agent has sent it.
+func TestPodWhoseStatusIsPendingIsRefusedBeforeRun(t *testing.T) {
+	web := shutdowntest.Pod("web", 0, 5)
+	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
+		c := &cluster{away: true}
+		n.opts.Reporter = c
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(time.Minute)
+		next := &boot{id: "next", began: time.Now()}
+		m, err := shutdown.NewManagerOn(n.opts, next.sinceBoot)
+		require.NoError(t, err)
+		require.False(t, m.Admit(web).Admit)
+		require.True(t, m.Admit(nil).Admit)
+		c.setAway(false)
+		n.advance(2 * time.Second)
+		n.end()
+		n.host.SetPending(nil)
+		require.False(t, m.Admit(web).Admit, "the new manager has not read the state log again")
+		n.start(m)
+		synctest.Wait()
+		require.True(t, m.Admit(web).Admit)
+	})
+}
+
+// A pod whose final status is acknowledged only after the end of Run, by a call that ignores its
+// context, is not admitted any more: the log says that the status is pending, and the next agent sends
+// it.
+func TestStatusThatIsAcknowledgedAfterRun(t *testing.T) {
+	web := shutdowntest.Pod("web", 0, 5)
+	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
+		n.opts.Reporter = &lateCluster{}
+		n.runOnBoot(one)
+		n.announce()
+		n.host.Cancel()
+		n.advance(time.Second)
+		n.stop()
+		n.stop = nil
+		require.ErrorContains(t, <-n.ended, "Options.Reporter.FlushPod for pod default/web")
+		n.advance(time.Minute)
+		require.False(t, n.m.Admit(web).Admit)
+		c := &cluster{}
+		n.opts.Reporter = c
+		n.runOnBoot(one)
+		require.Equal(t, []string{"web"}, c.flushedPods())
+		require.True(t, n.m.Admit(web).Admit)
+	})
+}
+
+// lateCluster is a reporter for final statuses that answers after a minute, whatever its context.
+type lateCluster struct{ cluster }
+
+func (*lateCluster) FlushPod(context.Context, *v1.Pod) error {
+	<-time.After(time.Minute)
+	return nil
+}
+
+// A pod whose kill was given up in a cancelled shutdown may run on: it is refused until it is not listed
+// any more, and has no second grace period.
+func TestPodWhoseKillWasGivenUpIsRefused(t *testing.T) {
+	plain, gone := shutdowntest.Pod("plain", 0, 5), shutdowntest.Pod("gone", 0, 5)
+	inBubble(t, list(plain, gone), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Err: shutdown.ErrNoRetry}
+		n.run()
+		n.announce()
+		n.advance(time.Second)
+		n.host.Cancel()
+		n.advance(time.Hour)
+		require.False(t, n.m.Admit(plain).Admit)
+		require.False(t, n.m.Admit(gone).Admit)
+		n.setPods(plain)
+		n.announce()
+		n.advance(time.Second)
+		require.Zero(t, n.grantedSeconds()["plain"])
+		require.Equal(t, []string{"plain"}, names(n.lastReport()))
+		n.host.Cancel()
+		n.advance(time.Second)
+		require.True(t, n.m.Admit(gone).Admit)
+	})
+}

@@ -1,6 +1,0 @@
-//go:build !race
-
-package shutdown_test
-
-// underRace tells that the race detector looks on.
-const underRace = false

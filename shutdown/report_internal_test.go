@@ -1,0 +1,36 @@
+package shutdown
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+)
+
+// A report is a view of the shutdown and its pods. No field of it may stay empty when they have everything.
+func TestReportHasEveryField(t *testing.T) {
+	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
+	report := reportOf(&node.Shutdown{
+		Number: 2, Kind: KindReboot, Origin: "logind", Began: at(10), Wall: at(1000), Ended: at(40), Cancelled: true, Statuses: true, Errors: []string{"failed"},
+	}, []*node.Pod{{
+		Key: "uid", Namespace: "default", Name: "web", Priority: 1, Bucket: 2, Shutdown: 1, Joined: []int{2}, Granted: 20,
+		Signalled: at(11), Ended: at(12), Outcome: "Graceful", Error: "failed", Policy: node.SetTerminal,
+		Object: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "uid"}},
+	}})
+	requireFilled(t, report)
+	requireFilled(t, report.Pods[0])
+}
+
+// requireFilled fails the test for each field of a struct that has its zero value.
+func requireFilled(t *testing.T, of any) {
+	t.Helper()
+	v := reflect.ValueOf(of)
+	for i := range v.NumField() {
+		require.False(t, v.Field(i).IsZero(), "%s.%s", v.Type().Name(), v.Type().Field(i).Name)
+	}
+}

@@ -1,0 +1,239 @@
+//go:build go1.25
+
+package shutdown_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// The state files of a manager: the kubelet's and kubegrace's own.
+const (
+	timesFile    = "graceful_node_shutdown_state"
+	progressFile = "graceful_node_shutdown_log"
+)
+
+// boot is a boot of the host, on which agents run one after the other.
+type boot struct {
+	id    string
+	began time.Time
+	err   error // of reading the ID and the clock
+}
+
+func (b *boot) sinceBoot() (string, time.Duration, error) {
+	return b.id, time.Since(b.began) + time.Hour, b.err
+}
+
+// runOnBoot makes a manager on a boot, starts it, and waits until it is ready.
+func (n *node) runOnBoot(b *boot) { n.runOnDisk(b, nil) }
+
+// runOnDisk is runOnBoot with a disk of which fails, if not nil, is asked before each step.
+func (n *node) runOnDisk(b *boot, fails func(step string) error) {
+	n.t.Helper()
+	m, err := shutdown.NewManagerWith(n.opts, b.sinceBoot, func(step, _ string) error {
+		if fails == nil {
+			return nil
+		}
+		return fails(step)
+	})
+	require.NoError(n.t, err)
+	n.start(m)
+	<-m.Ready()
+	synctest.Wait()
+}
+
+// crash ends the agent like kill -9: the next agent finds the state files as they were before. It
+// also replaces the killer, so that the kills of the next agent are counted from 0.
+func (n *node) crash() {
+	n.t.Helper()
+	files := map[string][]byte{}
+	for _, name := range []string{timesFile, progressFile} {
+		data, err := os.ReadFile(filepath.Join(n.opts.StateDir, name))
+		require.NoError(n.t, err)
+		files[name] = data
+	}
+	n.end()
+	for name, data := range files {
+		require.NoError(n.t, os.WriteFile(filepath.Join(n.opts.StateDir, name), data, 0o644))
+	}
+	n.killer = &shutdowntest.Killer{Default: n.killer.Default}
+	n.opts.Killer = n.killer
+}
+
+func twoPods() []*v1.Pod {
+	return list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60))
+}
+
+// fileContains reports whether a file exists and contains a text.
+func fileContains(path, text string) bool {
+	data, err := os.ReadFile(path)
+	return err == nil && strings.Contains(string(data), text)
+}
+
+// State files that cannot be used do no harm and give no report. They are named in the report of the
+// next shutdown, which replaces them.
+func TestUnusableState(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		for _, file := range []string{timesFile, progressFile} {
+			require.NoError(t, os.WriteFile(filepath.Join(n.opts.StateDir, file), []byte(`{"version":7}`), 0o644))
+		}
+		n.runOnBoot(one)
+		require.True(t, n.m.Admit(nil).Admit)
+		_, ok := n.m.LastReport()
+		require.False(t, ok)
+		n.announce()
+		n.advance(time.Minute)
+		named := n.lastReport().Errors
+		require.Len(t, named, 2)
+		require.Contains(t, strings.Join(named, "\n"), timesFile)
+		require.Contains(t, strings.Join(named, "\n"), progressFile)
+		n.end()
+		n.runOnBoot(one)
+		require.Len(t, n.lastReport().Pods, 2)
+	})
+}
+
+// A full disk changes nothing for the pods. Each report, the log and the end of Run say once that it is
+// full.
+func TestFullDisk(t *testing.T) {
+	static := staticPod()
+	inBubbleWithState(t, append(twoPods(), static), func(t *testing.T, n *node, one *boot) {
+		n.opts.Reporter = &cluster{}
+		n.runOnDisk(one, func(step string) error {
+			if step == "write" {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		for range 2 {
+			n.announce()
+			n.advance(time.Minute)
+			require.Zero(t, n.host.Held())
+			require.Len(t, n.lastReport().Errors, 1)
+			require.Contains(t, n.lastReport().Errors[0], "no space left on device")
+			n.host.Cancel()
+			n.advance(2 * time.Second)
+			require.True(t, n.m.Admit(static).Admit)
+		}
+		require.Len(t, n.log.errors(), 3, "at the start, and in each drain")
+		n.stop()
+		n.stop = nil
+		require.ErrorIs(t, <-n.ended, syscall.ENOSPC)
+	})
+}
+
+// An agent that cannot lock the folder works without it, and the next report says so.
+func TestFolderThatCannotBeLocked(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.runOnDisk(one, func(step string) error {
+			if step == "lock" {
+				return syscall.EROFS
+			}
+			return nil
+		})
+		require.True(t, n.m.Admit(nil).Admit)
+		n.announce()
+		n.advance(time.Minute)
+		require.Len(t, n.killer.Kills(), 2)
+		require.Len(t, n.lastReport().Errors, 1)
+		require.Contains(t, n.lastReport().Errors[0], "nothing is stored")
+		require.NoFileExists(t, filepath.Join(n.opts.StateDir, progressFile))
+		n.host.Cancel()
+		n.advance(2 * time.Second)
+		n.announce()
+		n.advance(time.Minute)
+		require.Empty(t, n.lastReport().Errors, "it is said once")
+	})
+}
+
+// A write that has failed is made again, also if there is nothing new to write.
+func TestFailedWriteIsMadeAgain(t *testing.T) {
+	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
+		var fullUntil time.Time
+		n.runOnDisk(one, func(step string) error {
+			if step == "write" && time.Now().Before(fullUntil) {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		n.announce()
+		n.advance(time.Second)
+		fullUntil = time.Now().Add(3 * time.Second)
+		n.host.Cancel()
+		n.advance(4 * time.Second)
+		stored, found, err := shutdown.StoredReport(n.opts.StateDir)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.True(t, stored.Cancelled)
+	})
+}
+
+// If the boot has no ID, only the kubelet's file is written.
+func TestUnknownBoot(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, _ *boot) {
+		n.runOnBoot(&boot{err: errors.ErrUnsupported})
+		n.announce()
+		n.advance(time.Minute)
+		require.Contains(t, n.lastReport().Errors[0], errors.ErrUnsupported.Error())
+		n.end()
+		require.FileExists(t, filepath.Join(n.opts.StateDir, timesFile))
+		require.NoFileExists(t, filepath.Join(n.opts.StateDir, progressFile))
+	})
+}
+
+// The kubelet's file has its two fields. The end is the zero time while a shutdown goes on.
+func TestStoredTimes(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOnBoot(one)
+		began := time.Now()
+		requireTimes := func(end time.Time) {
+			data, err := os.ReadFile(filepath.Join(n.opts.StateDir, timesFile))
+			require.NoError(t, err)
+			var stored map[string]time.Time
+			require.NoError(t, json.Unmarshal(data, &stored))
+			require.Len(t, stored, 2)
+			require.True(t, stored["startTime"].Equal(began))
+			require.True(t, stored["endTime"].Equal(end))
+		}
+		n.announce()
+		n.advance(time.Second)
+		requireTimes(time.Time{})
+		n.advance(time.Minute)
+		requireTimes(began.Add(30 * time.Second))
+	})
+}
+
+// Of what is written between the signal and the release one sync is waited for, before the release. All
+// else goes on beside the pods.
+func TestOneSyncIsWaitedFor(t *testing.T) {
+	for _, takes := range []time.Duration{0, 5 * time.Second} {
+		inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+			n.killer.Default = shutdowntest.Behaviour{Takes: takes}
+			n.runOnDisk(one, func(step string) error {
+				if step == "sync" {
+					<-time.After(50 * time.Millisecond) // the disk
+				}
+				return nil
+			})
+			n.advance(time.Second)
+			began := time.Now()
+			n.announce()
+			n.advance(time.Minute)
+			require.InDelta(t, max(2*takes+50*time.Millisecond, 100*time.Millisecond) /* the sync of whom the drain means to kill */, n.releasedAfter(began), float64(20*time.Millisecond))
+		})
+	}
+}

@@ -1,0 +1,111 @@
+//go:build unix && go1.25
+
+package shutdown_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// The final status of a static pod is dropped when the pod is started again, under the same UID,
+// after a cancelled shutdown: neither its agent nor a later one sends it. The pod does not wait
+// for the API server, which may be the pod itself.
+func TestStatusOfAStaticPodThatIsStartedAgain(t *testing.T) {
+	static := staticPod()
+	for name, carried := range map[string]bool{"by its agent": false, "by the next agent": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWithState(t, list(static, shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
+				c := &cluster{away: true}
+				n.opts.Reporter = c
+				n.runOnBoot(one)
+				n.announce()
+				n.advance(time.Minute)
+				require.False(t, n.m.Admit(static).Admit, "the node shuts down")
+				n.host.Cancel()
+				n.advance(time.Second)
+				if carried {
+					n.crash()
+					n.runOnBoot(one)
+				}
+				require.False(t, n.m.Admit(static).Admit, "its status is on the disk")
+				n.advance(100 * time.Millisecond)
+				require.True(t, n.m.Admit(static).Admit)
+				n.crash()
+				n.runOnBoot(one)
+				require.True(t, n.m.Admit(static).Admit)
+				c.setAway(false)
+				n.advance(5 * time.Second)
+				require.Equal(t, []string{"web"}, c.flushedPods())
+			})
+		})
+	}
+}
+
+// A static pod is not admitted while its final status is being sent. Admit ends that request.
+func TestStaticPodWhoseStatusIsBeingSent(t *testing.T) {
+	static := staticPod()
+	inBubble(t, list(static), func(t *testing.T, n *node) {
+		c := &silentCluster{}
+		n.opts.Reporter = c
+		n.run()
+		n.announce()
+		n.host.Cancel()
+		synctest.Wait()
+		require.Equal(t, 1, c.calls)
+		require.False(t, n.m.Admit(static).Admit)
+		synctest.Wait()
+		require.True(t, n.m.Admit(static).Admit)
+		n.advance(time.Minute)
+		require.Equal(t, 1, c.calls)
+	})
+}
+
+// A static pod whose final status was acknowledged is admitted once that is in the log. Otherwise, if
+// the agent is killed, the next one would send the status to a pod that runs again.
+func TestStaticPodWaitsForTheDisk(t *testing.T) {
+	static := staticPod()
+	inBubbleWithState(t, list(static), func(t *testing.T, n *node, one *boot) {
+		c := &cluster{away: true}
+		n.opts.Reporter = c
+		isSlow := false
+		n.runOnDisk(one, func(step string) error {
+			if isSlow && step == "write" {
+				<-time.After(3 * time.Second)
+			}
+			return nil
+		})
+		n.announce()
+		n.advance(time.Minute)
+		n.host.Cancel()
+		n.advance(time.Second)
+		isSlow = true
+		c.setAway(false)
+		for len(c.flushedPods()) == 0 {
+			n.advance(time.Millisecond)
+		}
+		n.advance(2 * time.Second)
+		require.False(t, n.m.Admit(static).Admit)
+		n.advance(2 * time.Second)
+		require.True(t, n.m.Admit(static).Admit)
+	})
+}
+
+// silentCluster is a reporter for final statuses that does not answer.
+type silentCluster struct {
+	cluster
+
+	calls int
+}
+
+func (c *silentCluster) FlushPod(ctx context.Context, _ *v1.Pod) error {
+	c.calls++
+	<-ctx.Done()
+	return context.Cause(ctx)
+}

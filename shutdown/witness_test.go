@@ -1,0 +1,255 @@
+package shutdown
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/internal/judge"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+)
+
+// Witness writes down for the judge what the core of a manager is told and what it has done. One witness may
+// follow the managers of one node one after the other.
+type Witness struct {
+	Record judge.NodeRecord
+
+	node      *node.Node
+	now       time.Time
+	began     int             // the index of the fact that the newest manager begins
+	signalled map[string]bool // and have not ended
+	runs      map[string]bool
+	tells     map[int]node.Message // the calls that tell the API server of a pod
+	syncs     map[int]bool
+	cancelled map[*node.Shutdown]bool
+	windows   judge.NodeFact
+}
+
+// WitnessedBy has a witness follow a manager that has not been run.
+func (m *Manager) WitnessedBy(w *Witness) {
+	c := m.shell.node.Config
+	isFirst := w.node == nil
+	does := func(before, now bool) bool { return (isFirst || before) && now } // all managers of the node do it
+	w.Record.Publishes = does(w.Record.Publishes, c.Options.Hooks.Publish)
+	w.Record.Statuses = does(w.Record.Statuses, c.Options.Hooks.Statuses)
+	w.Record.Restores = does(w.Record.Restores, c.Restores)
+	w.Record.NoRollOver = c.Options.NoRollOver
+	w.node = m.shell.node
+	w.windows = judge.NodeFact{} // each agent says its own
+	w.tells, w.syncs, w.cancelled = map[int]node.Message{}, map[int]bool{}, map[*node.Shutdown]bool{}
+	if w.signalled == nil {
+		w.signalled, w.runs = map[string]bool{}, map[string]bool{}
+	}
+	w.now = m.shell.now()
+	w.began = len(w.Record.Facts)
+	w.add(judge.NodeFact{What: judge.NodeBegan, Failed: true}) // until the log has been read
+	m.shell.seen = w.step
+}
+
+func (w *Witness) add(f judge.NodeFact) {
+	f.At = w.now
+	w.Record.Add(f)
+}
+
+// step is called after each step, before its effects are carried out.
+func (w *Witness) step(at time.Time, in node.Input, effects []node.Effect) {
+	w.now = at
+	w.input(in, len(effects))
+	if s := w.node.Shutdown(); s != nil && s.Cancelled && !w.cancelled[s] {
+		w.cancelled[s] = true
+		if _, isRead := in.(node.Read); !isRead { // a previous agent's was cancelled before
+			w.add(judge.NodeFact{What: judge.NodeCancelled, Shutdown: s.Number})
+		}
+	}
+	if slices.ContainsFunc(effects, func(e node.Effect) bool { return e.Do == node.Retake }) {
+		w.add(judge.NodeFact{What: judge.NodeRetaken})
+	}
+	w.timetable()
+	for _, e := range effects {
+		w.effect(e)
+	}
+	f := judge.NodeFact{What: judge.NodeState, State: w.node.State().String(), Refuses: w.node.Refuses()}
+	if s := w.node.Shutdown(); s != nil {
+		f.Shutdown = s.Number
+	}
+	w.add(f)
+}
+
+func (w *Witness) input(in node.Input, effects int) {
+	switch in := in.(type) {
+	case node.Tick:
+		w.add(judge.NodeFact{What: judge.NodeTicked, Effects: effects})
+		return
+	case node.Read:
+		w.read(in)
+	case node.Listed:
+		f := judge.NodeFact{What: judge.NodeListed, Call: in.Call, Failed: in.Err != nil}
+		for _, p := range in.Pods {
+			f.Pods = append(f.Pods, string(p.Key))
+			if _, isKnown := w.runs[string(p.Key)]; !isKnown {
+				w.runsNow(&p)
+			}
+		}
+		w.add(f)
+	case node.Killed:
+		if in.Err == nil {
+			w.runs[string(in.Key)] = false
+			delete(w.signalled, string(in.Key))
+			w.add(judge.NodeFact{What: judge.NodePodEnded, Pod: string(in.Key)})
+		}
+		w.add(judge.NodeFact{What: judge.NodeKilled, Pod: string(in.Key), Call: in.Call, Failed: in.Err != nil, NoRetry: in.NoRetry})
+	case node.Told:
+		if in.Err == nil && w.tells[in.Call] == node.FinalStatus {
+			w.add(judge.NodeFact{What: judge.NodeTold, Pod: string(in.Key)})
+		}
+	case node.Published:
+		w.add(judge.NodeFact{What: judge.NodePublished, Call: in.Call, Failed: in.Err != nil})
+	case node.Answered:
+		if w.syncs[in.Call] {
+			w.add(judge.NodeFact{What: judge.NodeSynced, Call: in.Call})
+		}
+	case node.Start:
+		w.add(judge.NodeFact{What: judge.NodeStarts, Pod: string(in.Key)})
+	case node.RunEnds:
+		w.add(judge.NodeFact{What: judge.NodeRunEnded})
+	case node.TerminateAll:
+		w.add(judge.NodeFact{What: judge.NodeTerminateAll})
+	}
+	w.add(judge.NodeFact{What: judge.NodeInput})
+}
+
+// read takes over what a previous manager has left in the log.
+func (w *Witness) read(in node.Read) {
+	known := map[string]bool{} // does it run
+	for _, entry := range in.Entries {
+		if p, is := entry.(node.Pod); is && !p.Signalled.IsZero() {
+			known[string(p.Key)] = p.Ended.IsZero()
+		}
+	}
+	for pod := range w.signalled {
+		if _, isKnown := known[pod]; !isKnown {
+			w.add(judge.NodeFact{What: judge.NodePodLost, Pod: pod})
+		}
+	}
+	for pod, runs := range known {
+		if runs {
+			w.signalled[pod] = true
+		}
+		w.add(judge.NodeFact{What: judge.NodeLogged, Pod: pod})
+	}
+	if len(in.Entries) > 0 && !in.SameBoot {
+		for pod := range known {
+			w.runs[pod] = false
+			w.add(judge.NodeFact{What: judge.NodePodEnded, Pod: pod})
+		}
+		w.add(judge.NodeFact{What: judge.NodeBooted})
+		clear(w.signalled)
+	}
+	if len(in.Entries) > 0 && w.draining() == nil {
+		w.Record.Facts[w.began].Failed = false
+	}
+}
+
+// runsNow takes over that a pod runs.
+func (w *Witness) runsNow(p *node.Pod) {
+	key := string(p.Key)
+	w.runs[key] = true
+	delete(w.signalled, key)
+	f := judge.NodeFact{What: judge.NodePodRuns, Pod: key, Priority: p.Priority, Seconds: -1}
+	if grace := p.Object.Spec.TerminationGracePeriodSeconds; grace != nil {
+		f.Seconds = *grace
+	} else if len(w.node.Schedule) == 0 {
+		f.Seconds = v1.DefaultTerminationGracePeriodSeconds
+	}
+	w.add(f)
+}
+
+func (w *Witness) effect(e node.Effect) {
+	switch e.Do {
+	case node.List:
+		w.add(judge.NodeFact{What: judge.NodeListing, Call: e.Call})
+	case node.Sync:
+		w.syncs[e.Call] = true
+		w.add(judge.NodeFact{What: judge.NodeSync, Call: e.Call})
+	case node.Tell:
+		w.tells[e.Call] = e.What
+	case node.Kill:
+		if key := string(e.Pod.Key); !w.runs[key] && !w.signalled[key] && e.Pod.Signalled.Equal(w.now) { // it has begun anew since its end
+			w.runsNow(e.Pod)
+		}
+		f := judge.NodeFact{What: judge.NodeKill, Pod: string(e.Pod.Key), Call: e.Call, Seconds: e.Seconds, Until: e.Until, Bucket: e.Pod.Bucket}
+		if s := w.draining(); s != nil {
+			f.Shutdown, f.Own = s.Number, isOwn(s)
+		}
+		w.signalled[string(e.Pod.Key)] = true
+		w.add(f)
+	case node.Publish:
+		f := judge.NodeFact{What: judge.NodePublish, Call: e.Call}
+		if e.Shutdown != nil {
+			f.Shutdown = e.Shutdown.Number
+		}
+		w.add(f)
+	case node.Store, node.NewLog:
+		for _, p := range e.Pods {
+			w.add(judge.NodeFact{What: judge.NodeStored, Pod: string(p.Key), Until: p.Deadline})
+		}
+	case node.Suspend:
+		w.add(judge.NodeFact{What: judge.NodeSuspended, Until: e.Until})
+	case node.Release:
+		w.add(judge.NodeFact{What: judge.NodeReleased})
+	case node.HoldAgain:
+		w.add(judge.NodeFact{What: judge.NodeHeldAgain})
+	case node.Report:
+		f := judge.NodeFact{What: judge.NodeReported, Shutdown: e.Shutdown.Number}
+		for _, p := range e.Pods {
+			f.Pods = append(f.Pods, string(p.Key))
+		}
+		w.add(f)
+	default: // nothing that the judge asks about
+	}
+}
+
+// isOwn reports whether a drain is that of TerminateAll.
+func isOwn(s *node.Shutdown) bool { return s.Origin == "TerminateAll" }
+
+// draining returns the shutdown by which pods are killed now; nil: by none.
+func (w *Witness) draining() *node.Shutdown {
+	if s, _ := w.node.Terminated(); s != nil && isOwn(s) && (s.Ended.IsZero() || s.Ended.Equal(w.now)) {
+		return s
+	}
+	if w.node.State() == node.StateDraining {
+		return w.node.Shutdown()
+	}
+	return nil
+}
+
+// timetable writes down a timetable that has changed.
+func (w *Witness) timetable() {
+	s := w.draining()
+	if s == nil || s.Timetable == nil {
+		return
+	}
+	table := s.Table()
+	f := judge.NodeFact{
+		What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.H(), ReleaseBy: table.Unlock(), Planned: s.Planned,
+		Own: isOwn(s), Failed: w.Record.Facts[w.began].Failed,
+	}
+	for i, b := range table.Budget().Buckets {
+		end := time.Unix(0, 0).Add(s.Timetable.Received + b.End)
+		kills := end.Add(-b.Unmount - b.Statuses)
+		if kills.After(f.WaitEnd) {
+			kills = f.WaitEnd
+		}
+		priority := b.Priority
+		if i == 0 {
+			priority = -1 << 31
+		}
+		f.Windows = append(f.Windows, judge.NodeWindow{Priority: priority, Pods: b.Pods, KillsEnd: kills, End: end})
+	}
+	if old := w.windows; old.Shutdown == f.Shutdown && old.WaitEnd.Equal(f.WaitEnd) && old.Planned == f.Planned && slices.Equal(old.Windows, f.Windows) {
+		return
+	}
+	w.windows = f
+	w.add(f)
+}
