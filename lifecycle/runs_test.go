@@ -109,3 +109,17 @@ func TestAnExactRequestForAnEarlierRunOfAnID(t *testing.T) {
 		require.Equal(b, lifecycle.Graceful, result.Containers[1].Outcome)
 	})
 }
+
+// A list that another container needs shows that a container has ended, whose stop waits for its next try.
+// It is not stopped again: its ID may be another run's by then.
+func TestAContainerThatIsUnlistedIsNotStoppedAgain(t *testing.T) {
+	inBubble(t, 60, func(b *bed) {
+		b.addMain("app", nil, lifecycletest.Script{FailStops: 10, ExitAfter: time.Second})
+		b.addMain("web", nil, lifecycletest.Script{ExitAfterTerm: 1200 * time.Millisecond})
+		result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+		require.ErrorIs(b, result.Containers[0].Err, lifecycletest.ErrScripted)
+		require.Equal(b, lifecycle.Graceful, result.Containers[0].Outcome)
+		require.Equal(b, [][2]time.Duration{{60, 0}, {60, 100}, {60, 300}, {60, 700}}, b.stopsOf("app"))
+	})
+}

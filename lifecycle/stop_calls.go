@@ -32,6 +32,8 @@ type stopCalls struct {
 	reported Outcome       // what the successful calls say; "": no call has succeeded, or a list has refuted it
 	failures int
 	failure  error // the newest one
+	// listsBefore is how many lists had begun when the newest call had returned, or was waited for in vain.
+	listsBefore int
 }
 
 // stopAnswer is what one call has returned.
@@ -57,10 +59,7 @@ func (c *stopCalls) untilEnded() (Outcome, error) {
 	c.slack = c.pod.terminator.opts.StopTimeoutSlack
 	c.setFirstCall()
 	for pause := retry(0); c.ctx.Err() == nil; {
-		if c.isReplaced() {
-			if c.made == 0 {
-				c.reported = NotFound
-			}
+		if c.isKnownToHaveEnded() {
 			return c.outcomeOfEnded()
 		}
 		answered := c.callAndWait()
@@ -92,11 +91,26 @@ func (c *stopCalls) untilEnded() (Outcome, error) {
 	return LeftRunning, c.failure
 }
 
-// isReplaced reports whether the newest list has, in place of this run, a later run with the same ID.
-// Another call would stop that later run.
-func (c *stopCalls) isReplaced() bool {
+// isKnownToHaveEnded reports whether the newest list makes another call unnecessary. Such a list has begun
+// after the last call and lacks the containers, or it has a later run with the same ID, which another call
+// would stop.
+func (c *stopCalls) isKnownToHaveEnded() bool {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
+	newest := c.pod.lists.answered
+	if c.made > 0 && newest > c.listsBefore && !slices.ContainsFunc(c.runs, func(s *stop) bool { return s.options.trusted || s.listedBy == newest }) {
+		return true
+	}
+	isReplaced := c.isReplaced()
+	if isReplaced && c.made == 0 {
+		c.reported = NotFound
+	}
+	return isReplaced
+}
+
+// isReplaced reports whether the newest list has, in place of this run, a later run with the same ID. The
+// mutex is held.
+func (c *stopCalls) isReplaced() bool {
 	if c.unit != nil || c.run.began == 0 || c.listedBy == c.pod.lists.answered {
 		return false
 	}
@@ -228,6 +242,7 @@ func (c *stopCalls) callError(a *stopAnswer) error {
 // has returned.
 func (c *stopCalls) checkEnded(callErr error) error {
 	c.pod.mu.Lock()
+	c.listsBefore = c.pod.lists.begun
 	if !slices.ContainsFunc(c.runs, func(s *stop) bool { return !s.options.trusted }) {
 		c.pod.mu.Unlock()
 		return callErr
