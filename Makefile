@@ -48,7 +48,7 @@ pictures: ## draw the pictures of the examples anew, from real runs (about a min
 # The tests say what they leave out in lines with "left to make check".
 test: ## run the tests that need Go alone; they take a few minutes
 	@mkdir -p .cache; rm -f .cache/test.json
-	@set -e; for module in $(FIRST); do (cd $$module && $(GOTESTSUM) --hide-summary skipped --jsonfile $(CURDIR)/.cache/module.json -- -short ./...; cat $(CURDIR)/.cache/module.json >> $(CURDIR)/.cache/test.json); done
+	@set -e; for module in $(FIRST); do (cd $$module && $(GOTESTSUM) --hide-summary skipped --jsonfile $(CURDIR)/.cache/module.json -- -short -timeout 30m ./...; cat $(CURDIR)/.cache/module.json >> $(CURDIR)/.cache/test.json); done
 	@echo "Left to make check: the race detector; $(filter-out $(FIRST),$(MODULES)); $$(sed -n 's/.*left to make check: \([^"\]*\).*/\1/p' .cache/test.json | sort -u | paste -s -d ';' | sed 's/;/; /g')"
 
 check: ## run everything else: linters, all tests with the race detector, soak, old and new Kubernetes, machines
