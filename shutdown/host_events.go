@@ -14,9 +14,9 @@ import (
 
 // event returns an event as an input.
 func (s *shell) event(event Event, isOfHost bool) node.Input {
-	now := time.Now()
+	now := s.opts.Clock.Now()
 	if !event.Deadline.IsZero() {
-		event.Deadline = s.log.Since(now.Add(event.Deadline.Sub(now)))
+		event.Deadline = s.log.Since(now.Add(time.Until(event.Deadline)))
 	}
 	return node.Event{Event: event, Host: isOfHost, Wall: now}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -92,6 +93,11 @@ type Options struct {
 	// moment to end a lease, for example. Nil: nothing is called.
 	OnRelease func(context.Context)
 
+	// Clock is the time that shutdowns are counted by. It does not limit calls of the embedder's code,
+	// for which the machine's clock counts. It is for a kubelet fork, whose configuration has a clock.
+	// Nil: the machine's clock.
+	Clock Clock
+
 	// StateDir is the absolute path of the directory of the state files, which must exist. "": nothing is stored, and a
 	// restarted agent does not know of the shutdown. If another agent uses the directory, Run
 	// waits for it for ten seconds, holds the host and refuses pods meanwhile. After that it goes on,
@@ -114,6 +120,22 @@ func PodsFunc(f func() []*v1.Pod) func(context.Context) ([]*v1.Pod, error) {
 type VolumeWaiter interface {
 	WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) error
 }
+
+// Clock tells the time and waits. Those of k8s.io/utils/clock are clocks.
+type Clock interface {
+	Now() time.Time
+	// After returns a channel that gets the time after d.
+	After(d time.Duration) <-chan time.Time
+}
+
+// machineClock is the [Clock] of package time.
+type machineClock struct{}
+
+// Now implements [Clock].
+func (machineClock) Now() time.Time { return time.Now() }
+
+// After implements [Clock].
+func (machineClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // EventRecorder records an event on an object. The recorder of client-go is one.
 type EventRecorder interface {
@@ -143,6 +165,7 @@ func (o *Options) validate() error {
 		{"Options.Events", o.Events},
 		{"Options.Node", o.Node},
 		{"Options.Gates", o.Gates},
+		{"Options.Clock", o.Clock},
 	} {
 		if isTypedNil(option.value) {
 			errs = append(errs, fmt.Errorf("%s is a nil %T, leave it out or make one", option.name, option.value))
@@ -185,6 +208,9 @@ func (o *Options) validateConfig() error {
 
 // withDefaults returns o with the defaults filled in.
 func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = machineClock{}
+	}
 	_, marks := o.Reporter.(ReadinessMarker)
 	_, flushes := o.Reporter.(StatusFlusher)
 	o.Plan.Hooks = plan.Hooks{

@@ -53,8 +53,8 @@ type shell struct {
 	calls      *call.Group
 	aborts     map[int]context.CancelFunc // of the calls under way that may be aborted
 	hold       *host.Hold                 // of the shutdown under way; nil: none
-	timer      *time.Timer
-	wake       time.Time // when the timer goes off; zero: it does not
+	endTimer   func()                     // nil: there is no timer
+	wake       time.Time                  // when the timer goes off; zero: it does not
 	events     nodeEvents
 	written    *call.Future[struct{}] // of the newest entry of the log
 	isWatching bool                   // watchWrites has a goroutine
@@ -110,7 +110,7 @@ func newShell(s *settings, disk statelog.Options) *shell {
 }
 
 // now returns the time since the boot.
-func (s *shell) now() time.Time { return s.log.Since(time.Now()) }
+func (s *shell) now() time.Time { return s.log.Since(s.opts.Clock.Now()) }
 
 // context returns the context of the calls.
 func (s *shell) context() context.Context {
@@ -186,12 +186,23 @@ func (s *shell) setTimer(wake time.Time) {
 	if wake.Equal(s.wake) && s.now().Before(wake) {
 		return
 	}
-	if s.wake = wake; s.timer != nil {
-		s.timer.Stop()
+	if s.wake = wake; s.endTimer != nil {
+		s.endTimer()
+		s.endTimer = nil
 	}
-	if !wake.IsZero() {
-		s.timer = time.AfterFunc(wake.Sub(s.now()), func() { s.step(node.Tick{}) })
+	if wake.IsZero() {
+		return
 	}
+	ctx, end := context.WithCancel(s.ctx)
+	s.endTimer = end
+	passed := s.opts.Clock.After(wake.Sub(s.now()))
+	go func() {
+		select {
+		case <-passed:
+			s.step(node.Tick{})
+		case <-ctx.Done():
+		}
+	}()
 }
 
 // admit sets who is admitted. While the log is being read that stays as it was. A static pod whose final
@@ -288,10 +299,7 @@ func (s *shell) leave(until time.Time) error {
 	s.users--
 	isLast := s.users == 0
 	if isLast {
-		s.end()
-		if s.timer != nil {
-			s.timer.Stop()
-		}
+		s.end() // and the timer
 	}
 	calls := s.calls
 	s.mu.Unlock()
@@ -417,7 +425,7 @@ func (s *shell) open(ctx context.Context, nobodyCanTell bool) error {
 	}
 	s.mu.Unlock()
 	if nobodyCanTell && err == nil {
-		s.step(node.Pending{Wall: time.Now()})
+		s.step(node.Pending{Wall: s.opts.Clock.Now()})
 	}
 	s.ready.folderTried()
 	return err
@@ -462,7 +470,7 @@ func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	s.mu.Lock()
 	s.waiting++
 	s.mu.Unlock()
-	s.step(node.TerminateAll{Wall: time.Now()})
+	s.step(node.TerminateAll{Wall: s.opts.Clock.Now()})
 	select {
 	case <-s.terminated:
 	case <-ctx.Done():

@@ -1,0 +1,69 @@
+//go:build go1.25
+
+package shutdown_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// steppedClock is a clock that stands still between its steps.
+type steppedClock struct {
+	mu    sync.Mutex // guards all below
+	now   time.Time
+	waits map[chan time.Time]time.Time
+}
+
+func (c *steppedClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *steppedClock) After(d time.Duration) <-chan time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	passed := make(chan time.Time, 1)
+	c.waits[passed] = c.now.Add(d)
+	return passed
+}
+
+// step moves the clock, and waits until all that follows from it is done.
+func (c *steppedClock) step(d time.Duration) {
+	c.mu.Lock()
+	c.now = c.now.Add(d)
+	for passed, at := range c.waits {
+		if !at.After(c.now) {
+			passed <- c.now
+			delete(c.waits, passed)
+		}
+	}
+	c.mu.Unlock()
+	synctest.Wait()
+}
+
+// A drain is counted by the clock of the options: the next bucket begins when that says so.
+func TestClockOfTheOptions(t *testing.T) {
+	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
+	inBubble(t, pods, func(t *testing.T, n *node) {
+		clock := &steppedClock{now: time.Now(), waits: map[chan time.Time]time.Time{}}
+		n.opts.Clock = clock
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.run()
+		began := time.Now()
+		n.announce()
+		require.Equal(t, map[string]int64{"web": 20}, n.grantedSeconds())
+		clock.step(19 * time.Second)
+		require.Equal(t, map[string]int64{"web": 20}, n.grantedSeconds())
+		clock.step(2 * time.Second)
+		require.Equal(t, map[string]int64{"web": 20, "etcd": 9}, n.grantedSeconds())
+		require.Zero(t, time.Since(began))
+	})
+}
