@@ -85,6 +85,53 @@ func TestSeries(t *testing.T) {
 	}
 }
 
+// unimport removes the imports that a file does not use, and no other.
+func TestUnimport(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file.go")
+	require.NoError(t, os.WriteFile(file, []byte(`package p
+
+import (
+	"errors"
+	"net/url"
+
+	_ "embed"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	other "k8s.io/klog/v2"
+)
+
+var _ = klog.Infof // not errors of a url
+var _ v1.Pod
+`), 0o600))
+	command := exec.CommandContext(t.Context(), "bash", "-e", "-c", commands(t, "0")+"\nunimport "+file)
+	output, err := command.CombinedOutput()
+	require.NoError(t, err, string(output))
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, `package p
+
+import (
+	_ "embed"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+)
+
+var _ = klog.Infof // not errors of a url
+var _ v1.Pod
+`, string(data))
+}
+
+// A fork that vendors, or has no network, can run the commands of each change.
+func TestCommandsNeedNoNetwork(t *testing.T) {
+	for _, change := range []string{"0", "1", "2", "3", "4", "5", "6"} {
+		for _, word := range []string{"go run", "go get", "go install", "curl", "wget"} {
+			require.NotContains(t, commands(t, change), word, change)
+		}
+	}
+}
+
 // onlyInFork is a function that the series drops or edits, and that is not declared here.
 type onlyInFork struct{ file, before, after string }
 

@@ -9,18 +9,16 @@ import (
 )
 
 const (
-	AllowOverwriteTerminationGracePeriodSeconds featuregate.Feature = "AllowOverwriteTerminationGracePeriodSeconds"
-	GracefulNodeShutdown                        featuregate.Feature = "GracefulNodeShutdown"
-	GracefulNodeShutdownBasedOnPodPriority      featuregate.Feature = "GracefulNodeShutdownBasedOnPodPriority"
-	PodLifecycleSleepAction                     featuregate.Feature = "PodLifecycleSleepAction"
+	GracefulNodeShutdown                   featuregate.Feature = "GracefulNodeShutdown"
+	GracefulNodeShutdownBasedOnPodPriority featuregate.Feature = "GracefulNodeShutdownBasedOnPodPriority"
+	PodLifecycleSleepAction                featuregate.Feature = "PodLifecycleSleepAction"
 )
 
 func init() { //nolint:gochecknoinits // as in k8s.io/kubernetes/pkg/features
 	beta := featuregate.FeatureSpec{Default: true, PreRelease: featuregate.Beta}
 	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.Add(map[featuregate.Feature]featuregate.FeatureSpec{
-		AllowOverwriteTerminationGracePeriodSeconds: {Default: false, PreRelease: featuregate.Deprecated},
-		GracefulNodeShutdown:                        beta,
-		GracefulNodeShutdownBasedOnPodPriority:      beta,
-		PodLifecycleSleepAction:                     beta,
+		GracefulNodeShutdown:                   beta,
+		GracefulNodeShutdownBasedOnPodPriority: beta,
+		PodLifecycleSleepAction:                beta,
 	}))
 }

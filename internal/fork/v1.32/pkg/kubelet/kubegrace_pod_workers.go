@@ -57,25 +57,20 @@ func kubegraceShorten(syncer podSyncer, pod *v1.Pod, gracePeriod int64) {
 
 // kubegraceKillPodNow is killPodNow. It waits as long: one and a half times the grace period, at
 // least 10 s. The error of a kill that takes longer lets the shutdown manager wait for its end.
-func kubegraceKillPodNow(podWorkers PodWorkers, recorder record.EventRecorder) eviction.KillPodFunc {
+func kubegraceKillPodNow(updatePod func(UpdatePodOptions), recorder record.EventRecorder) eviction.KillPodFunc {
 	return func(pod *v1.Pod, isEvicted bool, gracePeriodOverride *int64, statusFn func(*v1.PodStatus)) error {
-		kill := func(ctx context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
+		kill := func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
 			completed := make(chan struct{})
-			podWorkers.UpdatePod(UpdatePodOptions{Pod: pod, UpdateType: kubetypes.SyncPodKill, KillPodOptions: &KillPodOptions{
+			updatePod(UpdatePodOptions{Pod: pod, UpdateType: kubetypes.SyncPodKill, KillPodOptions: &KillPodOptions{
 				CompletedCh:                              completed,
 				Evict:                                    isEvicted,
 				PodStatusFunc:                            statusFn,
 				PodTerminationGracePeriodSecondsOverride: gracePeriodOverride,
 			}})
-			select {
-			case <-completed:
-				return shutdown.KillResult{}, nil
-			case <-ctx.Done():
-				return shutdown.KillResult{}, context.Cause(ctx)
-			}
+			<-completed
+			return shutdown.KillResult{}, nil
 		}
-		killer := podkiller.Timed(shutdown.PodKillerFunc(kill), recorder)
-		_, err := killer.KillPod(context.Background(), pod, shutdown.KillRequest{GracePeriodSeconds: gracePeriodOverride})
+		_, err := podkiller.Timed(shutdown.PodKillerFunc(kill), recorder).KillPod(context.Background(), pod, shutdown.KillRequest{GracePeriodSeconds: gracePeriodOverride})
 		return err
 	}
 }

@@ -45,6 +45,18 @@ func TestEffectiveGracePeriodVectors(t *testing.T) {
 	require.EqualValues(t, 1, got)
 }
 
+// An override counts though the pod was deleted with a grace period of 0, as in the kubelet, for which that
+// is none. Once the pod is being terminated it does not get longer.
+func TestOverrideAfterAForcedDeletion(t *testing.T) {
+	vectors.SetGate(t, kubegrace.Termination, true)
+	pod := &v1.Pod{}
+	pod.DeletionGracePeriodSeconds = vectors.Seconds(0)
+	got, _ := calculateEffectiveGracePeriod(&podSyncStatus{}, pod, &KillPodOptions{PodTerminationGracePeriodSecondsOverride: vectors.Seconds(60)})
+	require.EqualValues(t, 60, got)
+	got, _ = calculateEffectiveGracePeriod(&podSyncStatus{gracePeriod: 1}, pod, &KillPodOptions{PodTerminationGracePeriodSecondsOverride: vectors.Seconds(60)})
+	require.EqualValues(t, 1, got)
+}
+
 // scriptedWorkers ends each pod after a while, or never if that is negative.
 type scriptedWorkers struct {
 	take    time.Duration

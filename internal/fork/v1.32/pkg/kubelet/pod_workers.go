@@ -54,7 +54,7 @@ func calculateEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *
 // killPodNow returns the function with which evictions and the shutdown manager kill pods.
 func killPodNow(podWorkers PodWorkers, recorder record.EventRecorder) eviction.KillPodFunc {
 	if kubegraceEnabled() {
-		return kubegraceKillPodNow(podWorkers, recorder)
+		return kubegraceKillPodNow(func(options UpdatePodOptions) { podWorkers.UpdatePod(options) }, recorder)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 const (
 	GracefulNodeShutdown                   featuregate.Feature = "GracefulNodeShutdown"
 	GracefulNodeShutdownBasedOnPodPriority featuregate.Feature = "GracefulNodeShutdownBasedOnPodPriority"
+	PodObservedGenerationTracking          featuregate.Feature = "PodObservedGenerationTracking"
 )
 
 func init() { //nolint:gochecknoinits // as in k8s.io/kubernetes/pkg/features
@@ -18,5 +19,6 @@ func init() { //nolint:gochecknoinits // as in k8s.io/kubernetes/pkg/features
 	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.Add(map[featuregate.Feature]featuregate.FeatureSpec{
 		GracefulNodeShutdown:                   beta,
 		GracefulNodeShutdownBasedOnPodPriority: beta,
+		PodObservedGenerationTracking:          beta, // locked in v1.37
 	}))
 }

@@ -56,7 +56,7 @@ func calculateEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *
 // killPodNow returns the function with which evictions and the shutdown manager kill pods.
 func killPodNow(ctx context.Context, podWorkers PodWorkers, recorder record.EventRecorder) eviction.KillPodFunc {
 	if kubegraceEnabled() {
-		return kubegraceKillPodNow(ctx, podWorkers, recorder)
+		return kubegraceKillPodNow(func(options UpdatePodOptions) { podWorkers.UpdatePod(ctx, options) }, recorder)
 	}
 	return nil
 }

@@ -18,21 +18,17 @@ package eviction
 
 import (
 	v1 "k8s.io/api/core/v1"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
-	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/kubelet/kubegrace"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// softGracePeriod returns the grace period of an eviction at a soft threshold, in seconds: the
-// lesser of the maximum and the pod's own, or the pod's own if the maximum is negative, as the
-// description of evictionMaxPodGracePeriod has it. What the kubelet computes (stock) counts while
-// the gate is off, and where AllowOverwriteTerminationGracePeriodSeconds makes the maximum count
-// in any case.
+// softGracePeriod returns the grace period of an eviction at a soft threshold, in seconds. stock is
+// what the kubelet computes. It counts while the gate is off, and unless the maximum is negative,
+// which means the pod's own grace period by the description of evictionMaxPodGracePeriod.
 func (m *managerImpl) softGracePeriod(pod *v1.Pod, stock int64) int64 {
-	if !kubegrace.Enabled(kubegrace.Termination) || utilfeature.DefaultFeatureGate.Enabled(features.AllowOverwriteTerminationGracePeriodSeconds) {
+	if !kubegrace.Enabled(kubegrace.Termination) || m.config.MaxPodGracePeriodSeconds >= 0 {
 		return stock
 	}
 	return graceperiod.ForSoftEviction(pod, m.config.MaxPodGracePeriodSeconds)

@@ -17,10 +17,13 @@ limitations under the License.
 package kubegrace
 
 import (
+	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	basemetrics "k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
@@ -29,11 +32,61 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// LifecycleMetrics returns kubegrace's series of hooks and terminations in the registry of
-// Kubernetes. Each call returns the same series. If they cannot be registered, it is logged, and
-// the result is nil, which counts nothing.
+// series are those of kubegrace that the kubelet does not have. They are declared here so that the tools
+// for the stability of metrics find them, and --disabled-metrics holds for them.
+var series = []interface {
+	basemetrics.Registerable
+	IsHidden() bool
+}{ //nolint:gochecknoglobals // as in k8s.io/kubernetes/pkg/kubelet/metrics
+	basemetrics.NewHistogramVec(&basemetrics.HistogramOpts{
+		Subsystem: "kubelet", Name: "prestop_hook_duration_seconds", StabilityLevel: basemetrics.ALPHA,
+		Help:    "Duration of preStop hooks in seconds, by handler and outcome.",
+		Buckets: []float64{0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600},
+	}, []string{"handler", "outcome"}),
+	basemetrics.NewHistogramVec(&basemetrics.HistogramOpts{
+		Subsystem: "kubelet", Name: "pod_termination_duration_seconds", StabilityLevel: basemetrics.ALPHA,
+		Help:    "Duration of pod terminations in seconds, by the outcome of the pod's worst container.",
+		Buckets: []float64{0.1, 0.5, 1, 2, 5, 10, 20, 30, 33, 60, 63, 120, 300, 600, 1800, 3600},
+	}, []string{"outcome"}),
+	basemetrics.NewCounter(&basemetrics.CounterOpts{
+		Subsystem: "kubelet", Name: "prestop_hooks_abandoned_total", StabilityLevel: basemetrics.ALPHA,
+		Help: "PreStop hooks that went on after they were cancelled and were not waited for.",
+	}),
+	basemetrics.NewCounter(&basemetrics.CounterOpts{
+		Subsystem: "kubelet", Name: "containers_killed_after_grace_total", StabilityLevel: basemetrics.ALPHA,
+		Help: "Containers that used up their grace period and were killed.",
+	}),
+	basemetrics.NewCounter(&basemetrics.CounterOpts{
+		Subsystem: "kubelet", Name: "pod_termination_grace_period_exceeded_total", StabilityLevel: basemetrics.ALPHA,
+		Help: "Pods of which a container had to be killed because the termination grace period was over.",
+	}),
+	basemetrics.NewGauge(&basemetrics.GaugeOpts{
+		Subsystem: "kubelet", Name: "graceful_shutdown_inhibitor_held", StabilityLevel: basemetrics.ALPHA,
+		Help: "Whether the lock that delays the host's shutdown is held (1) or not (0)",
+	}),
+	basemetrics.NewGaugeVec(&basemetrics.GaugeOpts{
+		Subsystem: "kubelet", Name: "graceful_shutdown_delay_seconds", StabilityLevel: basemetrics.ALPHA,
+		Help: "How long the host was asked to delay its shutdown, and how long it does",
+	}, []string{"kind"}),
+	basemetrics.NewHistogram(&basemetrics.HistogramOpts{
+		Subsystem: "kubelet", Name: "graceful_shutdown_bucket_duration_seconds", StabilityLevel: basemetrics.ALPHA,
+		Help:    "How long the buckets of graceful shutdowns took, those without pods left out",
+		Buckets: []float64{.1, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600},
+	}),
+	basemetrics.NewCounterVec(&basemetrics.CounterOpts{
+		Subsystem: "kubelet", Name: "graceful_shutdown_pods_total", StabilityLevel: basemetrics.ALPHA,
+		Help: "Pods that graceful shutdowns have killed, by the outcome that the killer names",
+	}, []string{"outcome"}),
+	basemetrics.NewCounter(&basemetrics.CounterOpts{
+		Subsystem: "kubelet", Name: "graceful_shutdown_pods_refused_total", StabilityLevel: basemetrics.ALPHA,
+		Help: "Admissions of pods that were refused because the node was shutting down",
+	}),
+}
+
+// LifecycleMetrics returns kubegrace's series of hooks and terminations. Each call returns the same
+// series. If they cannot be registered, it is logged, and the result is nil, which counts nothing.
 func LifecycleMetrics(logger klog.Logger) *metrics.Lifecycle {
-	series, err := metrics.NewLifecycle(newRegisterer(), metrics.Options{})
+	series, err := metrics.NewLifecycle(declared{}, metrics.Options{})
 	if err != nil {
 		logger.Error(err, "Hooks and terminations are not counted")
 	}
@@ -42,43 +95,61 @@ func LifecycleMetrics(logger klog.Logger) *metrics.Lifecycle {
 
 // ShutdownMetrics is LifecycleMetrics for the series of node shutdowns.
 func ShutdownMetrics(logger klog.Logger) *metrics.Shutdown {
-	series, err := metrics.NewShutdown(newRegisterer(), metrics.Options{})
+	series, err := metrics.NewShutdown(declared{}, metrics.Options{})
 	if err != nil {
 		logger.Error(err, "Node shutdowns are not counted")
 	}
 	return series
 }
 
-// kubeletSeries is a series that the kubelet declares itself.
-type kubeletSeries interface {
-	prometheus.Collector
-	FQName() string
-}
+// declared registers series in the registry of Kubernetes, each as it is declared here or by the
+// kubelet. One that is not declared, of something that a kubelet does not do, is not registered.
+type declared struct{ prometheus.Registerer }
 
-// registerer is the registry of Kubernetes, but for the four series that the kubelet declares
-// itself. Those it gives as they are and leaves their registration to the kubelet, whose
-// metrics.Register comes later than the constructors here, and panics if a name is taken.
-type registerer struct {
-	prometheus.Registerer
-	kubelets []kubeletSeries
-}
-
-func newRegisterer() registerer {
-	return registerer{legacyregistry.Registerer(), []kubeletSeries{
-		kubeletmetrics.GracefulShutdownStartTime, kubeletmetrics.GracefulShutdownEndTime,
-		kubeletmetrics.LifecycleHandlerHTTPFallbacks, kubeletmetrics.LifecycleHandlerSleepTerminated,
-	}}
-}
-
-// Register registers a collector unless the kubelet declares a series of its name.
-func (r registerer) Register(c prometheus.Collector) error {
+// Register registers the declared series of the collector's name, which counts in its place. It leaves
+// those of the kubelet to metrics.Register, which comes later and panics if a name is taken.
+func (declared) Register(c prometheus.Collector) error {
 	descriptions := make(chan *prometheus.Desc, 1) // each collector of kubegrace has one
 	c.Describe(descriptions)
 	description := (<-descriptions).String()
-	for _, series := range r.kubelets {
-		if strings.Contains(description, "fqName: "+strconv.Quote(series.FQName())+",") {
-			return prometheus.AlreadyRegisteredError{ExistingCollector: series, NewCollector: c}
-		}
+	isOf := func(s basemetrics.Registerable) bool {
+		return strings.Contains(description, "fqName: "+strconv.Quote(s.FQName())+",")
 	}
-	return r.Registerer.Register(c)
+	kubelets := []basemetrics.Registerable{
+		kubeletmetrics.GracefulShutdownStartTime, kubeletmetrics.GracefulShutdownEndTime,
+		kubeletmetrics.LifecycleHandlerHTTPFallbacks, kubeletmetrics.LifecycleHandlerSleepTerminated,
+	}
+	if i := slices.IndexFunc(kubelets, isOf); i >= 0 {
+		return prometheus.AlreadyRegisteredError{ExistingCollector: kubelets[i], NewCollector: c}
+	}
+	for _, s := range series {
+		if !isOf(s) {
+			continue
+		}
+		var already prometheus.AlreadyRegisteredError // by an earlier call
+		if err := legacyregistry.Register(s); err != nil && !errors.As(err, &already) {
+			return err
+		}
+		if s.IsHidden() { // c counts unseen
+			break
+		}
+		return prometheus.AlreadyRegisteredError{ExistingCollector: counting(s), NewCollector: c}
+	}
+	return nil
+}
+
+// counting returns what counts in a registered series: of a vector, that of Prometheus.
+func counting(s prometheus.Collector) prometheus.Collector {
+	switch s := s.(type) {
+	case *basemetrics.CounterVec:
+		return s.CounterVec
+	case *basemetrics.GaugeVec:
+		return s.GaugeVec
+	case *basemetrics.HistogramVec:
+		return s.HistogramVec
+	case *basemetrics.Histogram:
+		return s.ObserverMetric.(prometheus.Collector) //nolint:forcetypeassert // it is a prometheus.Histogram
+	default:
+		return s
+	}
 }

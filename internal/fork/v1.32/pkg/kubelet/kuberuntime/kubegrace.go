@@ -18,7 +18,8 @@ package kuberuntime
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"math"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -46,14 +47,16 @@ type kubegraceTerminator struct {
 }
 
 // kubegrace returns the terminator of the manager. It has no ExitWatcher, so a sleep hook goes on
-// when its container has exited, as in the kubelet.
+// when its container has exited, as in the kubelet. The CRI client ends a StopContainer that does
+// not return, two minutes after its timeout, so the terminator need not.
 func (m *kubeGenericRuntimeManager) kubegrace() *lifecycle.Terminator {
 	m.terminator.made.Do(func() {
 		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
-			Runtime: lifecycle.RuntimeFunc(m.stopContainer),
-			Events:  m.recorder,
-			Metrics: kubegrace.LifecycleMetrics(klog.Background()),
-			Gates:   utilfeature.DefaultFeatureGate,
+			Runtime:     lifecycle.RuntimeFunc(m.kubegraceStop),
+			GiveUpAfter: math.MaxInt64,
+			Events:      m.recorder,
+			Metrics:     kubegrace.LifecycleMetrics(klog.Background()),
+			Gates:       utilfeature.DefaultFeatureGate,
 		})
 		if err != nil { // only if the runtime were nil
 			panic(err)
@@ -63,11 +66,27 @@ func (m *kubeGenericRuntimeManager) kubegrace() *lifecycle.Terminator {
 	return m.terminator.Terminator
 }
 
-// stopContainer stops a container and says in kubegrace's words that there is none.
-func (m *kubeGenericRuntimeManager) stopContainer(ctx context.Context, id string, timeout int64) error {
-	err := m.runtimeService.StopContainer(ctx, id, timeout)
-	if err != nil && crierror.IsNotFound(err) {
-		return fmt.Errorf("%w: %w", lifecycle.ErrContainerNotFound, err)
+// runtimeError is an error of StopContainer, which results and events of the kubelet quote
+// unchanged.
+type runtimeError struct{ error }
+
+// kubegraceStop stops a container. Stopping one that does not exist succeeds.
+func (m *kubeGenericRuntimeManager) kubegraceStop(ctx context.Context, id string, timeout int64) error {
+	switch err := m.runtimeService.StopContainer(ctx, id, timeout); {
+	case err == nil:
+		return nil
+	case crierror.IsNotFound(err):
+		return lifecycle.ErrContainerNotFound
+	default:
+		return runtimeError{err}
+	}
+}
+
+// kubegraceError returns the error of a kill as the kubelet has it: the runtime's own, if it is one.
+func kubegraceError(err error) error {
+	var runtimes runtimeError
+	if errors.As(err, &runtimes) {
+		return runtimes.error
 	}
 	return err
 }
@@ -84,60 +103,33 @@ func (h kubegraceHooks) Run(ctx context.Context, id string, pod *v1.Pod, contain
 	return h.runner.Run(ctx, kubecontainer.ContainerID{Type: h.runtimeName, ID: id}, pod, container, handler)
 }
 
-// kubegraceKillContainer kills one container of a pod that goes on. A failed stop is returned at
-// once, as by killContainer; the next call has the whole grace period again, and runs no hook again.
+// kubegraceKillContainer is killContainer without an order of containers. Of a pod that the kubelet
+// does not know any more, the labels of the container tell what its kill needs.
 func (m *kubeGenericRuntimeManager) kubegraceKillContainer(ctx context.Context, pod *v1.Pod, containerID kubecontainer.ContainerID, containerName, message string, reason containerKillReason, gracePeriodOverride *int64) error {
-	terminator, known := m.kubegrace(), pod != nil
-	if !known {
-		var err error
-		if pod, err = m.kubegraceRestore(ctx, &v1.Pod{}, containerID); err != nil {
+	if pod == nil {
+		restored, container, err := m.restoreSpecsFromContainerLabels(ctx, containerID)
+		if err != nil {
 			return err
 		}
+		pod = restored
+		pod.Spec.Containers = []v1.Container{*container}
+		defer m.kubegrace().Forget(pod) // nobody kills the rest of it, after which it would be forgotten
 	}
-	_, err := terminator.KillContainer(ctx, pod, lifecycle.Container{Name: containerName, ID: containerID.ID}, lifecycle.ContainerRequest{
+	_, err := m.kubegrace().KillContainer(ctx, pod, lifecycle.Container{Name: containerName, ID: containerID.ID}, lifecycle.ContainerRequest{
 		Reason:             graceperiod.KillReason(reason),
 		GracePeriodSeconds: gracePeriodOverride,
 		Message:            message,
 		OneAttempt:         true,
 		Hooks:              kubegraceHooks{m.runner, m.runtimeName},
 	})
-	if err == nil && !known { // nobody kills the rest of this pod, after which it would be forgotten
-		terminator.Forget(pod)
-	}
-	return err
+	return kubegraceError(err)
 }
 
-// kubegraceRestore returns the pod of a container, made from the container's labels, with the
-// containers that were restored before.
-func (m *kubeGenericRuntimeManager) kubegraceRestore(ctx context.Context, before *v1.Pod, id kubecontainer.ContainerID) (*v1.Pod, error) {
-	pod, spec, err := m.restoreSpecsFromContainerLabels(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	pod.Spec.Containers = append(before.Spec.Containers, *spec)
-	return pod, nil
-}
-
-// kubegraceKillContainers kills all running containers of a pod, sidecars last.
-func (m *kubeGenericRuntimeManager) kubegraceKillContainers(ctx context.Context, pod *v1.Pod, runningPod kubecontainer.Pod, gracePeriodOverride *int64) (results []*kubecontainer.SyncResult) {
-	running := []lifecycle.Container{}
-	restored := &v1.Pod{}
+// kubegraceKillContainers is killContainersWithSyncResult.
+func (m *kubeGenericRuntimeManager) kubegraceKillContainers(ctx context.Context, pod *v1.Pod, runningPod kubecontainer.Pod, gracePeriodOverride *int64) (syncResults []*kubecontainer.SyncResult) {
+	running := []lifecycle.Container{} // not nil, which would ask the runtime what runs
 	for _, c := range runningPod.Containers {
-		if pod == nil { // a container that cannot be restored does not prevent the kill of the others
-			with, err := m.kubegraceRestore(ctx, restored, c.ID)
-			if err != nil {
-				results = append(results, failedKill(c.Name, err))
-				continue
-			}
-			restored = with
-		}
 		running = append(running, lifecycle.Container{Name: c.Name, ID: c.ID.ID})
-	}
-	if len(running) == 0 {
-		return results
-	}
-	if pod == nil {
-		pod = restored
 	}
 	killed, err := m.kubegrace().KillPod(ctx, pod, lifecycle.Request{
 		GracePeriodSeconds: gracePeriodOverride,
@@ -146,23 +138,16 @@ func (m *kubeGenericRuntimeManager) kubegraceKillContainers(ctx context.Context,
 		Hooks:              kubegraceHooks{m.runner, m.runtimeName},
 	})
 	for _, c := range killed.Containers {
+		result := kubecontainer.NewSyncResult(kubecontainer.KillContainer, c.Name)
 		switch c.Outcome {
-		case "": // ctx has ended before the container
-			results = append(results, failedKill(c.Name, err))
+		case "": // ctx has ended before the kill
+			result.Fail(kubecontainer.ErrKillContainer, err.Error())
 		case lifecycle.RuntimeStuck, lifecycle.LeftRunning:
-			results = append(results, failedKill(c.Name, c.Err))
-		default:
-			results = append(results, kubecontainer.NewSyncResult(kubecontainer.KillContainer, c.Name))
+			result.Fail(kubecontainer.ErrKillContainer, kubegraceError(c.Err).Error())
 		}
+		syncResults = append(syncResults, result)
 	}
-	return results
-}
-
-// failedKill returns the result of a kill that has failed.
-func failedKill(name string, err error) *kubecontainer.SyncResult {
-	result := kubecontainer.NewSyncResult(kubecontainer.KillContainer, name)
-	result.Fail(kubecontainer.ErrKillContainer, err.Error())
-	return result
+	return syncResults
 }
 
 // kubegraceForget forgets a pod whose containers and sandboxes were all killed.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	"k8s.io/kubernetes/pkg/kubelet/kubegrace"
@@ -93,36 +94,25 @@ func TestKillContainerThatIsGone(t *testing.T) {
 	})
 }
 
-// The grace period of a container whose pod the kubelet does not know any more comes from the
+// The grace period and the hook of a container whose pod the kubelet does not know any more come from the
 // container's labels.
 func TestKillContainerWithoutAPod(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(3)
-		n.addMain("proxy", script{}).Lifecycle = sleeping(2)
-		n.addMain("logs", script{}).Lifecycle = sleeping(4)
 		n.restored = func(_ context.Context, id kubecontainer.ContainerID) (*v1.Pod, *v1.Container, error) {
+			if id.ID != "app" {
+				return nil, nil, errors.New("it has no labels")
+			}
 			pod := n.pod.DeepCopy()
 			pod.Spec.Containers = nil
-			for i := range n.pod.Spec.Containers {
-				if c := &n.pod.Spec.Containers[i]; c.Name == id.ID {
-					return pod, c, nil
-				}
-			}
-			return nil, nil, errors.New("it has no labels")
+			return pod, &n.pod.Spec.Containers[0], nil
 		}
-		require.NoError(t, n.killContainer(t.Context(), nil, kubecontainer.ContainerID{Type: "containerd", ID: "app"}, "app", "", reasonUnknown, nil, nil))
+		kill := func(name string) error {
+			return n.killContainer(t.Context(), nil, kubecontainer.ContainerID{Type: "containerd", ID: name}, name, "", reasonUnknown, nil, nil)
+		}
+		require.NoError(t, kill("app"))
 		require.Equal(t, map[string]int64{"app": 27}, n.stopTimeouts())
-		n.running.Containers = n.running.Containers[1:]
-		result := n.killPodWithSyncResult(t.Context(), nil, n.running, vectors.Seconds(7))
-		require.NoError(t, result.Error())
-		require.Equal(t, map[string]int64{"app": 27, "proxy": 5, "logs": 3}, n.stopTimeouts())
-
-		require.EqualError(t, n.killContainer(t.Context(), nil, kubecontainer.ContainerID{Type: "containerd", ID: "unknown"}, "unknown", "", reasonUnknown, nil, nil), "it has no labels")
-		n.addRunning("unknown", script{})
-		n.addMain("late", script{})
-		require.ErrorContains(t, errorOf(n.killPodWithSyncResult(t.Context(), nil, n.running, vectors.Seconds(7))), "it has no labels")
-		require.Contains(t, n.stopTimeouts(), "late", "one without labels keeps no other from being killed")
-		require.NotContains(t, n.stopTimeouts(), "unknown")
+		require.EqualError(t, kill("unknown"), "it has no labels")
 	})
 }
 
@@ -147,7 +137,7 @@ func TestKillPod(t *testing.T) {
 func TestKillPodWithoutContainers(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.runtime.sandboxErr = status.Error(codes.NotFound, "no such sandbox")
-		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), nil, n.running, nil)))
+		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
 		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
 		n.runtime.sandboxErr = errors.New("it is busy")
 		require.EqualError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)),
@@ -163,6 +153,7 @@ func TestKillPodThatFails(t *testing.T) {
 		n.addMain("app", script{})
 		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
 		require.ErrorIs(t, result.SyncResults[0].Error, kubecontainer.ErrKillContainer)
+		require.Equal(t, "the runtime is away", result.SyncResults[0].Message, "the error of the runtime, as it is")
 		require.NoError(t, result.SyncResults[1].Error)
 		require.NoError(t, result.SyncResults[2].Error)
 		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
@@ -244,8 +235,9 @@ func TestKillContainerOfARefusingRuntime(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{fails: true})
 		began := time.Now()
-		require.ErrorContains(t, n.killNamed(t, "app", reasonUnknown, nil), "the runtime is away")
-		require.ErrorContains(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)), "the runtime is away")
+		require.EqualError(t, n.killNamed(t, "app", reasonUnknown, nil), "the runtime is away")
+		require.EqualError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)),
+			`failed to "KillContainer" for "app" with KillContainerError: "the runtime is away"`)
 		require.Zero(t, time.Since(began))
 		require.Len(t, n.runtime.recordedStops(), 2)
 	})
@@ -327,5 +319,110 @@ func TestShortenGracePeriod(t *testing.T) {
 		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
 		require.Less(t, time.Since(began), 10*time.Second)
 		n.ShortenGracePeriod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "another"}}, 1)
+	})
+}
+
+// A StopContainer that does not return ends when the CRI client gives up. Its error is the kill's, and the
+// next try has the whole grace period, as in the kubelet.
+func TestStopThatDoesNotReturn(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.addMain("app", script{hangs: true})
+		for range 2 {
+			began := time.Now()
+			require.EqualError(t, n.killNamed(t, "app", reasonUnknown, nil), "rpc error: code = DeadlineExceeded desc = context deadline exceeded")
+			require.Equal(t, 150*time.Second, time.Since(began))
+		}
+		stops := n.runtime.recordedStops()
+		require.Len(t, stops, 2)
+		require.EqualValues(t, 30, stops[1].timeout)
+		require.Equal(t, []string{"Normal Killing Stopping container app", "Normal Killing Stopping container app"}, vectors.Events(n.events))
+	})
+}
+
+// A sleep hook goes on when its container has exited, because the terminator has no ExitWatcher.
+func TestSleepOfAContainerThatHasExited(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.addMain("app", script{}).Lifecycle = sleeping(10)
+		time.AfterFunc(time.Second, func() { n.runtime.remove("app") })
+		began := time.Now()
+		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.Equal(t, 10*time.Second, time.Since(began))
+	})
+}
+
+// A hook that uses up the grace period is cancelled, which is no failure.
+func TestHookAtTheEndOfItsGrace(t *testing.T) {
+	onNode(t, 5, func(t *testing.T, n *node) {
+		n.addMain("app", script{}).Lifecycle = sleeping(60)
+		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.Equal(t, []error{context.Canceled}, n.hooks.cancelled())
+		require.Equal(t, map[string]int64{"app": 2}, n.stopTimeouts())
+		require.Equal(t, []string{"Normal Killing Stopping container app"}, vectors.Events(n.events))
+	})
+}
+
+// A container that the spec lacks is stopped, with no hook and no error.
+func TestContainerThatTheSpecLacks(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.addRunning("gone", script{})
+		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.Equal(t, map[string]int64{"gone": 30}, n.stopTimeouts())
+		require.NoError(t, n.killNamed(t, "gone", reasonUnknown, nil))
+	})
+}
+
+// The first of three sidecars waits for the last one, though the one between them does not run.
+func TestOrderAcrossASidecarThatDoesNotRun(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.addSidecar("first", script{})
+		n.addSidecar("between", script{})
+		n.addSidecar("last", script{takes: 5 * time.Second})
+		n.addMain("app", script{})
+		n.running.Containers = append(n.running.Containers[:1], n.running.Containers[2:]...)
+		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.Equal(t, map[string]int64{"app": 30, "last": 30, "first": 25}, n.stopTimeouts())
+	})
+}
+
+// The time that a hook and the turn have used is truncated once: 1.6 and 1.6 seconds are three.
+func TestUsedTimeIsTruncatedOnce(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.hooks.takes = 1600 * time.Millisecond
+		n.addSidecar("proxy", script{})
+		n.pod.Spec.InitContainers[0].Lifecycle = sleeping(0)
+		n.addMain("app", script{takes: 3200 * time.Millisecond})
+		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.Equal(t, map[string]int64{"app": 30, "proxy": 27}, n.stopTimeouts())
+	})
+}
+
+// A container that was started after its pod's termination began is stopped by the next kill.
+func TestContainerThatIsStartedLate(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.addMain("app", script{takes: 10 * time.Second})
+		killed := make(chan error, 1)
+		running := n.running
+		go func() { killed <- errorOf(n.killPodWithSyncResult(t.Context(), n.pod, running, nil)) }()
+		<-time.After(time.Second)
+		n.addMain("late", script{})
+		require.NoError(t, <-killed)
+		require.NotContains(t, n.stopTimeouts(), "late")
+		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.EqualValues(t, 30, n.stopTimeouts()["late"])
+	})
+}
+
+// The Killing event of a container whose pod the kubelet does not know has the container's place in the
+// spec that was restored.
+func TestEventOfAContainerWithoutAPod(t *testing.T) {
+	onNode(t, 30, func(t *testing.T, n *node) {
+		n.addMain("app", script{})
+		var objects []any
+		n.recorder = recorderOf(n.events, func(object runtime.Object) { objects = append(objects, object) })
+		n.restored = func(context.Context, kubecontainer.ContainerID) (*v1.Pod, *v1.Container, error) {
+			return n.pod.DeepCopy(), &v1.Container{Name: "app"}, nil
+		}
+		require.NoError(t, n.killContainer(t.Context(), nil, kubecontainer.ContainerID{Type: "containerd", ID: "app"}, "app", "", reasonUnknown, nil, nil))
+		require.Equal(t, "spec.containers{app}", objects[0].(*v1.ObjectReference).FieldPath)
 	})
 }

@@ -24,7 +24,9 @@ func (m *kubeGenericRuntimeManager) killContainersWithSyncResult(ctx context.Con
 	if kubegraceEnabled() {
 		return m.kubegraceKillContainers(ctx, pod, runningPod, gracePeriodOverride)
 	}
-	return []*kubecontainer.SyncResult{failedKill("", errStock)}
+	result := kubecontainer.NewSyncResult(kubecontainer.KillContainer, "")
+	result.Fail(kubecontainer.ErrKillContainer, errStock.Error())
+	return []*kubecontainer.SyncResult{result}
 }
 
 // restoreSpecsFromContainerLabels restores a pod and a container from the labels of a container.

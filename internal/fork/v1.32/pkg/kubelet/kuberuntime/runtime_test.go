@@ -24,6 +24,7 @@ import (
 type script struct {
 	takes time.Duration // after its stop signal; it is killed at its timeout
 	fails bool          // every stop does
+	hangs bool          // no stop returns before the CRI client gives up: two minutes after the timeout
 }
 
 // stop is one StopContainer.
@@ -54,6 +55,9 @@ func (r *criRuntime) StopContainer(ctx context.Context, id string, timeout int64
 		return status.Error(codes.NotFound, "no such container")
 	case script.fails:
 		return errors.New("the runtime is away")
+	case script.hangs:
+		<-time.After(time.Second*time.Duration(timeout) + 2*time.Minute)
+		return status.Error(codes.DeadlineExceeded, "context deadline exceeded")
 	}
 	select {
 	case <-time.After(min(script.takes, time.Second*time.Duration(timeout))):
@@ -149,11 +153,13 @@ func sleeping(of int64) *v1.Lifecycle {
 	return &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: of}}}
 }
 
-// hookFake is a runner that sleeps as long as a sleep hook says.
+// hookFake is a runner that sleeps as long as a sleep hook says, and a while more.
 type hookFake struct {
-	err error
-	mu  sync.Mutex
-	ran []string // the IDs of the containers
+	err   error
+	takes time.Duration
+	mu    sync.Mutex // guards all below
+	ran   []string   // the IDs of the containers
+	cuts  []error    // why hooks were cancelled
 }
 
 func (h *hookFake) Run(ctx context.Context, id kubecontainer.ContainerID, _ *v1.Pod, _ *v1.Container, handler *v1.LifecycleHandler) (string, error) {
@@ -162,10 +168,20 @@ func (h *hookFake) Run(ctx context.Context, id kubecontainer.ContainerID, _ *v1.
 	h.mu.Unlock()
 	if handler.Sleep != nil {
 		select {
-		case <-time.After(time.Second * time.Duration(handler.Sleep.Seconds)):
+		case <-time.After(time.Second*time.Duration(handler.Sleep.Seconds) + h.takes):
 		case <-ctx.Done():
+			h.mu.Lock()
+			h.cuts = append(h.cuts, ctx.Err())
+			h.mu.Unlock()
 			return "", ctx.Err()
 		}
 	}
 	return "", h.err
+}
+
+// cancelled returns why hooks were cancelled.
+func (h *hookFake) cancelled() []error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.cuts)
 }

@@ -69,11 +69,14 @@ func (r *kubegraceRunner) Run(ctx context.Context, containerID kubecontainer.Con
 	return runner.Run(ctx, containerID.ID, pod, container, handler)
 }
 
-// podIP asks the runtime for the address of a pod. An empty one fails the hook.
+// podIP asks the runtime for the address of a pod.
 func (r *kubegraceRunner) podIP(ctx context.Context, pod *v1.Pod) (string, error) {
-	status, err := r.pods.GetPodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
-	if err != nil || len(status.IPs) == 0 {
+	status, err := podStatus(ctx, r.pods, pod)
+	if err != nil {
 		return "", err
+	}
+	if len(status.IPs) == 0 {
+		return "", fmt.Errorf("failed to find networking container: %v", status)
 	}
 	return status.IPs[0], nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -103,11 +104,14 @@ type hookFakes struct {
 	ips      []string // of the pod
 	err      error    // of the command, or of the request
 	output   string
+	failing  string   // what of the runtime fails
 	ran      []string // the commands, after their container
+	timeouts []time.Duration
 	requests []*http.Request
 }
 
-func (w *hookFakes) RunInContainer(_ context.Context, id kubecontainer.ContainerID, cmd []string, _ time.Duration) ([]byte, error) {
+func (w *hookFakes) RunInContainer(_ context.Context, id kubecontainer.ContainerID, cmd []string, timeout time.Duration) ([]byte, error) {
+	w.timeouts = append(w.timeouts, timeout)
 	w.ran = append(w.ran, strings.Join(append([]string{id.String()}, cmd...), " "))
 	return []byte(w.output), w.err
 }
@@ -248,10 +252,69 @@ func TestUserAgentIsThatOfTheFork(t *testing.T) {
 	require.Equal(t, "kube-lifecycle/"+version.Get().Major+"."+version.Get().Minor, world.requests[0].UserAgent())
 }
 
-// An httpGet hook without a host fails if its pod has no address.
-func TestHookOfAPodWithoutAnAddress(t *testing.T) {
-	world := &hookFakes{}
+// runGet runs an httpGet hook of port 80 without a host.
+func runGet(t *testing.T, world *hookFakes) (string, error) {
+	t.Helper()
 	pod, container := vectorPod()
-	_, err := newRunner(t, world, world, world, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Port: intstr.FromInt32(80)}.handler())
-	require.ErrorContains(t, err, "failed to find networking container")
+	return newRunner(t, world, world, world, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Path: "stop", Port: intstr.FromInt32(80)}.handler())
+}
+
+// An httpGet hook without a host fails if its pod has no address, with the kubelet's texts.
+func TestHookOfAPodWithoutAnAddress(t *testing.T) {
+	status := &kubecontainer.PodStatus{}
+	msg, err := runGet(t, &hookFakes{})
+	require.EqualError(t, err, fmt.Sprintf("failed to find networking container: %v", status))
+	require.Equal(t, fmt.Sprintf(`HTTP lifecycle hook (stop) for Container "containerFoo" in Pod "podFoo_nsFoo()" failed - error: failed to find networking container: %v`, status), msg)
+}
+
+// An address that is empty fails the hook. The kubelet would ask a port of the node itself.
+func TestHookOfAPodWithAnEmptyAddress(t *testing.T) {
+	world := &hookFakes{ips: []string{""}}
+	_, err := runGet(t, world)
+	require.EqualError(t, err, "failed to find networking container: podFoo_nsFoo()")
+	require.Empty(t, world.requests)
+}
+
+// The errors of the kubelet's runtime have the kubelet's texts.
+func TestHookOfAPodWithoutAStatus(t *testing.T) {
+	for what, want := range statusErrors() {
+		_, err := runGet(t, &hookFakes{failing: what})
+		require.EqualError(t, err, want, what)
+	}
+}
+
+// The requests of hooks go through the client of the kubelet, which follows redirects and keeps
+// connections as it does without kubegrace.
+func TestHooksUseTheKubeletsClient(t *testing.T) {
+	world := &hookFakes{ips: []string{"192.0.2.1"}}
+	_, err := runGet(t, world)
+	require.NoError(t, err)
+	require.Len(t, world.requests, 1)
+	require.False(t, world.requests[0].Close)
+}
+
+// The timeout of a command is the time that is left.
+func TestExecHookHasATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		world := &hookFakes{}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		pod, container := vectorPod()
+		_, err := newRunner(t, nil, world, nil, nil).Run(ctx, kubecontainer.ContainerID{}, pod, container, &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"stop"}}})
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{10 * time.Second}, world.timeouts)
+	})
+}
+
+// A sleep that is cut within 100 ms of its end is a success.
+func TestSleepThatIsCutAtItsEnd(t *testing.T) {
+	for cut, fails := range map[time.Duration]bool{950 * time.Millisecond: false, 850 * time.Millisecond: true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), cut)
+			defer cancel()
+			pod, container := vectorPod()
+			_, err := newRunner(t, nil, nil, nil, nil).Run(ctx, kubecontainer.ContainerID{}, pod, container, &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}})
+			require.Equal(t, fails, err != nil)
+		})
+	}
 }

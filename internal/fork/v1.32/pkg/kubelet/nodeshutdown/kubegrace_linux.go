@@ -38,12 +38,12 @@ import (
 func kubegraceEnabled() bool { return kubegrace.Enabled(kubegrace.NodeShutdown) }
 
 // newKubegraceManager returns a shutdown manager that is kubegrace's, or the kubelet's stub if its
-// gate is off or no time is configured. It returns no error, so Start returns what is wrong with
-// the Config.
+// gate is off, no time is configured, or the Config is wrong, which is logged.
 func newKubegraceManager(conf *Config) Manager {
 	host, err := logind.New(logind.Options{Who: "kubelet", Why: "Kubelet needs time to handle node shutdown"})
 	if err != nil {
-		return brokenManager{err: err}
+		conf.Logger.Error(err, "Failed to make the source of node shutdowns")
+		return managerStub{}
 	}
 	return newManagerOfHost(conf, host)
 }
@@ -53,9 +53,15 @@ func newManagerOfHost(conf *Config, host shutdown.Source) Manager {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.GracefulNodeShutdown) {
 		return managerStub{}
 	}
-	config := planConfig(conf)
+	config := plan.Config{
+		ShutdownGracePeriod:             metav1.Duration{Duration: conf.ShutdownGracePeriodRequested},
+		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: conf.ShutdownGracePeriodCriticalPods},
+	}
+	for _, group := range conf.ShutdownGracePeriodByPodPriority {
+		config.ShutdownGracePeriodByPodPriority = append(config.ShutdownGracePeriodByPodPriority, plan.PodPriorityGracePeriod(group))
+	}
 	schedule := config.Schedule(utilfeature.DefaultFeatureGate.Enabled(features.GracefulNodeShutdownBasedOnPodPriority))
-	manager, err := shutdown.NewManager(shutdown.Options{
+	opts := shutdown.Options{
 		Config:   config,
 		Plan:     plan.Options{Limit: cmp.Or(schedule.Total(), -1)}, // as the kubelet, whose configuration says how long the shutdown is delayed
 		Pods:     shutdown.PodsFunc(conf.GetPodsFunc),
@@ -68,9 +74,14 @@ func newManagerOfHost(conf *Config, host shutdown.Source) Manager {
 		Metrics:  kubegrace.ShutdownMetrics(conf.Logger),
 		Gates:    utilfeature.DefaultFeatureGate,
 		StateDir: conf.StateDirectory,
-	})
+	}
+	if conf.Clock != nil {
+		opts.Clock = conf.Clock
+	}
+	manager, err := shutdown.NewManager(opts)
 	if err != nil {
-		return brokenManager{err: err}
+		conf.Logger.Error(err, "Failed to make the node shutdown manager")
+		return managerStub{}
 	}
 	if manager.Inhibitor().State == shutdown.InhibitorOff { // no time was configured
 		return managerStub{}
@@ -78,30 +89,10 @@ func newManagerOfHost(conf *Config, host shutdown.Source) Manager {
 	return &kubegraceManager{Manager: manager, logger: conf.Logger}
 }
 
-// planConfig returns the part of the kubelet's configuration that says how long pods have.
-func planConfig(conf *Config) plan.Config {
-	config := plan.Config{
-		ShutdownGracePeriod:             metav1.Duration{Duration: conf.ShutdownGracePeriodRequested},
-		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: conf.ShutdownGracePeriodCriticalPods},
-	}
-	for _, group := range conf.ShutdownGracePeriodByPodPriority {
-		config.ShutdownGracePeriodByPodPriority = append(config.ShutdownGracePeriodByPodPriority, plan.PodPriorityGracePeriod(group))
-	}
-	return config
-}
-
 // podKiller kills pods with the kubelet's function, which evictions use too.
 func podKiller(conf *Config) shutdown.PodKiller {
 	return shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-		return shutdown.KillResult{}, conf.KillPodFunc(pod, req.Evict, req.GracePeriodSeconds, req.SetStatus)
-	})
-}
-
-// nodeStatus lets the kubelet publish its node's status.
-func nodeStatus(conf *Config) shutdown.Reporter {
-	return shutdown.ReporterFunc(func(context.Context, shutdown.NodeState) error {
-		conf.SyncNodeStatusFunc()
-		return nil
+		return shutdown.KillResult{}, conf.KillPodFunc(pod, req.Evict, req.GracePeriodSeconds, observedStatus(pod, req.SetStatus))
 	})
 }
 
@@ -112,8 +103,8 @@ type kubegraceManager struct {
 	logger klog.Logger
 }
 
-// Admit refuses pods from the announcement of a shutdown on.
-func (m *kubegraceManager) Admit(attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
+// admit refuses pods from the announcement of a shutdown on.
+func (m *kubegraceManager) admit(attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
 	var pod *v1.Pod // a nil pod is refused like any other
 	if attrs != nil {
 		pod = attrs.Pod
@@ -121,13 +112,9 @@ func (m *kubegraceManager) Admit(attrs *lifecycle.PodAdmitAttributes) lifecycle.
 	return lifecycle.PodAdmitResult(m.Manager.Admit(pod))
 }
 
-// Start starts the manager, which runs until the process ends. It returns when the first attempt
-// to hold the host is over, after two seconds at most if logind does not answer. A lock that is
-// not held, or held for less time than was asked for, is no error, because the manager has logged
-// it and goes on trying.
-func (m *kubegraceManager) Start() error { return m.start(context.Background()) }
-
-// start is Start with a context, whose end ends the manager.
+// start starts the manager, which runs until ctx ends. It returns when the first attempt to hold the
+// host is over, after two seconds at most if logind does not answer. A lock that is not held, or held
+// for less time than was asked for, is no error, because the manager has logged it and goes on trying.
 func (m *kubegraceManager) start(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(klog.NewContext(ctx, m.logger)) }()
@@ -138,12 +125,3 @@ func (m *kubegraceManager) start(ctx context.Context) error {
 		return nil
 	}
 }
-
-// brokenManager stands for a manager that could not be made. It admits every pod.
-type brokenManager struct {
-	managerStub
-	err error
-}
-
-// Start returns why there is no manager.
-func (m brokenManager) Start() error { return m.err }

@@ -1,6 +1,7 @@
 package nodeshutdown
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -215,12 +217,13 @@ func TestStartByPriorityWithoutSeconds(t *testing.T) {
 	})
 }
 
-// Start returns what is wrong with the Config, and pods are admitted.
-func TestStartOfABadConfig(t *testing.T) {
-	m := newManagerOfHost(newKubelet().config(time.Second, time.Minute), &shutdowntest.Host{})
-	require.ErrorContains(t, startManager(t.Context(), m), "shutdownGracePeriodCriticalPods {1m0s} must be <= shutdownGracePeriod {1s}")
-	require.True(t, admit(m, nil).Admit)
-	require.NoError(t, m.ShutdownStatus())
+// What is wrong with the Config is logged, and pods are admitted.
+func TestABadConfig(t *testing.T) {
+	var log bytes.Buffer
+	conf := newKubelet().config(time.Second, time.Minute)
+	conf.Logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))
+	require.Equal(t, managerStub{}, newManagerOfHost(conf, &shutdowntest.Host{}))
+	require.Contains(t, log.String(), "shutdownGracePeriodCriticalPods {1m0s} must be <= shutdownGracePeriod {1s}")
 }
 
 // A bus that accepts the connection and never answers delays the start by two seconds.

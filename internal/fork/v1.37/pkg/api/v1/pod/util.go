@@ -1,0 +1,29 @@
+// Package pod declares what the copied files use of the conditions of pods.
+package pod
+
+import (
+	v1 "k8s.io/api/core/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// GetPodCondition returns the condition of a type, and its index.
+func GetPodCondition(status *v1.PodStatus, conditionType v1.PodConditionType) (int, *v1.PodCondition) {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == conditionType {
+			return i, &status.Conditions[i]
+		}
+	}
+	return -1, nil
+}
+
+// CalculatePodConditionObservedGeneration returns the generation of the pod if the gate is on, or if the
+// condition has one, and otherwise 0.
+func CalculatePodConditionObservedGeneration(status *v1.PodStatus, generation int64, conditionType v1.PodConditionType) int64 {
+	_, condition := GetPodCondition(status, conditionType)
+	if utilfeature.DefaultFeatureGate.Enabled(features.PodObservedGenerationTracking) || condition != nil && condition.ObservedGeneration != 0 {
+		return generation
+	}
+	return 0
+}
