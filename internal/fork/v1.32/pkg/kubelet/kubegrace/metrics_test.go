@@ -5,12 +5,92 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
 	kubeletmetrics "k8s.io/kubernetes/pkg/kubelet/metrics"
+
+	"github.com/kubegrace/kubegrace/metrics"
 )
+
+// disabled is a series that the flag --disabled-metrics names.
+const disabled = "kubelet_containers_killed_after_grace_total"
+
+// TestMain disables a series, as the flag does: before it is made.
+func TestMain(m *testing.M) {
+	disable(disabled)
+	m.Run()
+}
+
+// description is what the registries of two programs tell of a series.
+type description struct {
+	help, labels string
+	kind         string
+	bounds       int
+}
+
+// describe counts once in each series, and describes what a registry shows of kubegrace.
+func describe(t *testing.T, pods *metrics.Lifecycle, node *metrics.Shutdown, shown prometheus.Gatherer) map[string]description {
+	t.Helper()
+	pods.HookEnded("sleep", "Abandoned", time.Second)
+	pods.PodTerminated("Graceful", time.Second)
+	pods.ContainerKilledAfterGrace()
+	pods.PodGraceExceeded()
+	node.Delay(time.Second, time.Second)
+	node.PodKilled("Graceful")
+	node.Bucket(time.Second)
+	families, err := shown.Gather()
+	require.NoError(t, err)
+	all := map[string]description{}
+	for _, family := range families {
+		if !strings.HasPrefix(family.GetName(), "kubelet_") {
+			continue
+		}
+		metric := family.GetMetric()[0]
+		d := description{help: strings.TrimPrefix(family.GetHelp(), "[ALPHA] "), kind: family.GetType().String(), bounds: len(metric.GetHistogram().GetBucket())}
+		for _, label := range metric.GetLabel() {
+			d.labels += label.GetName() + " "
+		}
+		all[family.GetName()] = d
+	}
+	return all
+}
+
+// Each series of kubegrace that a kubelet can count in is declared as kubegrace has it, as ALPHA, and one
+// that is disabled is not shown.
+func TestSeriesAreDeclared(t *testing.T) {
+	own := prometheus.NewRegistry()
+	pods, err := metrics.NewLifecycle(own, metrics.Options{})
+	require.NoError(t, err)
+	node, err := metrics.NewShutdown(own, metrics.Options{})
+	require.NoError(t, err)
+	want := describe(t, pods, node, own)
+	got := describe(t, LifecycleMetrics(klog.Background()), ShutdownMetrics(klog.Background()), legacyregistry.DefaultGatherer)
+	for name, shown := range map[string]bool{
+		disabled: false,
+		"kubelet_sleep_action_ended_by_container_exit_total": false, // a fork has no ExitWatcher
+		// The kubelet registers these four.
+		"kubelet_graceful_shutdown_start_time_seconds": true, "kubelet_graceful_shutdown_end_time_seconds": true,
+		"kubelet_lifecycle_handler_http_fallbacks_total": true, "kubelet_sleep_action_terminated_early_total": true,
+	} {
+		require.Contains(t, want, name)
+		delete(want, name)
+		if shown {
+			delete(got, name)
+		}
+	}
+	require.Equal(t, want, got)
+	require.Len(t, got, 9)
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if strings.HasPrefix(family.GetName(), "kubelet_") {
+			require.Contains(t, family.GetHelp(), "[ALPHA] ", family.GetName())
+		}
+	}
+}
 
 // The kubelet registers its own series after its managers were made, which panics where they
 // stand already. What was counted in them is then shown.

@@ -33,6 +33,7 @@ import (
 type kubelet struct {
 	events *record.FakeRecorder
 	host   *shutdowntest.Host
+	over   chan struct{} // closed at the end of the manager, which ends its kills
 
 	mu     sync.Mutex // guards all below
 	pods   []*v1.Pod
@@ -42,7 +43,7 @@ type kubelet struct {
 }
 
 func newKubelet(pods ...*v1.Pod) *kubelet {
-	return &kubelet{events: record.NewFakeRecorder(100), host: &shutdowntest.Host{}, pods: pods, kills: map[string]int64{}}
+	return &kubelet{events: record.NewFakeRecorder(100), host: &shutdowntest.Host{}, over: make(chan struct{}), pods: pods, kills: map[string]int64{}}
 }
 
 func (k *kubelet) config(total, critical time.Duration) *Config {
@@ -93,10 +94,20 @@ func (k *kubelet) start(t *testing.T, conf *Config) (Manager, error) {
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(func() {
 		stop()
+		close(k.over)
 		synctest.Wait()
 		require.Zero(t, k.host.Held(), "locks after the end")
 	})
 	return m, startManager(ctx, m)
+}
+
+// startUntil starts a manager, and returns what ends it.
+func (k *kubelet) startUntil(t *testing.T, m Manager) (stop context.CancelFunc) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	require.NoError(t, startManager(ctx, m))
+	synctest.Wait()
+	return stop
 }
 
 // advance advances the time of the bubble and waits until all goroutines are blocked.
