@@ -1,0 +1,54 @@
+package fork
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// testsUnder returns the names of the test functions in a folder and those below it.
+func testsUnder(t *testing.T, folder string) map[string]bool {
+	t.Helper()
+	declared, tests := regexp.MustCompile(`(?m)^func (Test\w+)\(`), map[string]bool{}
+	require.NoError(t, filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		for _, found := range declared.FindAllStringSubmatch(string(data), -1) {
+			tests[found[1]] = true
+		}
+		return err
+	}))
+	return tests
+}
+
+// Each row of the table of differences says what holds in the fork, and names a test of it. What a fork's
+// files only pass on to logind is tested there.
+func TestTableOfDifferences(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(page), "| | kubelet | kubegrace | in the fork |\n|---|---|---|---|\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	tests, named := testsUnder(t, "v1.32"), regexp.MustCompile("`(Test\\w+)`")
+	for name := range testsUnder(t, filepath.Join("..", "..", "shutdown", "logind")) {
+		tests[name] = true
+	}
+	rows := strings.Split(strings.TrimSpace(table), "\n")
+	require.Greater(t, len(rows), 40)
+	for _, row := range rows {
+		cells := strings.Split(strings.Trim(row, "| "), " | ")
+		require.Len(t, cells, 4, row)
+		names := named.FindAllStringSubmatch(cells[3], -1)
+		require.NotEmpty(t, names, row)
+		for _, name := range names {
+			require.True(t, tests[name[1]], "%s: there is no %s", cells[0], name[1])
+		}
+	}
+}
