@@ -32,46 +32,40 @@ import (
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 
 	gracefullifecycle "github.com/kubegrace/kubegrace/lifecycle"
-	"github.com/kubegrace/kubegrace/metrics"
 )
 
 // kubegraceEnabled reports whether NewHandlerRunner returns the runner of newKubegraceRunner.
 func kubegraceEnabled() bool { return kubegrace.Enabled(kubegrace.Hooks) }
 
-// kubegraceRunner runs hooks with kubegrace.
-type kubegraceRunner struct {
-	httpDoer      kubetypes.HTTPDoer
-	commandRunner kubecontainer.CommandRunner
-	pods          podStatusProvider
-	recorder      record.EventRecorder
-	metrics       *metrics.Lifecycle
-}
+// kubegraceRunner makes the runner of kubegrace for the hooks of one container. It is made for each hook,
+// because it reads the feature gates when it is made and knows a container by its ID alone.
+type kubegraceRunner func(kubecontainer.ContainerID) gracefullifecycle.HandlerRunner
 
-// newKubegraceRunner has the parameters of NewHandlerRunner.
+// newKubegraceRunner has the parameters of NewHandlerRunner. The User-Agent of httpGet hooks has the
+// version of this kubelet.
 func newKubegraceRunner(httpDoer kubetypes.HTTPDoer, commandRunner kubecontainer.CommandRunner, containerManager podStatusProvider, eventRecorder record.EventRecorder) kubecontainer.HandlerRunner {
-	return &kubegraceRunner{httpDoer, commandRunner, containerManager, eventRecorder, kubegrace.LifecycleMetrics(klog.Background())}
+	series, info := kubegrace.LifecycleMetrics(klog.Background()), version.Get()
+	return kubegraceRunner(func(id kubecontainer.ContainerID) gracefullifecycle.HandlerRunner {
+		return gracefullifecycle.NewHandlerRunner(gracefullifecycle.HandlerRunnerOptions{
+			Commands:  commands{commandRunner, id},
+			HTTP:      httpDoer,
+			PodIP:     func(ctx context.Context, pod *v1.Pod) (string, error) { return podIP(ctx, containerManager, pod) },
+			UserAgent: fmt.Sprintf("kube-lifecycle/%s.%s", info.Major, info.Minor),
+			Events:    eventRecorder,
+			Metrics:   series,
+			Gates:     utilfeature.DefaultFeatureGate,
+		})
+	})
 }
 
-// Run runs a hook. The runner of kubegrace is made for each hook, because it reads the feature
-// gates when it is made and knows a container by its ID alone. The User-Agent of httpGet hooks has
-// the version of this kubelet.
-func (r *kubegraceRunner) Run(ctx context.Context, containerID kubecontainer.ContainerID, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
-	info := version.Get()
-	runner := gracefullifecycle.NewHandlerRunner(gracefullifecycle.HandlerRunnerOptions{
-		Commands:  commands{r.commandRunner, containerID},
-		HTTP:      r.httpDoer,
-		PodIP:     r.podIP,
-		UserAgent: fmt.Sprintf("kube-lifecycle/%s.%s", info.Major, info.Minor),
-		Events:    r.recorder,
-		Metrics:   r.metrics,
-		Gates:     utilfeature.DefaultFeatureGate,
-	})
-	return runner.Run(ctx, containerID.ID, pod, container, handler)
+// Run runs a hook.
+func (r kubegraceRunner) Run(ctx context.Context, id kubecontainer.ContainerID, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
+	return r(id).Run(ctx, id.ID, pod, container, handler)
 }
 
 // podIP asks the runtime for the address of a pod.
-func (r *kubegraceRunner) podIP(ctx context.Context, pod *v1.Pod) (string, error) {
-	status, err := podStatus(ctx, r.pods, pod)
+func podIP(ctx context.Context, pods podStatusProvider, pod *v1.Pod) (string, error) {
+	status, err := podStatus(ctx, pods, pod)
 	if err != nil {
 		return "", err
 	}

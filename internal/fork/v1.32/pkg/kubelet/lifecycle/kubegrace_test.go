@@ -240,7 +240,7 @@ func newRunner(t *testing.T, doer kubetypes.HTTPDoer, commands kubecontainer.Com
 // With the gate off the runner is the kubelet's.
 func TestGateOfHooks(t *testing.T) {
 	require.IsType(t, &handlerRunner{}, NewHandlerRunner(nil, nil, nil, nil))
-	require.IsType(t, &kubegraceRunner{}, newRunner(t, nil, nil, nil, nil))
+	require.IsType(t, kubegraceRunner(nil), newRunner(t, nil, nil, nil, nil))
 }
 
 // The user agent of an httpGet hook has the version of the fork, which the linker sets.

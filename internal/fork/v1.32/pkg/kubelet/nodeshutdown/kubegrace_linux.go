@@ -61,11 +61,14 @@ func newManagerOfHost(conf *Config, host shutdown.Source) Manager {
 		config.ShutdownGracePeriodByPodPriority = append(config.ShutdownGracePeriodByPodPriority, plan.PodPriorityGracePeriod(group))
 	}
 	schedule := config.Schedule(utilfeature.DefaultFeatureGate.Enabled(features.GracefulNodeShutdownBasedOnPodPriority))
+	killer := shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+		return shutdown.KillResult{}, conf.KillPodFunc(pod, req.Evict, req.GracePeriodSeconds, observedStatus(pod, req.SetStatus))
+	})
 	opts := shutdown.Options{
 		Config:   config,
 		Plan:     plan.Options{Limit: cmp.Or(schedule.Total(), -1)}, // as the kubelet, whose configuration says how long the shutdown is delayed
 		Pods:     shutdown.PodsFunc(conf.GetPodsFunc),
-		Killer:   podKiller(conf),
+		Killer:   killer,
 		Source:   host,
 		Volumes:  conf.VolumeManager,
 		Reporter: nodeStatus(conf),
@@ -87,13 +90,6 @@ func newManagerOfHost(conf *Config, host shutdown.Source) Manager {
 		return managerStub{}
 	}
 	return &kubegraceManager{Manager: manager, logger: conf.Logger}
-}
-
-// podKiller kills pods with the kubelet's function, which evictions use too.
-func podKiller(conf *Config) shutdown.PodKiller {
-	return shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-		return shutdown.KillResult{}, conf.KillPodFunc(pod, req.Evict, req.GracePeriodSeconds, observedStatus(pod, req.SetStatus))
-	})
 }
 
 // kubegraceManager is a [shutdown.Manager] with the methods of [Manager]. ShutdownStatus is the
