@@ -133,6 +133,19 @@ func TestKillPod(t *testing.T) {
 	})
 }
 
+// An override replaces the grace period of a pod, as an eviction does; 0 leaves no time for a hook.
+func TestKillPodWithAnOverride(t *testing.T) {
+	for override, want := range map[int64]int64{60: 50, 7: 2, 0: 2} {
+		onNode(t, 30, func(t *testing.T, n *node) {
+			n.addMain("app", script{}).Lifecycle = sleeping(10)
+			began := time.Now()
+			require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, &override)))
+			require.Equal(t, map[string]int64{"app": want}, n.stopTimeouts())
+			require.Equal(t, time.Second*time.Duration(min(override, 10)), time.Since(began))
+		})
+	}
+}
+
 // The sandbox of a pod without containers is stopped. A sandbox that does not exist is no error.
 func TestKillPodWithoutContainers(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
