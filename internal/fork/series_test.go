@@ -96,12 +96,13 @@ import (
 
 	_ "embed"
 
+	"github.com/opencontainers/selinux/go-selinux"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	other "k8s.io/klog/v2"
 )
 
-var _ = klog.Infof // not errors of a url
+var _, _ = klog.Infof, selinux.GetEnabled // not errors of a url
 var _ v1.Pod
 `), 0o600))
 	command := exec.CommandContext(t.Context(), "bash", "-e", "-c", commands(t, "0")+"\nunimport "+file)
@@ -114,11 +115,12 @@ var _ v1.Pod
 import (
 	_ "embed"
 
+	"github.com/opencontainers/selinux/go-selinux"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 )
 
-var _ = klog.Infof // not errors of a url
+var _, _ = klog.Infof, selinux.GetEnabled // not errors of a url
 var _ v1.Pod
 `, string(data))
 }
