@@ -3,6 +3,7 @@
 package lifecycle_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -77,8 +78,48 @@ func TestAStopOfOneAttemptThatDoesNotReturn(t *testing.T) {
 		require.Len(b, b.rt.Stops(), 1)
 		_, err = onceForContainer(b)
 		require.NoError(b, err)
-		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 130000}}, b.stopsOf("app"))
+		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 135000}}, b.stopsOf("app"))
 	})
+}
+
+// The client of the kubelet gives up 2 minutes after the timeout. That is a failure like any other: the next
+// call has a grace period of its own.
+func TestAClientOfOneAttemptThatGivesUp(t *testing.T) {
+	for name, kill := range map[string]func(*bed) (lifecycle.Outcome, error){"a pod": onceForPod, "a container": onceForContainer} {
+		t.Run(name, func(t *testing.T) {
+			var timeouts []int64
+			inBubble(t, 10, func(b *bed) {
+				b.addMain("app", exec(), draining(2500*time.Millisecond, lifecycletest.Script{}))
+				_, err := kill(b)
+				require.ErrorIs(b, err, context.DeadlineExceeded)
+				require.Equal(b, 2500*time.Millisecond+8*time.Second+2*time.Minute, b.at())
+				b.after(140 * time.Second)
+				_, err = kill(b)
+				require.NoError(b, err)
+				require.Equal(b, []int64{8, 10}, timeouts)
+			}, func(o *lifecycle.TerminatorOptions) {
+				runtime := o.Runtime
+				o.Runtime = listing{runtime, func(ctx context.Context, id string, seconds int64) error {
+					if timeouts = append(timeouts, seconds); len(timeouts) > 1 {
+						return runtime.StopContainer(ctx, id, seconds)
+					}
+					<-time.After(time.Duration(seconds)*time.Second + 2*time.Minute)
+					return context.DeadlineExceeded
+				}}
+			})
+		})
+	}
+}
+
+// listing is a runtime with a StopContainer of its own.
+type listing struct {
+	lifecycle.Runtime
+
+	stop lifecycle.RuntimeFunc
+}
+
+func (l listing) StopContainer(ctx context.Context, id string, seconds int64) error {
+	return l.stop(ctx, id, seconds)
 }
 
 // The failure of a call of OneAttempt is logged once, and is the caller's to record as an event.

@@ -169,8 +169,10 @@ func (c *stopCalls) timeout() int64 {
 
 // returnBy returns the time by which the newest call must return.
 func (c *stopCalls) returnBy() time.Time {
-	if c.options.oneAttempt { // no second call may follow
-		return c.giveUpAt()
+	if c.options.oneAttempt {
+		// No second call may follow. The runtime's client may give up GiveUpAfter past the timeout, as the
+		// kubelet's does: its error comes first.
+		return c.killAt.Add(c.pod.terminator.opts.GiveUpAfter).Add(c.slack)
 	}
 	return times.Earlier(c.killAt.Add(c.slack), c.giveUpAt())
 }

@@ -68,6 +68,9 @@ type TerminatorOptions struct {
 	// GiveUpAfter is how long the terminator goes on trying to stop a container after its deadline,
 	// or after the first StopContainer call if that is later. A container that the runtime still
 	// lists then is [RuntimeStuck]. 0 means [DefaultGiveUpAfter]; a negative value is an error.
+	//
+	// The one call of OneAttempt is given up GiveUpAfter and StopTimeoutSlack past its timeout. So
+	// the error of a client that gives up first, such as the kubelet's, is still awaited.
 	GiveUpAfter time.Duration
 	// Events records the kubelet's events; nil: none are recorded.
 	Events EventRecorder
