@@ -1,0 +1,204 @@
+//go:build go1.25
+
+package lifecycle_test
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// kubeletKill is the kubelet's kill of a pod, killContainersWithSyncResult and killContainer, worked out
+// without goroutines or a clock. All times count from the beginning of the first kill. Where kubegrace
+// differs on purpose, and differs has the class, the model does what kubegrace does instead: each "if"
+// that mentions differs is a difference, and all other lines are the kubelet.
+type kubeletKill struct {
+	killInput
+
+	differs map[difference]bool
+	lines   killTimeline
+	endsAt  map[string]time.Duration // when a container ends, by itself or because it is stopped
+	calls   map[string]int           // of StopContainer for a container
+	hookRan map[string]bool
+	told    map[string]time.Duration // when the termination ordering is told that a container has terminated
+	failing [][2]time.Duration       // when kubegrace's stops were failing
+}
+
+// run kills the pod as often as its worker does.
+func (k *kubeletKill) run() killTimeline {
+	k.endsAt, k.calls, k.hookRan = map[string]time.Duration{}, map[string]int{}, map[string]bool{}
+	for _, c := range k.Containers {
+		k.endsAt[c.Name] = cmp.Or(c.ExitsAt, never)
+	}
+	for at, tries, failed := time.Duration(0), 0, true; failed && tries < killTries; tries++ {
+		var returned time.Duration
+		returned, failed = k.killContainers(at)
+		k.lines.add(returned, "", "kill returned, failed: %t", failed)
+		if failed && k.Alone == "" { // SyncTerminatingPod records it
+			k.lines.add(returned, "", "FailedKillPod")
+		}
+		at = returned + killPause
+	}
+	for _, c := range k.Containers {
+		if c.IsRunning && k.endsAt[c.Name] < never {
+			k.lines.add(k.endsAt[c.Name], c.Name, "ended")
+		}
+	}
+	return k.lines
+}
+
+// killContainers kills what runs, each container in a goroutine of its own, and returns when the last
+// goroutine ends. A container that others wait for comes before them here.
+func (k *kubeletKill) killContainers(at time.Duration) (returned time.Duration, failed bool) {
+	k.told, k.failing, returned = map[string]time.Duration{}, nil, at
+	for _, c := range slices.Backward(k.Containers) { // main containers are the last ones, sidecars stop in reverse order
+		if k.runs(c, at) && (k.Alone == "" || k.Alone == c.Name) {
+			end, isKilled := k.killContainer(c, at)
+			returned, failed = max(returned, end), failed || !isKilled
+		}
+	}
+	for _, period := range k.failing { // kubegrace: a failure has an event at once, unless another one is beside it
+		if period[0] < never && !slices.ContainsFunc(k.failing, func(other [2]time.Duration) bool { return other[0] < period[0] && period[0] < other[1] }) {
+			k.lines.add(period[0], "", "FailedKillPod")
+		}
+	}
+	return returned, failed
+}
+
+func (k *kubeletKill) runs(c killContainer, at time.Duration) bool {
+	return c.IsRunning && k.endsAt[c.Name] > at
+}
+
+// setTerminationGracePeriod: the deletion's grace period; else the probe's, if a probe has failed and the
+// pod has one too; else the pod's; else 2 s.
+func (k *kubeletKill) setTerminationGracePeriod(c killContainer) int64 {
+	switch {
+	case k.DeletionGrace != nil:
+		return *k.DeletionGrace
+	case k.Grace != nil && k.Probe != "" && c.ProbeGrace[k.Probe] != nil:
+		return *c.ProbeGrace[k.Probe]
+	case k.Grace != nil:
+		return *k.Grace
+	default:
+		return 2
+	}
+}
+
+// calculateEffectiveGracePeriod is the pod worker's: the least of deletion and request, in which 0 is not
+// less but undecided; else the pod's own; at least 1 s.
+func (k *kubeletKill) calculateEffectiveGracePeriod() int64 {
+	grace, overridden := int64(0), false
+	for _, seconds := range []*int64{k.DeletionGrace, k.Override} {
+		if seconds != nil && (grace == 0 || *seconds < grace) {
+			grace, overridden = *seconds, true
+		}
+	}
+	if grace == 0 && !overridden && k.Grace != nil {
+		grace = *k.Grace
+	}
+	return max(grace, 1)
+}
+
+// killContainer returns when the container is killed, or the kill has failed.
+func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (returned time.Duration, isKilled bool) {
+	if c.Role == roleMissing && !k.differs[specIsMissing] {
+		return began, false // failed to get containerSpec
+	}
+	grace, now := k.setTerminationGracePeriod(c), began
+	k.lines.add(now, c.Name, "Killing: %s", cmp.Or(k.Message, "Stopping container "+c.Name))
+	switch {
+	case k.Alone == "" && !k.InFork: // of a pod worker, whose override is never nil
+		grace = k.calculateEffectiveGracePeriod()
+	case k.Override != nil:
+		grace = *k.Override
+	}
+	given, end := grace, began+inSeconds(grace)
+	if c.Hook != noHook && grace > 0 && !(k.hookRan[c.Name] && k.differs[hookRunsAgain]) {
+		used := k.executePreStopHook(c, now, grace)
+		now, grace = now+used, grace-int64(used/time.Second)
+	}
+	k.hookRan[c.Name] = true
+	if k.Alone == "" && grace > 0 { // there is an order if the pod has sidecars
+		turn := min(k.turn(c, began), now+inSeconds(grace))
+		if k.differs[timeIsTruncated] {
+			turn = min(turn, end)
+		}
+		waited := max(turn-now, 0)
+		now, grace = now+waited, grace-int64(waited/time.Second)
+	}
+	if k.differs[timeIsTruncated] {
+		grace = given - int64((now-began)/time.Second)
+	}
+	return k.stop(c, now, max(grace, 2), given, end)
+}
+
+// executePreStopHook returns how long the kill waits for the hook.
+func (k *kubeletKill) executePreStopHook(c killContainer, at time.Duration, grace int64) (used time.Duration) {
+	limit, takes, fails := inSeconds(grace), c.HookTakes, c.HookFails
+	k.lines.add(at, c.Name, "hook began")
+	if k.differs[sleepOutlivesExit] && c.Hook == sleepHook {
+		takes = min(takes, max(k.endsAt[c.Name]-at, 0))
+	}
+	if k.differs[hookOutlivesGrace] && takes > limit {
+		takes, fails = limit, hookSucceeds
+	}
+	switch {
+	case c.Hook == execHook && k.differs[execWithoutLimit]:
+		k.lines.add(at, c.Name, "command with timeout %v", limit)
+	case c.Hook == execHook:
+		k.lines.add(at, c.Name, "command with timeout 0s")
+	}
+	k.lines.add(at+takes, c.Name, "hook returned")
+	if fails == hookReturnsError || fails == hookPanicked && k.differs[hookPanics] {
+		k.lines.add(at+takes, c.Name, "FailedPreStopHook: PreStopHook failed")
+	}
+	return min(takes, limit)
+}
+
+// turn returns when a container has its turn: a sidecar waits for all main containers, and for the sidecar that
+// is declared after it. One that does not run counts as terminated. One whose stop has failed never does.
+func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Duration) {
+	if c.Role != roleSidecar {
+		return began
+	}
+	place := slices.IndexFunc(k.Containers, func(other killContainer) bool { return other.Name == c.Name })
+	for i, other := range k.Containers[place+1:] { // later sidecars, then all that are none
+		isAwaited := other.Role == roleMain || other.Role == roleSidecar && (i == 0 || k.differs[orderHasGap])
+		if isAwaited && k.runs(other, began) {
+			turn = max(turn, cmp.Or(k.told[other.Name], never))
+		}
+	}
+	return turn
+}
+
+// stop calls StopContainer once. After a failure the next kill calls it again; kubegrace does so at once, with
+// what is left until end of the seconds that were given.
+func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int64, end time.Duration) (returned time.Duration, isKilled bool) {
+	failing := never
+	killed := func(at time.Duration) (time.Duration, bool) {
+		k.told[c.Name] = at
+		k.failing = append(k.failing, [2]time.Duration{failing, at})
+		return at, true
+	}
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		returned, answer := k.stopContainer(c, at, seconds)
+		switch {
+		case answer == stopSucceeds:
+			return killed(returned)
+		case answer == stopHung && k.differs[stopHangs]:
+			returned = at + inSeconds(seconds) + 5*time.Second
+			at, seconds = returned, 0
+		case answer == stopRefused && k.differs[stopFails]:
+			at = returned + pause
+			seconds = max(given-int64((inSeconds(given)-end+at)/time.Second), 2)
+			if late := at - end; late >= 100*time.Millisecond { // the 2 s are given once
+				seconds = int64(max(2*time.Second-late, 0) / time.Second)
+			}
+		default: // the order is not told
+			return returned, false
+		}
+		if failing = min(failing, returned); k.endsAt[c.Name] <= returned { // the runtime does not list it
+			return killed(returned)
+		}
+	}
+}

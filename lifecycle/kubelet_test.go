@@ -1,0 +1,617 @@
+//go:build go1.25
+
+package lifecycle_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// difference is a class of differences from the kubelet: the first cell of its row in the table of
+// internal/fork/README.md.
+type difference string
+
+const (
+	sleepOutlivesExit difference = "container exits during a sleep hook"
+	hookOutlivesGrace difference = "hook at the end of its grace"
+	execWithoutLimit  difference = "exec hook"
+	stopFails         difference = "failed StopContainer"
+	stopHangs         difference = "StopContainer that does not return"
+	hookRunsAgain     difference = "preStop hook when a kill is tried again"
+	specIsMissing     difference = "container that the spec does not have"
+	orderHasGap       difference = "sidecar order across one that does not run"
+	timeIsTruncated   difference = "used time of hook and wait"
+	hookPanics        difference = "preStop hook that panics"
+)
+
+const (
+	never     time.Duration = math.MaxInt64 / 4
+	killTries               = 3                // the pod worker would go on
+	killPause               = 10 * time.Second // of the pod worker, from a failed kill to the next
+)
+
+// TestKillIsTheKubelets plays kills that are drawn by a seed each, and compares what happens with the model
+// of the kubelet's kill. Each difference has a class, and each class occurs.
+//
+//	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestKillIsTheKubelets -timeout 0 ./lifecycle
+//	KUBEGRACE_SIM_SEED=4711 go test -run TestKillIsTheKubelets -v ./lifecycle # one seed, with its timelines
+func TestKillIsTheKubelets(t *testing.T) {
+	if text := os.Getenv("KUBEGRACE_SIM_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+		compared := compareKills(t, seed)
+		t.Logf("seed %d\n%s", seed, compared)
+		require.NoError(t, compared.err())
+		return
+	}
+	seeds := uint64(5_000)
+	if text := os.Getenv("KUBEGRACE_SIM_SEEDS"); text != "" {
+		var err error
+		seeds, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+	}
+	var next, failed atomic.Uint64
+	var mu sync.Mutex
+	occurs := map[bool]map[difference]int{false: {}, true: {}} // in a fork or not
+	t.Run("seeds", func(t *testing.T) {
+		for worker := range runtime.GOMAXPROCS(0) {
+			t.Run(strconv.Itoa(worker), func(t *testing.T) {
+				t.Parallel()
+				for seed := next.Add(1); seed <= seeds && failed.Load() < 10; seed = next.Add(1) {
+					compared := compareKills(t, seed)
+					if err := compared.err(); err != nil {
+						if failed.Add(1) == 1 {
+							t.Logf("seed %d\n%s", seed, compared)
+						}
+						t.Errorf("seed %d: %v", seed, err)
+					}
+					mu.Lock()
+					for _, class := range compared.classes {
+						occurs[compared.in.InFork][class]++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	for _, inFork := range []bool{false, true} {
+		t.Logf("in a fork: %t, differences: %v", inFork, occurs[inFork])
+		for class := range killDifferences(inFork) {
+			require.NotZero(t, occurs[inFork][class], "no seed shows this class, in a fork: %t: %s", inFork, class)
+		}
+	}
+}
+
+// killDifferences returns the classes that there are in a fork, or in an agent, where no kill is tried again
+// from outside.
+func killDifferences(inFork bool) map[difference]bool {
+	differs := map[difference]bool{
+		hookOutlivesGrace: true, execWithoutLimit: true, specIsMissing: true, orderHasGap: true, timeIsTruncated: true, hookPanics: true,
+	}
+	if inFork {
+		differs[hookRunsAgain] = true
+	} else {
+		differs[sleepOutlivesExit], differs[stopFails], differs[stopHangs] = true, true, true
+	}
+	return differs
+}
+
+// killComparison has what happens in a kill: in the kubelet, in the kubelet with the differences that have
+// a class, and in kubegrace.
+type killComparison struct {
+	in                   killInput
+	kubelet, named, ours killTimeline
+	classes              []difference // without any one of which the second one is another
+}
+
+// compareKills plays the kill of a seed.
+func compareKills(t *testing.T, seed uint64) *killComparison {
+	t.Helper()
+	c := &killComparison{in: drawKill(seed)}
+	watchdog := time.AfterFunc(simPatience, func() { panic(fmt.Sprintf("seed %d does not end: something is busy without waiting", seed)) })
+	defer watchdog.Stop()
+	synctest.Test(t, func(t *testing.T) { c.ours = playKill(t, c.in).sorted() })
+	model := func(differs map[difference]bool) killTimeline {
+		k := kubeletKill{killInput: c.in, differs: differs}
+		return k.run().sorted()
+	}
+	differs := killDifferences(c.in.InFork)
+	c.kubelet, c.named = model(nil), model(differs)
+	for class := range differs {
+		others := maps.Clone(differs)
+		if delete(others, class); !slices.Equal(model(others), c.named) {
+			c.classes = append(c.classes, class)
+		}
+	}
+	return c
+}
+
+// err returns an error if there is a difference without a class.
+func (c *killComparison) err() error {
+	if !slices.Equal(c.kubelet, c.named) && len(c.classes) == 0 {
+		return errors.New("a difference has no single class")
+	}
+	for i := range max(len(c.ours), len(c.named)) {
+		if i >= len(c.ours) || i >= len(c.named) || c.ours[i] != c.named[i] {
+			return fmt.Errorf("a difference has no class: kubegrace %v, the model %v", c.ours[i:min(i+1, len(c.ours))], c.named[i:min(i+1, len(c.named))])
+		}
+	}
+	return nil
+}
+
+// String returns the input and all timelines.
+func (c *killComparison) String() string {
+	in, err := json.Marshal(c.in)
+	return fmt.Sprintf("%s %v\ndifferences: %q\nthe kubelet:\n%v\nthe kubelet with these differences:\n%v\nkubegrace:\n%v",
+		bytes.ReplaceAll(in, []byte(`{"Name"`), []byte("\n{\"Name\"")), err, c.classes, c.kubelet, c.named, c.ours)
+}
+
+// killTimeline is what happens in the kill of a pod.
+type killTimeline []killLine
+
+type killLine struct {
+	at        time.Duration
+	container string // "": the pod
+	text      string
+}
+
+func (l *killTimeline) add(at time.Duration, container, format string, args ...any) {
+	*l = append(*l, killLine{at: at, container: container, text: fmt.Sprintf(format, args...)})
+}
+
+// sorted sorts the lines, those of one moment in an order of their own.
+func (l killTimeline) sorted() killTimeline {
+	slices.SortFunc(l, func(a, b killLine) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.container, b.container), cmp.Compare(a.text, b.text))
+	})
+	return l
+}
+
+// String returns the lines as a text.
+func (l killTimeline) String() string {
+	var text strings.Builder
+	for _, line := range l {
+		fmt.Fprintf(&text, "%14v %-9s %s\n", line.at, line.container, line.text)
+	}
+	return text.String()
+}
+
+// stopContainer is the runtime's: the stop signal, then SIGKILL after the timeout. The client of the kubelet
+// waits 2 minutes longer.
+func (k *kubeletKill) stopContainer(c killContainer, at time.Duration, seconds int64) (returned time.Duration, answer stopAnswer) {
+	k.lines.add(at, c.Name, "StopContainer with timeout %d", seconds)
+	if k.endsAt[c.Name] <= at {
+		return at, stopSucceeds
+	}
+	k.calls[c.Name]++
+	switch answer := c.answer(k.calls[c.Name]); answer {
+	case stopRefused:
+		return at + c.RefusalTakes, answer
+	case stopHung:
+		return at + inSeconds(seconds) + 2*time.Minute, answer
+	default:
+		k.endsAt[c.Name] = min(k.endsAt[c.Name], at+c.EndsAfter, at+inSeconds(seconds))
+		return k.endsAt[c.Name], answer
+	}
+}
+
+func inSeconds(seconds int64) time.Duration { return time.Duration(seconds) * time.Second }
+
+// killInput is a pod with its containers, and a kill of it.
+type killInput struct {
+	InFork        bool                   // the request names the containers, and the caller tries again
+	Alone         string                 // the container that is killed; "": all
+	Probe         graceperiod.KillReason // of Alone; "": no probe has failed
+	Message       string
+	Grace         *int64
+	DeletionGrace *int64
+	Override      *int64
+	Containers    []killContainer // sidecars in their order, then all others
+}
+
+type killContainer struct {
+	Name         string
+	Role         killRole
+	ProbeGrace   map[graceperiod.KillReason]*int64
+	IsRunning    bool
+	ExitsAt      time.Duration // by itself; 0: it does not
+	Hook         killHook
+	HookTakes    time.Duration
+	HookFails    hookEnd
+	EndsAfter    time.Duration // the stop signal
+	Refuses      int           // how many calls of StopContainer fail
+	RefusalTakes time.Duration
+	Hangs        bool // the call after them does not return
+}
+
+type (
+	killRole   string
+	killHook   string
+	hookEnd    string
+	stopAnswer string
+)
+
+const (
+	roleSidecar   killRole = "sidecar"
+	roleMain      killRole = "main"
+	roleInit      killRole = "init"
+	roleEphemeral killRole = "ephemeral"
+	roleMissing   killRole = "missing"
+
+	noHook    killHook = ""
+	execHook  killHook = "exec"
+	httpHook  killHook = "httpGet"
+	sleepHook killHook = "sleep"
+	tcpHook   killHook = "tcpSocket"
+
+	hookSucceeds     hookEnd = ""
+	hookReturnsError hookEnd = "error"
+	hookPanicked     hookEnd = "panic"
+
+	stopSucceeds stopAnswer = ""
+	stopRefused  stopAnswer = "refused"
+	stopHung     stopAnswer = "hung"
+)
+
+// answer returns what a call of StopContainer does, counted from 1.
+func (c killContainer) answer(call int) stopAnswer {
+	switch {
+	case call <= c.Refuses:
+		return stopRefused
+	case call == c.Refuses+1 && c.Hangs:
+		return stopHung
+	default:
+		return stopSucceeds
+	}
+}
+
+// drawKill draws the input of a seed. No two durations are such that their sums coincide.
+func drawKill(seed uint64) killInput {
+	rng := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // it has to be the same again
+	oneIn := func(n int) bool { return rng.IntN(n) == 0 }
+	seconds := func(share int, most int64) *int64 {
+		if !oneIn(share) {
+			return nil
+		}
+		return ptr.To(rng.Int64N(most + 1))
+	}
+	in := killInput{InFork: oneIn(2), Grace: ptr.To(rng.Int64N(31)), DeletionGrace: seconds(6, 20), Override: seconds(3, 20)}
+	if oneIn(8) {
+		in.Grace = nil
+	}
+	if oneIn(3) {
+		in.Message = "Stopping it"
+	}
+	hangs := false // one container: of two that fail at the same moment either may be the first
+	add := func(role killRole, n int) {
+		for i := range n {
+			c := killContainer{Name: string(role) + strconv.Itoa(i), Role: role, IsRunning: !oneIn(5), EndsAfter: upTo(rng, 12*time.Second)}
+			if oneIn(5) {
+				c.EndsAfter = time.Hour
+			}
+			if role != roleEphemeral && role != roleMissing {
+				c.drawHook(rng)
+				c.ProbeGrace = map[graceperiod.KillReason]*int64{graceperiod.ReasonLivenessProbe: seconds(2, 40), graceperiod.ReasonStartupProbe: seconds(2, 40)}
+			}
+			switch rng.IntN(10) {
+			case 0, 1:
+				c.ExitsAt = upTo(rng, 20*time.Second)
+			case 2:
+				c.Refuses, c.RefusalTakes = 1+rng.IntN(2), upTo(rng, 3*time.Second)
+			case 3:
+				c.Refuses, c.RefusalTakes = rng.IntN(5), upTo(rng, 5*time.Second)
+				c.Hangs = oneIn(3) && !hangs
+			case 4:
+				c.Hangs = oneIn(2) && !hangs
+			}
+			hangs = hangs || c.Hangs
+			in.Containers = append(in.Containers, c)
+		}
+	}
+	add(roleSidecar, rng.IntN(5))
+	add(roleMain, 1+rng.IntN(2))
+	add(roleInit, rng.IntN(2))
+	if oneIn(6) {
+		add(roleEphemeral, 1)
+	}
+	if oneIn(6) {
+		add(roleMissing, 1)
+	}
+	if c := in.Containers[rng.IntN(len(in.Containers))]; c.IsRunning && oneIn(4) {
+		in.Alone = c.Name
+		in.Probe = []graceperiod.KillReason{"", graceperiod.ReasonLivenessProbe, graceperiod.ReasonStartupProbe}[rng.IntN(3)]
+		in.Message = cmp.Or(in.Message, "It has failed")
+	}
+	return in
+}
+
+func upTo(rng *rand.Rand, limit time.Duration) time.Duration {
+	return time.Duration(rng.Int64N(int64(limit)))
+}
+
+// drawHook draws the preStop hook of a container.
+func (c *killContainer) drawHook(rng *rand.Rand) {
+	c.Hook = []killHook{noHook, noHook, execHook, execHook, httpHook, sleepHook, sleepHook, tcpHook}[rng.IntN(8)]
+	switch c.Hook {
+	case sleepHook:
+		c.HookTakes = inSeconds(rng.Int64N(20))
+	case tcpHook:
+		c.HookFails = hookReturnsError // it cannot be run
+	case execHook, httpHook:
+		c.HookTakes = upTo(rng, 25*time.Second)
+		switch rng.IntN(8) {
+		case 0, 1:
+			c.HookFails = hookReturnsError
+		case 2:
+			c.HookFails = hookPanicked
+		}
+	}
+}
+
+// pod returns the pod of the API.
+func (in *killInput) pod() *v1.Pod {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid", DeletionGracePeriodSeconds: in.DeletionGrace}}
+	pod.Spec.TerminationGracePeriodSeconds, pod.Status.PodIP = in.Grace, "10.0.0.1"
+	for _, c := range in.Containers {
+		spec := v1.Container{Name: c.Name}
+		if c.Hook != noHook {
+			spec.Lifecycle = &v1.Lifecycle{PreStop: c.handler()}
+		}
+		spec.LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: c.ProbeGrace[graceperiod.ReasonLivenessProbe]}
+		spec.StartupProbe = &v1.Probe{TerminationGracePeriodSeconds: c.ProbeGrace[graceperiod.ReasonStartupProbe]}
+		switch c.Role {
+		case roleSidecar:
+			spec.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, spec)
+		case roleInit:
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, spec)
+		case roleMain:
+			pod.Spec.Containers = append(pod.Spec.Containers, spec)
+		case roleEphemeral:
+			pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: c.Name}})
+		case roleMissing:
+		}
+	}
+	return pod
+}
+
+func (c killContainer) handler() *v1.LifecycleHandler {
+	switch c.Hook {
+	case execHook:
+		return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"true"}}}
+	case httpHook:
+		return &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/" + c.Name, Port: intstr.FromInt32(80)}}
+	case sleepHook:
+		return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: int64(c.HookTakes / time.Second)}}
+	default:
+		return &v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(80)}}
+	}
+}
+
+// playKill has a terminator kill the pod, and returns what has happened.
+func playKill(t *testing.T, in killInput) killTimeline {
+	ctx := klog.NewContext(t.Context(), klog.Logger{})
+	pod, w := in.pod(), &killWorld{killInput: in, began: time.Now(), runs: map[string]*killRun{}}
+	w.hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: w, HTTP: w})
+	for _, c := range in.Containers {
+		run := &killRun{killContainer: c, world: w, ended: make(chan struct{})}
+		if w.runs[c.Name] = run; !c.IsRunning {
+			close(run.ended)
+			continue
+		}
+		run.endIn(cmp.Or(c.ExitsAt, never))
+	}
+	options := lifecycle.TerminatorOptions{Runtime: w, Hooks: w, Exits: w, Events: w}
+	if in.InFork {
+		options.Runtime, options.Exits = lifecycle.RuntimeFunc(w.StopContainer), nil
+	}
+	terminator, err := lifecycle.NewTerminator(options)
+	require.NoError(t, err)
+	for range killTries {
+		running, err := w.Running(ctx, pod)
+		require.NoError(t, err)
+		if in.Alone == "" {
+			request := lifecycle.Request{GracePeriodSeconds: in.Override, Message: in.Message, OneAttempt: in.InFork}
+			if in.InFork {
+				request.Containers = append([]lifecycle.Container{}, running...)
+			}
+			_, err = terminator.KillPod(ctx, pod, request)
+		} else if i := slices.IndexFunc(running, func(c lifecycle.Container) bool { return c.Name == in.Alone }); i >= 0 {
+			_, err = terminator.KillContainer(ctx, pod, running[i], lifecycle.ContainerRequest{
+				GracePeriodSeconds: in.Override, Message: in.Message, OneAttempt: in.InFork, Reason: cmp.Or(in.Probe, graceperiod.ReasonUnknown),
+			})
+		}
+		w.add("", "kill returned, failed: %t", err != nil)
+		if err == nil {
+			break
+		}
+		if in.Alone == "" {
+			w.add("", "FailedKillPod")
+		}
+		<-time.After(killPause)
+	}
+	<-time.After(time.Hour) // what was left behind
+	require.NoError(t, terminator.Close(ctx))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, run := range w.runs {
+		if run.timer != nil {
+			run.timer.Stop()
+		}
+	}
+	return w.lines
+}
+
+// killWorld is the runtime, the hooks and the events of a kill.
+type killWorld struct {
+	killInput
+
+	began time.Time
+	hooks lifecycle.HandlerRunner
+	runs  map[string]*killRun
+
+	mu    sync.Mutex // guards the fields below, and those of the runs
+	lines killTimeline
+}
+
+// killRun is a container.
+type killRun struct {
+	killContainer
+
+	world *killWorld
+	calls int
+	endAt time.Time
+	timer *time.Timer
+	ended chan struct{}
+}
+
+func (w *killWorld) add(container, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines.add(time.Since(w.began), container, format, args...)
+}
+
+// endIn ends the container after a time, unless it ends before.
+func (r *killRun) endIn(after time.Duration) {
+	r.world.mu.Lock()
+	defer r.world.mu.Unlock()
+	if at := time.Now().Add(after); r.timer == nil || at.Before(r.endAt) && r.timer.Stop() {
+		r.endAt = at
+		r.timer = time.AfterFunc(after, func() {
+			r.world.add(r.Name, "ended")
+			close(r.ended)
+		})
+	}
+}
+
+func (r *killRun) hasEnded() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Running is the runtime's list.
+func (w *killWorld) Running(context.Context, *v1.Pod) (running []lifecycle.Container, err error) {
+	for _, c := range w.Containers {
+		if !w.runs[c.Name].hasEnded() {
+			running = append(running, lifecycle.Container{Name: c.Name, ID: c.Name, Began: w.began})
+		}
+	}
+	return running, nil
+}
+
+// StopContainer is the runtime's, behind the kubelet's client in a fork.
+func (w *killWorld) StopContainer(ctx context.Context, id string, seconds int64) error {
+	r := w.runs[id]
+	w.add(id, "StopContainer with timeout %d", seconds)
+	if r.hasEnded() {
+		return lifecycle.ErrContainerNotFound
+	}
+	w.mu.Lock()
+	r.calls++
+	answer := r.answer(r.calls)
+	w.mu.Unlock()
+	switch answer {
+	case stopRefused:
+		<-time.After(r.RefusalTakes)
+		return errSimRefused
+	case stopHung:
+		patience := never
+		if w.InFork {
+			patience = inSeconds(seconds) + 2*time.Minute
+		}
+		select {
+		case <-time.After(patience):
+			return context.DeadlineExceeded
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	default:
+		r.endIn(min(r.EndsAfter, inSeconds(seconds)))
+		<-r.ended
+		return nil
+	}
+}
+
+// Exited is that of an ExitWatcher.
+func (w *killWorld) Exited(id string) <-chan struct{} { return w.runs[id].ended }
+
+// Run runs a hook.
+func (w *killWorld) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Container, handler *v1.LifecycleHandler) (string, error) {
+	w.add(c.Name, "hook began")
+	defer w.add(c.Name, "hook returned")
+	return w.hooks.Run(ctx, id, pod, c, handler)
+}
+
+// RunInContainer runs the command of an exec hook.
+func (w *killWorld) RunInContainer(ctx context.Context, id string, _ []string, timeout time.Duration) ([]byte, error) {
+	w.add(id, "command with timeout %v", timeout)
+	return nil, w.runs[id].runHook(ctx)
+}
+
+// Do answers an httpGet hook.
+func (w *killWorld) Do(request *http.Request) (*http.Response, error) {
+	err := w.runs[strings.TrimPrefix(request.URL.Path, "/")].runHook(request.Context())
+	return &http.Response{StatusCode: http.StatusInternalServerError, Body: io.NopCloser(strings.NewReader(""))}, err
+}
+
+// runHook is what a hook does.
+func (r *killRun) runHook(ctx context.Context) error {
+	select {
+	case <-time.After(r.HookTakes):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	switch r.HookFails {
+	case hookReturnsError:
+		return errSimHook
+	case hookPanicked:
+		panic("the hook of the world panics")
+	default:
+		return nil
+	}
+}
+
+// Event records an event: of the pod, or of the container that the field path of the object names.
+func (w *killWorld) Event(object apiruntime.Object, _, reason, message string) {
+	reference, _ := object.(*v1.ObjectReference)
+	if reference == nil {
+		w.add("", "%s", reason)
+		return
+	}
+	_, name, _ := strings.Cut(reference.FieldPath, "{")
+	w.add(strings.TrimSuffix(name, "}"), "%s: %s", reason, message)
+}
