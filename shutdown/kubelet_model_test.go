@@ -1,0 +1,190 @@
+//go:build go1.25
+
+package shutdown_test
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// kubeletDrain is the kubelet's drain of a node, worked out without goroutines or a clock: the manager's
+// configuration, its Start, and killPods. All times count from the announcement of the shutdown. Where kubegrace
+// differs on purpose, and differs has the class, the model does what kubegrace does instead: each condition
+// that mentions differs is a difference, and all other lines are the kubelet.
+type kubeletDrain struct {
+	drainInput
+
+	differs  map[difference]bool
+	lines    drainTimeline
+	schedule []drainBucket
+	table    drainTable
+	pods     []*modelPod
+	listedAt time.Duration // the newest list of pods
+}
+
+// run drains the node, unless the lock is not taken.
+func (k *kubeletDrain) run() drainTimeline {
+	k.schedule = k.config()
+	sum := time.Duration(0)
+	for _, bucket := range k.schedule {
+		sum += inSeconds(bucket.Seconds)
+	}
+	if k.Limit < sum && !k.differs[limitBelowSum] { // Start fails: shutdowns are not heard of
+		return nil
+	}
+	for _, p := range k.Pods {
+		k.pods = append(k.pods, &modelPod{drainPod: p, bucket: k.groupOf(p), endsAt: never, doneAt: never})
+	}
+	k.table = k.newTable(sum)
+	now := time.Duration(0)
+	for i := range k.schedule {
+		now = k.killGroup(i, now)
+	}
+	now = k.finish(now)
+	k.lines.add(now, "", "lock released")
+	return slices.DeleteFunc(k.lines, func(l drainLine) bool { return k.isTooLate(l, now) })
+}
+
+// config returns the list by priority, or what the two fields mean, ascending.
+func (k *kubeletDrain) config() []drainBucket {
+	list := slices.Clone(k.ByPriority)
+	if len(list) == 0 {
+		list = []drainBucket{{Priority: 0, Seconds: k.Total - k.Critical}, {Priority: topPriority, Seconds: k.Critical}}
+	}
+	slices.SortFunc(list, func(a, b drainBucket) int { return cmp.Compare(a.Priority, b.Priority) })
+	return list
+}
+
+// groupOf returns the group of a pod: that of the highest priority that is not above the pod's, else the first.
+func (k *kubeletDrain) groupOf(p drainPod) (group int) {
+	priority := int32(0)
+	switch {
+	case p.Priority != nil:
+		priority = *p.Priority
+	case p.Class != "" && k.differs[classIsIgnored]:
+		priority = topPriority
+	}
+	for i, bucket := range k.schedule {
+		if bucket.Priority <= priority {
+			group = i
+		}
+	}
+	return group
+}
+
+// killGroup kills a group's pods side by side, waits for their volumes, and returns when the next group has its
+// turn: when both are done, or the group's seconds are over. An empty group is skipped.
+func (k *kubeletDrain) killGroup(i int, began time.Duration) (ended time.Duration) {
+	killsEnd, unmountsEnd, graceEnd := k.window(i, began)
+	if k.differs[listIsReadOnce] && began < k.table.waitEnd {
+		k.listedAt = began
+	}
+	var picked []*modelPod
+	for _, p := range k.pods {
+		if p.ListedAt <= k.listedAt && !p.isPicked && k.takes(i, p) {
+			p.isPicked = true
+			k.kill(p, began, k.override(p, began, graceEnd, k.table.pods[i]))
+			picked = append(picked, p)
+		}
+	}
+	if len(picked) == 0 || k.schedule[i].Seconds == 0 {
+		return began
+	}
+	ended = began
+	for _, p := range picked {
+		ended = max(ended, min(p.doneAt, killsEnd))
+	}
+	return min(ended+k.Unmounts, unmountsEnd)
+}
+
+// takes reports whether a pod belongs to a group. kubegrace takes those of groups that have passed too, but a group
+// without time leaves them to the next one.
+func (k *kubeletDrain) takes(i int, p *modelPod) bool {
+	return p.bucket == i && (k.schedule[i].Seconds == 0 || k.table.pods[i] > 0) || p.bucket < i && k.table.pods[i] > 0
+}
+
+// window returns when the waits of a group end, and until when its pods have time. The kubelet counts the seconds
+// of the group from its beginning, and unmounts share them.
+func (k *kubeletDrain) window(i int, began time.Duration) (killsEnd, unmountsEnd, graceEnd time.Duration) {
+	own, unmount, last := k.table.pods[i], time.Duration(0), k.table.ends[len(k.schedule)-1]
+	if k.differs[unmountShares] {
+		unmount = k.table.unmounts[i]
+	}
+	unmountsEnd = began + own + unmount
+	switch {
+	case k.schedule[i].Seconds == 0:
+		unmountsEnd, unmount = began, 0
+	case k.differs[timeIsLost] && !k.NoRollOver:
+		unmountsEnd = k.table.ends[i]
+	case k.differs[lockOutlastsLimit]:
+		unmountsEnd = min(unmountsEnd, last)
+	}
+	graceEnd = max(unmountsEnd-unmount, 0)
+	killsEnd = graceEnd
+	if k.differs[lockOutlastsLimit] {
+		killsEnd, unmountsEnd = min(killsEnd, k.table.waitEnd), min(unmountsEnd, k.table.waitEnd)
+	}
+	return max(killsEnd, began), max(unmountsEnd, began), graceEnd
+}
+
+// override returns the seconds of the group, or the pod's own grace period if that is not more.
+func (k *kubeletDrain) override(p *modelPod, now, graceEnd, own time.Duration) int64 {
+	left := graceEnd - now
+	if p.Grace == nil {
+		left = min(left, own)
+	}
+	seconds := wholeSeconds(left)
+	if p.Grace != nil && *p.Grace <= seconds {
+		return *p.Grace
+	}
+	return seconds
+}
+
+// kill kills a pod. What goes wrong is logged, and the pod counts as done.
+func (k *kubeletDrain) kill(p *modelPod, at time.Duration, grace int64) {
+	for deadline := at + inSeconds(grace); ; grace = wholeSeconds(deadline - at) {
+		returned, isKilled := k.killPodNow(p, at, grace)
+		if isKilled || !k.differs[failureIsLogged] {
+			p.doneAt = returned
+			return
+		}
+		at = returned + time.Second
+	}
+}
+
+// killPodNow waits for one and a half of the grace period, at least 10 s. The kill goes on after that.
+func (k *kubeletDrain) killPodNow(p *modelPod, at time.Duration, grace int64) (returned time.Duration, isKilled bool) {
+	k.lines.add(at, p.Name, "killed with %d s", grace)
+	if p.calls++; p.calls <= p.Fails {
+		return at + p.FailsAfter, false
+	}
+	if p.endsAt == never {
+		p.killedAt, p.endsAt = at, at+min(p.Takes, inSeconds(grace))+p.Late
+		k.lines.add(p.endsAt, p.Name, "ended")
+	}
+	if timeout := at + inSeconds(max(grace+grace/2, 10)); p.endsAt > timeout && !k.differs[killTimesOut] {
+		return timeout, false
+	}
+	return max(p.endsAt, at), true
+}
+
+// finish returns when the lock is released: the kubelet waits for nothing more.
+func (k *kubeletDrain) finish(now time.Duration) (released time.Duration) {
+	last := len(k.schedule) - 1
+	for last > 0 && k.table.pods[last] == 0 {
+		last--
+	}
+	_, _, graceEnd := k.window(last, now)
+	released = now
+	for _, p := range k.pods {
+		isLate := k.differs[listIsReadOnce] && !p.isPicked && p.ListedAt <= now && now < k.table.waitEnd
+		if isLate {
+			k.kill(p, now, k.override(p, now, graceEnd, k.table.pods[last]))
+		}
+		if isLate || k.differs[stragglerIsLeft] && p.isPicked {
+			released = max(released, min(p.doneAt, k.table.waitEnd))
+		}
+	}
+	return released
+}

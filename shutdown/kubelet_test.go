@@ -1,0 +1,597 @@
+//go:build go1.25
+
+package shutdown_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// difference is a class of differences from the kubelet: the first cell of its row in the table of
+// internal/fork/README.md.
+type difference string
+
+const (
+	limitBelowSum     difference = "logind's limit below the wish"
+	classIsIgnored    difference = "static pod with a class name only"
+	timeIsLost        difference = "unused time of a bucket"
+	unmountShares     difference = "unmount wait"
+	failureIsLogged   difference = "kill that fails in a shutdown"
+	killTimesOut      difference = "kill that outlasts one and a half grace periods"
+	listIsReadOnce    difference = "pod that is listed for the first time during the drain"
+	stragglerIsLeft   difference = "pod that outlasts its bucket"
+	lockOutlastsLimit difference = "release of the lock"
+)
+
+// drainDifferences returns the classes that there are in a fork, or in an agent. In a fork no time is asked for
+// unmounts, and the kubelet's function kills.
+func drainDifferences(inFork bool) map[difference]bool {
+	differs := map[difference]bool{
+		limitBelowSum: true, classIsIgnored: true, timeIsLost: true, failureIsLogged: true, listIsReadOnce: true, stragglerIsLeft: true, lockOutlastsLimit: true,
+	}
+	if !inFork {
+		differs[unmountShares], differs[killTimesOut] = true, true
+	}
+	return differs
+}
+
+const (
+	never       time.Duration = math.MaxInt64 / 4
+	simPatience               = 10 * time.Second // of real time
+)
+
+func inSeconds(seconds int64) time.Duration { return time.Duration(seconds) * time.Second }
+
+// TestDrainIsTheKubelets plays drains that are drawn by a seed each, and compares what happens with the model of the
+// kubelet's drain. Each difference has a class, and each class occurs.
+//
+//	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestDrainIsTheKubelets -timeout 0 ./shutdown
+//	KUBEGRACE_SIM_SEED=4711 go test -run TestDrainIsTheKubelets -v ./shutdown # one seed, with its timelines
+func TestDrainIsTheKubelets(t *testing.T) {
+	if text := os.Getenv("KUBEGRACE_SIM_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+		compared := compareDrains(t, drawDrain(seed))
+		t.Logf("seed %d\n%s", seed, compared)
+		require.NoError(t, compared.err())
+		return
+	}
+	seeds := uint64(5_000)
+	if text := os.Getenv("KUBEGRACE_SIM_SEEDS"); text != "" {
+		var err error
+		seeds, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+	}
+	var next, failed atomic.Uint64
+	var mu sync.Mutex
+	occurs := map[bool]map[difference]int{false: {}, true: {}} // in a fork or not
+	t.Run("seeds", func(t *testing.T) {
+		for worker := range runtime.GOMAXPROCS(0) {
+			t.Run(strconv.Itoa(worker), func(t *testing.T) {
+				t.Parallel()
+				for seed := next.Add(1); seed <= seeds && failed.Load() < 10; seed = next.Add(1) {
+					compared := compareDrains(t, drawDrain(seed))
+					if err := compared.err(); err != nil {
+						if failed.Add(1) == 1 {
+							t.Logf("seed %d\n%s", seed, compared)
+						}
+						t.Errorf("seed %d: %v", seed, err)
+					}
+					mu.Lock()
+					for _, class := range compared.classes {
+						occurs[compared.in.InFork][class]++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	for _, inFork := range []bool{false, true} {
+		t.Logf("in a fork: %t, differences: %v", inFork, occurs[inFork])
+		for class := range drainDifferences(inFork) {
+			require.NotZero(t, occurs[inFork][class], "no seed shows this class, in a fork: %t: %s", inFork, class)
+		}
+	}
+}
+
+// A host that grants 30 s or 40 s to a configuration of 30 s, of which 10 s are for critical pods: whatever the grace
+// period of a pod is, and however late it ends, no critical pod is killed before the kubelet would kill it,
+// and no pod has less time.
+func TestCriticalPodIsNotKilledBeforeTheKubeletWould(t *testing.T) {
+	steps := func(takes time.Duration) func(*shutdown.Options) {
+		return func(o *shutdown.Options) {
+			o.Hold = func(ctx context.Context) error { return waitOrCancelled(ctx, takes) }
+			o.Reporter = &shutdowntest.Reporter{PublishTakes: takes, MarkTakes: takes, FlushTakes: takes}
+			o.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return waitOrCancelled(ctx, takes) })
+		}
+	}
+	for name, test := range map[string]struct {
+		in     drainInput
+		change func(*shutdown.Options)
+	}{
+		"agent":                        {drainInput{}, func(*shutdown.Options) {}},
+		"fork":                         {drainInput{InFork: true}, func(*shutdown.Options) {}},
+		"no roll-over":                 {drainInput{NoRollOver: true}, func(*shutdown.Options) {}},
+		"all steps":                    {drainInput{}, steps(0)},
+		"slow steps":                   {drainInput{}, steps(700 * time.Millisecond)},
+		"slow steps, and no roll-over": {drainInput{NoRollOver: true}, steps(700 * time.Millisecond)},
+	} {
+		for _, limit := range []time.Duration{30 * time.Second, 40 * time.Second} {
+			t.Run(name+", "+limit.String(), func(t *testing.T) {
+				t.Parallel()
+				for grace := range int64(33) {
+					for late := time.Duration(0); late <= 12*time.Second; late += 1500 * time.Millisecond {
+						in := test.in
+						in.Total, in.Critical, in.Limit = 30, 10, limit
+						in.Pods = []drainPod{
+							{Name: "web", Priority: ptr.To(int32(0)), Grace: &grace, Takes: time.Hour, Late: late},
+							{Name: "critical", Priority: ptr.To(topPriority), Grace: ptr.To(int64(30)), Takes: time.Hour},
+						}
+						var ours drainTimeline
+						synctest.Test(t, func(t *testing.T) { ours = playDrain(t, in, test.change).sorted() })
+						k := kubeletDrain{drainInput: in}
+						kubelet := k.run().sorted()
+						for _, pod := range in.Pods {
+							at, seconds := ours.firstKill(pod.Name)
+							earliest, least := kubelet.firstKill(pod.Name)
+							require.Truef(t, at >= earliest && at < never && seconds >= least, "%s, grace %d s, late by %v:\nthe kubelet:\n%v\nkubegrace:\n%v", pod.Name, grace, late, kubelet, ours)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// drainComparison has what happens in a drain: in the kubelet, in the kubelet with the differences that have a
+// class, and in kubegrace.
+type drainComparison struct {
+	in                   drainInput
+	kubelet, named, ours drainTimeline
+	classes              []difference // of which none may be left out, or else those of which each is enough
+}
+
+// compareDrains plays a drain.
+func compareDrains(t *testing.T, in drainInput) *drainComparison {
+	t.Helper()
+	c := &drainComparison{in: in}
+	watchdog := time.AfterFunc(simPatience, func() { panic(fmt.Sprintf("it does not end, something is busy without waiting: %s", c)) })
+	defer watchdog.Stop()
+	synctest.Test(t, func(t *testing.T) { c.ours = playDrain(t, in).sorted() })
+	model := func(differs map[difference]bool) drainTimeline {
+		k := kubeletDrain{drainInput: in, differs: differs}
+		return k.run().sorted()
+	}
+	differs := drainDifferences(in.InFork)
+	c.kubelet, c.named = model(nil), model(differs)
+	for class := range differs {
+		others := maps.Clone(differs)
+		if delete(others, class); !slices.Equal(model(others), c.named) {
+			c.classes = append(c.classes, class)
+		}
+	}
+	if len(c.classes) == 0 { // each of several would do
+		for class := range differs {
+			if !slices.Equal(model(map[difference]bool{class: true}), c.kubelet) {
+				c.classes = append(c.classes, class)
+			}
+		}
+	}
+	return c
+}
+
+// err returns an error if there is a difference without a class.
+func (c *drainComparison) err() error {
+	if !slices.Equal(c.kubelet, c.named) && len(c.classes) == 0 {
+		return errors.New("a difference has no single class")
+	}
+	for i := range max(len(c.ours), len(c.named)) {
+		if i >= len(c.ours) || i >= len(c.named) || c.ours[i] != c.named[i] {
+			return fmt.Errorf("a difference has no class: kubegrace %v, the model %v", c.ours[i:min(i+1, len(c.ours))], c.named[i:min(i+1, len(c.named))])
+		}
+	}
+	return nil
+}
+
+// String returns the input and all timelines.
+func (c *drainComparison) String() string {
+	in, err := json.Marshal(c.in)
+	return fmt.Sprintf("%s %v\ndifferences: %q\nthe kubelet:\n%v\nthe kubelet with these differences:\n%v\nkubegrace:\n%v",
+		bytes.ReplaceAll(in, []byte(`{"Name"`), []byte("\n{\"Name\"")), err, c.classes, c.kubelet, c.named, c.ours)
+}
+
+// drainTimeline is what happens in a drain.
+type drainTimeline []drainLine
+
+type drainLine struct {
+	at   time.Duration
+	pod  string // "": the node
+	text string
+}
+
+func (l *drainTimeline) add(at time.Duration, pod, format string, args ...any) {
+	*l = append(*l, drainLine{at: at, pod: pod, text: fmt.Sprintf(format, args...)})
+}
+
+// sorted sorts the lines, those of one moment in an order of their own.
+func (l drainTimeline) sorted() drainTimeline {
+	slices.SortFunc(l, func(a, b drainLine) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.pod, b.pod), cmp.Compare(a.text, b.text))
+	})
+	return l
+}
+
+// String returns the lines as a text.
+func (l drainTimeline) String() string {
+	var text strings.Builder
+	for _, line := range l {
+		fmt.Fprintf(&text, "%14v %-9s %s\n", line.at, line.pod, line.text)
+	}
+	return text.String()
+}
+
+// firstKill returns when a pod is killed first, and with which grace period.
+func (l drainTimeline) firstKill(pod string) (at time.Duration, seconds int64) {
+	for _, line := range l {
+		if n, err := fmt.Sscanf(line.text, "killed with %d s", &seconds); line.pod == pod && n == 1 && err == nil {
+			return line.at, seconds
+		}
+	}
+	return never, 0
+}
+
+// drainInput is a node with its pods and its configuration, and a host that shuts down.
+type drainInput struct {
+	InFork          bool          // the sum is asked for, and the kubelet's function kills
+	NoRollOver      bool          // of kubegrace
+	Total, Critical int64         // of the two fields
+	ByPriority      []drainBucket // in place of them, if there are any
+	Limit           time.Duration // the most that the host waits for
+	HasVolumes      bool
+	Unmounts        time.Duration // how long the volumes of a bucket take
+	Pods            []drainPod
+}
+
+type drainBucket struct {
+	Priority int32
+	Seconds  int64
+}
+
+type drainPod struct {
+	Name       string
+	Priority   *int32
+	Class      string // of the priority
+	Grace      *int64
+	Takes      time.Duration // until it has ended by itself
+	Late       time.Duration // after that, or after the SIGKILL, until it is gone
+	Fails      int           // how many calls of the killer fail
+	FailsAfter time.Duration
+	ListedAt   time.Duration // 0: before the shutdown
+}
+
+// modelPod is a pod of the model.
+type modelPod struct {
+	drainPod
+
+	bucket   int
+	isPicked bool
+	calls    int           // of the killer
+	killedAt time.Duration // by the first call that reaches the pod
+	endsAt   time.Duration // because of it; never: none reaches it
+	doneAt   time.Duration // when no call is made any more
+}
+
+// wholeSeconds rounds down, but forgives the lag of a timer.
+func wholeSeconds(d time.Duration) int64 { return int64(max(d+100*time.Millisecond, 0) / time.Second) }
+
+// drainTable is kubegrace's timetable: what it asks of the host, fitted into what the host grants.
+type drainTable struct {
+	pods, unmounts, ends []time.Duration // of each bucket
+	waitEnd              time.Duration
+}
+
+// newTable makes the timetable. Pods come first: if there is time for all of them, the margin, the unmounts and the
+// containers' floor share the rest in this order, and else the buckets that have pods are cut in proportion.
+func (k *kubeletDrain) newTable(sum time.Duration) (t drainTable) {
+	n := len(k.schedule)
+	t.pods, t.unmounts, t.ends = make([]time.Duration, n), make([]time.Duration, n), make([]time.Duration, n)
+	var unmounts time.Duration
+	for i, bucket := range k.schedule {
+		if t.pods[i] = inSeconds(bucket.Seconds); bucket.Seconds > 0 && k.HasVolumes {
+			t.unmounts[i] = 2 * time.Second
+			unmounts += t.unmounts[i]
+		}
+	}
+	asked := sum + unmounts + 2500*time.Millisecond
+	if k.InFork {
+		asked = sum
+	}
+	end := min(asked, k.Limit)
+	var floor, margin time.Duration
+	left := end - sum
+	take := func(most time.Duration) time.Duration {
+		taken := max(min(most, left), 0)
+		left -= taken
+		return taken
+	}
+	if left >= 0 {
+		margin = take(100 * time.Millisecond)
+		cut(t.unmounts, take(unmounts))
+		margin += take(400 * time.Millisecond)
+		floor = take(2 * time.Second)
+	} else {
+		clear(t.unmounts)
+		k.cutPods(t.pods, end)
+	}
+	t.waitEnd = max(end-max(margin, 100*time.Millisecond), 0)
+	end -= floor + margin
+	for i := range slices.Backward(t.ends) {
+		t.ends[i] = end
+		end -= t.pods[i] + t.unmounts[i]
+	}
+	return t
+}
+
+// cutPods cuts the buckets that have pods in proportion. The others have what is left.
+func (k *kubeletDrain) cutPods(pods []time.Duration, end time.Duration) {
+	used, empty := slices.Clone(pods), slices.Clone(pods)
+	var sum time.Duration
+	for i := range pods {
+		if slices.ContainsFunc(k.pods, func(p *modelPod) bool { return p.bucket == i && p.ListedAt == 0 }) {
+			empty[i] = 0
+			sum += used[i]
+		} else {
+			used[i] = 0
+		}
+	}
+	cut(used, min(end, sum))
+	cut(empty, max(end-sum, 0))
+	for i := range pods {
+		pods[i] = used[i] + empty[i]
+	}
+}
+
+// cut cuts parts in proportion, until their sum is at most a limit.
+func cut(parts []time.Duration, limit time.Duration) {
+	var sum, before, used time.Duration
+	for _, part := range parts {
+		sum += part
+	}
+	for i, part := range parts {
+		if before += part; sum > limit {
+			hi, lo := bits.Mul64(uint64(limit), uint64(before))
+			until, _ := bits.Div64(hi, lo, uint64(sum))
+			parts[i], used = time.Duration(until)-used, time.Duration(until)
+		}
+	}
+}
+
+// isTooLate reports whether a line is about a call of the killer that is not made, because the lock was released.
+func (k *kubeletDrain) isTooLate(l drainLine, released time.Duration) bool {
+	if l.text != "ended" {
+		return l.at > released
+	}
+	return slices.ContainsFunc(k.pods, func(p *modelPod) bool { return p.Name == l.pod && p.killedAt > released })
+}
+
+// drawDrain draws the input of a seed.
+func drawDrain(seed uint64) drainInput {
+	rng := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // it has to be the same again
+	oneIn := func(n int) bool { return rng.IntN(n) == 0 }
+	upTo := func(limit time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(limit))) }
+	in := drainInput{InFork: oneIn(2), NoRollOver: oneIn(3), HasVolumes: oneIn(3)}
+	if in.HasVolumes {
+		in.Unmounts = upTo(5 * time.Second)
+	}
+	var sum int64
+	if oneIn(2) {
+		in.Total = 1 + rng.Int64N(40)
+		in.Critical, sum = rng.Int64N(in.Total+1), in.Total
+	} else {
+		for _, i := range rng.Perm(7)[:1+rng.IntN(4)] {
+			bucket := drainBucket{Priority: int32(i-2) * 100, Seconds: rng.Int64N(15)}
+			if i == 6 {
+				bucket.Priority = topPriority
+			}
+			in.ByPriority, sum = append(in.ByPriority, bucket), sum+bucket.Seconds
+		}
+		if sum == 0 {
+			in.ByPriority[0].Seconds, sum = 5, 5
+		}
+	}
+	switch rng.IntN(6) { // what lacks at most 100 ms of a whole second counts as one
+	case 0:
+		in.Limit = inSeconds(sum)
+	case 1:
+		in.Limit = inSeconds(sum+rng.Int64N(10)) + upTo(900*time.Millisecond)
+	case 2, 3:
+		in.Limit = inSeconds(1+rng.Int64N(sum)) + upTo(900*time.Millisecond)
+	default:
+		in.Limit = time.Hour
+	}
+	for i := range 1 + rng.IntN(6) {
+		p := drainPod{Name: "pod" + strconv.Itoa(i), Takes: upTo(20 * time.Second)}
+		if oneIn(4) {
+			p.Takes = time.Hour
+		}
+		switch rng.IntN(6) {
+		case 0:
+		case 1:
+			p.Class = "system-node-critical"
+		case 2, 3:
+			p.Priority = ptr.To(topPriority)
+		default:
+			p.Priority = ptr.To(rng.Int32N(9)*100 - 350)
+		}
+		if !oneIn(5) {
+			p.Grace = ptr.To(rng.Int64N(40))
+		}
+		switch rng.IntN(10) {
+		case 0, 1:
+			p.Late = upTo(4 * time.Second)
+		case 2:
+			p.Late = upTo(40 * time.Second)
+		case 3:
+			p.Fails, p.FailsAfter = 1+rng.IntN(3), upTo(8*time.Second)
+		case 4:
+			p.ListedAt = upTo(30 * time.Second)
+		}
+		in.Pods = append(in.Pods, p)
+	}
+	return in
+}
+
+// pod returns the pod of the API.
+func (p drainPod) pod() *v1.Pod {
+	pod := shutdowntest.Pod(p.Name, 0, -1)
+	pod.Spec.Priority, pod.Spec.PriorityClassName, pod.Spec.TerminationGracePeriodSeconds = p.Priority, p.Class, p.Grace
+	return pod
+}
+
+// playDrain has a manager drain the node, and returns what has happened.
+func playDrain(t *testing.T, in drainInput, change ...func(*shutdown.Options)) drainTimeline {
+	w := &drainWorld{drainInput: in, pods: map[string]*worldPod{}}
+	for _, p := range in.Pods {
+		w.pods[p.Name] = &worldPod{drainPod: p, pod: p.pod(), ended: make(chan struct{})}
+	}
+	host := &shutdowntest.Host{Limit: in.Limit}
+	options := shutdown.Options{
+		Config: config(inSeconds(in.Total), inSeconds(in.Critical)),
+		Pods:   shutdown.PodsFunc(w.list),
+		Killer: w,
+		Source: host,
+		Plan:   plan.Options{NoRollOver: in.NoRollOver},
+	}
+	sum := in.Total
+	for _, bucket := range in.ByPriority {
+		options.Config.ShutdownGracePeriodByPodPriority = append(options.Config.ShutdownGracePeriodByPodPriority, priorityPeriod(bucket.Priority, bucket.Seconds))
+		sum += bucket.Seconds
+	}
+	if in.InFork {
+		options.Plan.Limit = inSeconds(sum)
+	}
+	if in.HasVolumes {
+		options.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return waitOrCancelled(ctx, in.Unmounts) })
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	m, err := shutdown.NewManager(options)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	<-m.Ready()
+	<-time.After(time.Minute) // a list that is empty now is not asked for again
+	w.mu.Lock()
+	w.began = time.Now()
+	w.mu.Unlock()
+	host.Announce(shutdown.Event{})
+	<-time.After(time.Hour)
+	if released, ok := host.Released(); ok {
+		w.mu.Lock()
+		w.lines.add(released.Sub(w.began), "", "lock released")
+		w.mu.Unlock()
+	}
+	<-time.After(time.Hour) // pods that take an hour
+	stop()
+	requireEnded(t, <-ended)
+	require.NoError(t, host.Err())
+	return w.lines
+}
+
+// drainWorld is the pods of a node and their killer.
+type drainWorld struct {
+	drainInput
+
+	pods map[string]*worldPod
+
+	mu    sync.Mutex // guards the fields below, and those of the pods
+	began time.Time  // of the shutdown; zero: it has not been announced
+	lines drainTimeline
+}
+
+type worldPod struct {
+	drainPod
+
+	pod   *v1.Pod
+	calls int
+	isHit bool
+	ended chan struct{}
+}
+
+// list returns the pods that are there.
+func (w *drainWorld) list() (pods []*v1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.Pods {
+		if p.ListedAt == 0 || !w.began.IsZero() && time.Since(w.began) >= p.ListedAt {
+			pods = append(pods, w.pods[p.Name].pod)
+		}
+	}
+	return pods
+}
+
+var errDrainKill = errors.New("the killer of the world fails")
+
+// KillPod kills a pod, and waits as long as the kubelet's killPodNow if it is in a fork.
+func (w *drainWorld) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+	p, grace := w.pods[pod.Name], *req.GracePeriodSeconds
+	w.mu.Lock()
+	w.lines.add(time.Since(w.began), pod.Name, "killed with %d s", grace)
+	p.calls++
+	fails := p.calls <= p.Fails
+	if !fails && !p.isHit {
+		p.isHit = true
+		time.AfterFunc(min(p.Takes, inSeconds(grace))+p.Late, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.lines.add(time.Since(w.began), pod.Name, "ended")
+			close(p.ended)
+		})
+	}
+	w.mu.Unlock()
+	if fails {
+		<-time.After(p.FailsAfter)
+		return shutdown.KillResult{}, errDrainKill
+	}
+	patience := never
+	if w.InFork {
+		patience = inSeconds(max(grace+grace/2, 10))
+	}
+	select {
+	case <-p.ended:
+		return shutdown.KillResult{}, nil
+	case <-time.After(patience):
+		return shutdown.KillResult{}, shutdowntest.ErrNotWaited
+	case <-ctx.Done():
+		return shutdown.KillResult{}, context.Cause(ctx)
+	}
+}
