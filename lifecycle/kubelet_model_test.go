@@ -31,13 +31,12 @@ func (k *kubeletKill) run() killTimeline {
 		k.endsAt[c.Name] = cmp.Or(c.ExitsAt, never)
 	}
 	for at, tries, failed := time.Duration(0), 0, true; failed && tries < killTries; tries++ {
-		var returned time.Duration
-		returned, failed = k.killContainers(at)
-		k.lines.add(returned, "", "kill returned, failed: %t", failed)
+		at, failed = k.killContainers(at)
+		k.lines.add(at, "", "kill returned, failed: %t", failed)
 		if failed && k.Alone == "" { // SyncTerminatingPod records it
-			k.lines.add(returned, "", "FailedKillPod")
+			k.lines.add(at, "", "FailedKillPod")
 		}
-		at = returned + killPause
+		at += killPause
 	}
 	for _, c := range k.Containers {
 		if c.IsRunning && k.endsAt[c.Name] < never {
@@ -47,8 +46,7 @@ func (k *kubeletKill) run() killTimeline {
 	return k.lines
 }
 
-// killContainers kills what runs, each container in a goroutine of its own, and returns when the last
-// goroutine ends. A container that others wait for comes before them here.
+// killContainers kills what runs, all containers side by side. One that others wait for comes first here.
 func (k *kubeletKill) killContainers(at time.Duration) (returned time.Duration, failed bool) {
 	k.told, k.failing, returned = map[string]time.Duration{}, nil, at
 	for _, c := range slices.Backward(k.Containers) { // main containers are the last ones, sidecars stop in reverse order
@@ -69,8 +67,7 @@ func (k *kubeletKill) runs(c killContainer, at time.Duration) bool {
 	return c.IsRunning && k.endsAt[c.Name] > at
 }
 
-// setTerminationGracePeriod: the deletion's grace period; else the probe's, if a probe has failed and the
-// pod has one too; else the pod's; else 2 s.
+// setTerminationGracePeriod: that of the deletion, of the probe that has failed if the pod has one too, or of the pod.
 func (k *kubeletKill) setTerminationGracePeriod(c killContainer) int64 {
 	switch {
 	case k.DeletionGrace != nil:
@@ -113,7 +110,7 @@ func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (retur
 		grace = *k.Override
 	}
 	given, end := grace, began+inSeconds(grace)
-	if c.Hook != noHook && grace > 0 && !(k.hookRan[c.Name] && k.differs[hookRunsAgain]) {
+	if c.Hook != noHook && grace > 0 && (!k.hookRan[c.Name] || !k.differs[hookRunsAgain]) {
 		used := k.executePreStopHook(c, now, grace)
 		now, grace = now+used, grace-int64(used/time.Second)
 	}
@@ -171,8 +168,7 @@ func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Dura
 	return turn
 }
 
-// stop calls StopContainer once. After a failure the next kill calls it again; kubegrace does so at once, with
-// what is left until end of the seconds that were given.
+// stop calls StopContainer once. kubegrace calls it again, with what is left until end of the seconds given.
 func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int64, end time.Duration) (returned time.Duration, isKilled bool) {
 	failing := never
 	killed := func(at time.Duration) (time.Duration, bool) {
