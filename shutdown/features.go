@@ -16,6 +16,9 @@ const (
 	// shutdownGracePeriodCriticalPods count, and the start and the end of a shutdown are not
 	// stored.
 	GracefulNodeShutdownBasedOnPodPriority = features.GracefulNodeShutdownBasedOnPodPriority
+	// DaemonSetGracefulNodeShutdown is the gate of KEP-6249, alpha and off by default. If it is on,
+	// the reporter of package apistatus also publishes the node condition DrainInProgress.
+	DaemonSetGracefulNodeShutdown = features.DaemonSetGracefulNodeShutdown
 )
 
 // FeatureGate reports whether a feature is on, through Enabled(featuregate.Feature) bool. A
@@ -25,5 +28,5 @@ type FeatureGate = features.Gate
 // AddFeatureGates adds the gates of this package to gate, except those that gate has. Call it
 // before the gate's AddFlag, which refuses later additions; that is an error.
 func AddFeatureGates(gate featuregate.MutableFeatureGate) error {
-	return features.Add(gate, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority)
+	return features.Add(gate, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority, DaemonSetGracefulNodeShutdown)
 }

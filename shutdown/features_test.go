@@ -15,4 +15,5 @@ func TestAddFeatureGates(t *testing.T) {
 	require.NoError(t, shutdown.AddFeatureGates(gate), "they are there already")
 	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdown))
 	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority))
+	require.False(t, gate.Enabled(shutdown.DaemonSetGracefulNodeShutdown), "it is alpha")
 }

@@ -18,6 +18,9 @@ const (
 	// GracefulNodeShutdownBasedOnPodPriority drains the node in buckets by pod
 	// priority (KEP-2712).
 	GracefulNodeShutdownBasedOnPodPriority featuregate.Feature = "GracefulNodeShutdownBasedOnPodPriority"
+	// DaemonSetGracefulNodeShutdown publishes DrainInProgress on a node that shuts down (KEP-6249).
+	// The KEP has the name; no release of Kubernetes up to v1.38.0-beta.0 has the gate.
+	DaemonSetGracefulNodeShutdown featuregate.Feature = "DaemonSetGracefulNodeShutdown"
 )
 
 // Gate reports whether a feature is on. Every featuregate.FeatureGate implements it, and so
@@ -40,6 +43,8 @@ func spec(key featuregate.Feature) (featuregate.FeatureSpec, bool) {
 		return featuregate.FeatureSpec{Default: true, PreRelease: featuregate.GA}, true
 	case ContainerStopSignals, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority:
 		return featuregate.FeatureSpec{Default: true, PreRelease: featuregate.Beta}, true
+	case DaemonSetGracefulNodeShutdown:
+		return featuregate.FeatureSpec{Default: false, PreRelease: featuregate.Alpha}, true
 	default:
 		return featuregate.FeatureSpec{}, false
 	}

@@ -16,6 +16,7 @@ func all() []featuregate.Feature {
 		features.ContainerStopSignals,
 		features.GracefulNodeShutdown,
 		features.GracefulNodeShutdownBasedOnPodPriority,
+		features.DaemonSetGracefulNodeShutdown,
 	}
 }
 
@@ -26,8 +27,9 @@ func (g oneMethodGate) Enabled(key featuregate.Feature) bool { return g[key] }
 
 func TestEnabledDefaults(t *testing.T) {
 	for _, key := range all() {
-		require.True(t, features.Enabled(nil, key), "nil gate, %s", key)
-		require.True(t, features.Enabled(featuregate.NewFeatureGate(), key), "a gate without %s", key)
+		on := key != features.DaemonSetGracefulNodeShutdown // the only alpha feature
+		require.Equal(t, on, features.Enabled(nil, key), "nil gate, %s", key)
+		require.Equal(t, on, features.Enabled(featuregate.NewFeatureGate(), key), "a gate without %s", key)
 		require.False(t, features.Enabled(oneMethodGate{}, key), "the gate's own value, %s", key)
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // poweringOff are the conditions of a node that powers off.
-var poweringOff = []conditionText{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", "node is shutting down: poweroff"}}
+var poweringOff = []conditionText{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", shutdownMessage + ": poweroff"}}
 
 func TestACancelledShutdownIsTakenBack(t *testing.T) {
 	pods := []*v1.Pod{workload("web", 0, 60), workload("etcd", critical, 60)}
@@ -46,6 +46,45 @@ func TestPodsThatWereSparedAreReadyAgain(t *testing.T) {
 		require.True(t, *apistatus.EndpointConditions(c.pod(t, "web")).Serving, "those who are connected are still served")
 		require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), a.pods[0]))
 		require.Equal(t, v1.ConditionTrue, c.pod(t, "web").Status.Conditions[2].Status)
+	})
+}
+
+// With the feature DaemonSetGracefulNodeShutdown both conditions are there before the first pod
+// is killed, and both are taken back when the shutdown is cancelled, and when an agent starts
+// after the boot, also one without the feature.
+func TestBothConditionsOfAShutdown(t *testing.T) {
+	pods := []*v1.Pod{workload("web", 0, 60)}
+	inBubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
+		conditions := func() []conditionText { return conditionTexts(c.node(t).Status.Conditions) }
+		c.fault = delayAll(20 * time.Millisecond)
+		a.opts.Reporter = c.reporter(t, func(opts *apistatus.Options) { opts.Gates = gate(t, true) })
+		a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		a.run()
+		advance(5 * time.Second)
+		require.Equal(t, []conditionText{ready}, conditions())
+
+		a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+		advance(5 * time.Second)
+		require.Equal(t, append(poweringOff[:2:2], drains), conditions())
+		kill, killed := a.killer.Kill("web")
+		require.True(t, killed)
+		require.True(t, kill.Started.After(c.all("patch status")[0].At), "the first request of all is the node's")
+		require.Contains(t, c.all("patch status")[0].Body, string(draining))
+
+		a.host.Cancel()
+		advance(5 * time.Second)
+		require.Equal(t, []conditionText{ready, noShutdown, noDrain}, conditions())
+
+		a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+		advance(5 * time.Second)
+		require.Equal(t, append(poweringOff[:2:2], drains), conditions())
+		a.interrupt()
+		a.host.SetPending(nil)
+		a.opts.Reporter = c.reporter(t)
+		a.run()
+		advance(5 * time.Second)
+		require.Equal(t, []conditionText{ready, noShutdown, noDrain}, conditions())
+		a.end()
 	})
 }
 

@@ -48,8 +48,12 @@
 //	}
 //
 // Node: while the node shuts down, its Ready condition is False with the kubelet's
-// reason and message, and GracefulNodeShutdownInProgress (KEP-5683) is True. Both are
-// undone when the shutdown is cancelled and after the next boot. An agent whose own loop
+// reason and message, and GracefulNodeShutdownInProgress (KEP-5683) is True, on which the
+// DaemonSet controller of KEP-6249 creates no pods on the node. With the feature
+// [shutdown.DaemonSetGracefulNodeShutdown] DrainInProgress is True as well, for others who
+// watch drains. All are written in one request before the first pod is killed, and
+// undone when the shutdown is cancelled and after the next boot. A drain of somebody
+// else is left as it is: its reason is not NodeShutdown. An agent whose own loop
 // writes the node's conditions must take them from [NodeConditions]; otherwise its next
 // heartbeat sets Ready to True again.
 //

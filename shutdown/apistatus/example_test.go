@@ -109,7 +109,7 @@ func ExampleReporter_PublishNode() {
 	// Output:
 	// <nil>
 	// Ready False KubeletNotReady node is shutting down
-	// GracefulNodeShutdownInProgress True NodeShutdown node is shutting down: reboot
+	// GracefulNodeShutdownInProgress True NodeShutdown Kubelet received a shutdown signal and is terminating pods: reboot
 	// <nil>
 	// Ready True KubeletReady kubelet is posting ready status
 	// GracefulNodeShutdownInProgress False NodeShutdown no node shutdown is in progress

@@ -4,6 +4,7 @@ package apistatus_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -12,12 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-const inProgress v1.NodeConditionType = "GracefulNodeShutdownInProgress"
+const (
+	inProgress v1.NodeConditionType = "GracefulNodeShutdownInProgress"
+	draining   v1.NodeConditionType = "DrainInProgress"
+	// shutdownMessage is KEP-6249's.
+	shutdownMessage = "Kubelet received a shutdown signal and is terminating pods"
+)
 
 // conditionText is a node condition without its times.
 type conditionText struct {
@@ -29,8 +36,10 @@ type conditionText struct {
 var (
 	ready      = conditionText{v1.NodeReady, v1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"}
 	notReady   = conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "node is shutting down"}
-	rebooting  = conditionText{inProgress, v1.ConditionTrue, "NodeShutdown", "node is shutting down: reboot"}
+	rebooting  = conditionText{inProgress, v1.ConditionTrue, "NodeShutdown", shutdownMessage + ": reboot"}
 	noShutdown = conditionText{inProgress, v1.ConditionFalse, "NodeShutdown", "no node shutdown is in progress"}
+	drains     = conditionText{draining, v1.ConditionTrue, "NodeShutdown", "Graceful node shutdown is draining pods on this node"}
+	noDrain    = conditionText{draining, v1.ConditionFalse, "NodeShutdown", "no node shutdown is in progress"}
 	pressure   = conditionText{v1.NodeDiskPressure, v1.ConditionFalse, "KubeletHasNoDiskPressure", ""}
 )
 
@@ -89,6 +98,77 @@ func TestPublishNode(t *testing.T) {
 	}
 }
 
+// gate is a feature gate with DaemonSetGracefulNodeShutdown on or off.
+func gate(t testing.TB, on bool) featuregate.FeatureGate {
+	t.Helper()
+	g := featuregate.NewFeatureGate()
+	require.NoError(t, shutdown.AddFeatureGates(g))
+	require.NoError(t, g.SetFromMap(map[string]bool{string(shutdown.DaemonSetGracefulNodeShutdown): on}))
+	return g
+}
+
+// DrainInProgress goes with GracefulNodeShutdownInProgress, in one request, unless somebody else
+// drains the node.
+func TestDrainInProgress(t *testing.T) {
+	kubectls := conditionText{draining, v1.ConditionTrue, "KubectlDrainStarted", "kubectl drain started processing this Node"}
+	admins := conditionText{draining, v1.ConditionTrue, "AdminRequested", ""}
+	drained := conditionText{draining, v1.ConditionFalse, "KubectlDrainCompleted", ""}
+	for name, test := range map[string]struct {
+		found []conditionText
+		state shutdown.NodeState
+		off   []conditionText // with the feature off
+		on    []conditionText
+	}{
+		"shutdown": {
+			[]conditionText{ready}, reboot,
+			[]conditionText{notReady, rebooting},
+			[]conditionText{notReady, rebooting, drains},
+		},
+		"shutdown after another": {
+			[]conditionText{ready, noShutdown, noDrain}, reboot,
+			[]conditionText{notReady, rebooting, noDrain},
+			[]conditionText{notReady, rebooting, drains},
+		},
+		"shutdown of a node that was drained": {
+			[]conditionText{ready, drained}, reboot,
+			[]conditionText{notReady, drained, rebooting},
+			[]conditionText{notReady, drains, rebooting},
+		},
+		"shutdown of a node that kubectl drains": {
+			[]conditionText{ready, kubectls}, reboot,
+			[]conditionText{notReady, kubectls, rebooting},
+			[]conditionText{notReady, kubectls, rebooting},
+		},
+		"undone": {
+			[]conditionText{notReady, rebooting, drains}, shutdown.NodeState{},
+			[]conditionText{ready, noShutdown, noDrain}, // an agent with the feature was here before
+			[]conditionText{ready, noShutdown, noDrain},
+		},
+		"undone on a node that an admin drains": {
+			[]conditionText{notReady, rebooting, admins}, shutdown.NodeState{},
+			[]conditionText{ready, noShutdown, admins},
+			[]conditionText{ready, noShutdown, admins},
+		},
+		"undone, only DrainInProgress was left": {
+			[]conditionText{ready, drains}, shutdown.NodeState{},
+			[]conditionText{ready, noDrain},
+			[]conditionText{ready, noDrain},
+		},
+	} {
+		for on, want := range map[bool][]conditionText{false: test.off, true: test.on} {
+			t.Run(fmt.Sprintf("%s, %t", name, on), func(t *testing.T) {
+				c := newCluster(nodeOf(test.found...))
+				r := c.reporter(t, func(opts *apistatus.Options) { opts.Gates = gate(t, on) })
+				require.NoError(t, r.PublishNode(t.Context(), test.state))
+				require.Equal(t, want, conditionTexts(c.node(t).Status.Conditions))
+				require.Equal(t, []string{"get", "patch status"}, c.verbs(), "all in one request")
+				require.NoError(t, r.PublishNode(t.Context(), test.state))
+				require.Equal(t, []string{"get", "patch status", "get"}, c.verbs(), "nothing is left to say")
+			})
+		}
+	}
+}
+
 func TestPublishNodeIsSilentWithNothingToSay(t *testing.T) {
 	unknown := conditionText{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
 	for name, test := range map[string]struct {
@@ -100,6 +180,7 @@ func TestPublishNodeIsSilentWithNothingToSay(t *testing.T) {
 		"boot after an outage": {[]conditionText{unknown}, shutdown.NodeState{}},
 		"undone already":       {[]conditionText{ready, noShutdown}, shutdown.NodeState{}},
 		"undone by another":    {[]conditionText{ready, {inProgress, v1.ConditionFalse, "AdminRequested", ""}}, shutdown.NodeState{}},
+		"drained by another":   {[]conditionText{ready, {draining, v1.ConditionTrue, "KubectlDrainStarted", ""}}, shutdown.NodeState{}},
 		"said already":         {[]conditionText{notReady, rebooting}, reboot},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +260,7 @@ func TestNodeConditions(t *testing.T) {
 		want  []conditionText
 	}{
 		"reboot":  {reboot, []conditionText{notReady, rebooting}},
-		"unknown": {shutdown.NodeState{ShuttingDown: true}, []conditionText{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", "node is shutting down"}}},
+		"unknown": {shutdown.NodeState{ShuttingDown: true}, []conditionText{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", shutdownMessage}}},
 		"no":      {shutdown.NodeState{}, []conditionText{{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}, noShutdown}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubegrace/kubegrace/internal/features"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
@@ -35,6 +36,9 @@ type Options struct {
 	// 2 s, which is less than a drain waits for an acknowledgement; a negative value is
 	// an error.
 	RequestTimeout time.Duration
+	// Gates are the feature gates. Nil means the default of every gate; that of
+	// [shutdown.DaemonSetGracefulNodeShutdown], the only one that is asked for here, is off.
+	Gates shutdown.FeatureGate
 }
 
 // Reporter reports the state of a node and the final statuses of its pods to the API
@@ -43,6 +47,8 @@ type Reporter struct {
 	node  string
 	ready func() v1.NodeCondition
 	api   requests
+	// publishesDrain is the feature DaemonSetGracefulNodeShutdown.
+	publishesDrain bool
 }
 
 var (
@@ -67,7 +73,11 @@ func New(opts Options) (*Reporter, error) {
 	if errs != nil {
 		return nil, errors.Join(errs...)
 	}
-	r := &Reporter{node: opts.NodeName, ready: opts.Ready, api: requests{opts.Client, cmp.Or(opts.RequestTimeout, defaultRequestTimeout)}}
+	r := &Reporter{
+		node: opts.NodeName, ready: opts.Ready,
+		api:            requests{opts.Client, cmp.Or(opts.RequestTimeout, defaultRequestTimeout)},
+		publishesDrain: features.Enabled(opts.Gates, shutdown.DaemonSetGracefulNodeShutdown),
+	}
 	if r.ready == nil {
 		r.ready = kubeletReady
 	}

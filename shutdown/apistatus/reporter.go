@@ -39,6 +39,10 @@ const (
 // own heartbeat nor the node controller's Unknown. It writes nothing if the conditions are
 // up to date.
 //
+// With the feature [shutdown.DaemonSetGracefulNodeShutdown] DrainInProgress is in the same
+// request. If it is True with another reason than NodeShutdown, somebody else drains the node,
+// and it is left as it is, also after the shutdown.
+//
 // It tries again until shortly before ctx ends (a twentieth of the remaining time, at
 // most 50 ms), so that a caller who waits for ctx still receives the error. It returns at
 // once if the API server refuses (400, 401, 403, 422) or the node does not exist. Without
@@ -60,7 +64,7 @@ func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) er
 		return fmt.Errorf("failed to read node %q: %w", name, err)
 	}
 	after := node.DeepCopy()
-	if !changeConditions(&after.Status, state, NodeConditions(state, r.ready(), time.Now())) {
+	if !changeConditions(&after.Status, state, r.conditions(state, time.Now())) {
 		return nil
 	}
 	patch, err := nodePatch(node, after)
@@ -71,6 +75,16 @@ func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) er
 		return fmt.Errorf("failed to patch the status of node %q: %w", name, err)
 	}
 	return nil
+}
+
+// conditions returns the conditions that a state gives the node. What a reporter with the
+// feature has left is taken back also without the feature.
+func (r *Reporter) conditions(state shutdown.NodeState, now time.Time) []v1.NodeCondition {
+	conditions := NodeConditions(state, r.ready(), now)
+	if r.publishesDrain || !state.ShuttingDown {
+		conditions = append(conditions, at(now, []v1.NodeCondition{drainCondition(state)})...)
+	}
+	return conditions
 }
 
 // nodePatch returns the patch of a node's conditions. Its precondition is the version of
@@ -92,7 +106,7 @@ func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, condition
 	for _, condition := range conditions {
 		old := nodeCondition(status, condition.Type)
 		switch {
-		case !state.ShuttingDown && !saysShutdown(old):
+		case !state.ShuttingDown && !saysShutdown(old), isOthersDrain(old):
 			continue
 		case old == nil:
 			status.Conditions = append(status.Conditions, condition)
@@ -111,9 +125,24 @@ func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, condition
 
 // saysShutdown reports whether a condition says that the node shuts down.
 func saysShutdown(old *v1.NodeCondition) bool {
-	shutdownReady := notReady()
-	return old != nil && (old.Type == v1.NodeReady && equalExceptTimes(old, &shutdownReady) ||
-		old.Type != v1.NodeReady && old.Status != v1.ConditionFalse)
+	if old == nil {
+		return false
+	}
+	switch old.Type {
+	case v1.NodeReady:
+		shutdownReady := notReady()
+		return equalExceptTimes(old, &shutdownReady)
+	case drainInProgress:
+		return old.Status == v1.ConditionTrue // the reporter's own; see isOthersDrain
+	default:
+		return old.Status != v1.ConditionFalse
+	}
+}
+
+// isOthersDrain reports whether somebody else, such as kubectl drain, drains the node. What
+// they have written stays, so that it still tells who drains the node and since when.
+func isOthersDrain(old *v1.NodeCondition) bool {
+	return old != nil && old.Type == drainInProgress && old.Status == v1.ConditionTrue && old.Reason != reasonNodeShutdown
 }
 
 // equalExceptTimes compares two conditions without their times.

@@ -27,12 +27,15 @@ var (
 // Client reports one node and its pods. Make one with [New].
 type Client struct {
 	file, node string
+	gates      shutdown.FeatureGate
 
 	reporter atomic.Pointer[apistatus.Reporter] // nil before Load
 }
 
 // New returns a Client of the kubeconfig file, which need not exist yet.
-func New(file, node string) *Client { return &Client{file: file, node: node} }
+func New(file, node string, gates shutdown.FeatureGate) *Client {
+	return &Client{file: file, node: node, gates: gates}
+}
 
 // Load reads the kubeconfig, from which on reports are sent, and returns a client for all other
 // requests.
@@ -45,7 +48,7 @@ func (c *Client) Load() (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.file, err)
 	}
-	reporter, err := apistatus.New(apistatus.Options{Client: urgent, NodeName: c.node})
+	reporter, err := apistatus.New(apistatus.Options{Client: urgent, NodeName: c.node, Gates: c.gates})
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func (c commands) addGates(fs *pflag.FlagSet) {
 	c.gate.AddFlag(fs)
 	fs.Lookup("feature-gates").Usage = "`gates` to switch, as NAME=true,NAME=false; they win over those of --config: " + strings.Join([]string{
 		string(lifecycle.PodLifecycleSleepAction), "PodLifecycleSleepActionAllowZero", string(lifecycle.ContainerStopSignals),
-		string(shutdown.GracefulNodeShutdown), string(shutdown.GracefulNodeShutdownBasedOnPodPriority),
+		string(shutdown.GracefulNodeShutdown), string(shutdown.GracefulNodeShutdownBasedOnPodPriority), string(shutdown.DaemonSetGracefulNodeShutdown),
 	}, ", ")
 }
 

@@ -127,7 +127,7 @@ func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string,
 		if opts.NodeName, err = f.node(); err != nil {
 			return opts, nil, err
 		}
-		opts.APIServer = apiserver.New(f.kubeconfig, opts.NodeName)
+		opts.APIServer = apiserver.New(f.kubeconfig, opts.NodeName, opts.Gates)
 	}
 	return opts, warnings, nil
 }
