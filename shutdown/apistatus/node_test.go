@@ -175,13 +175,14 @@ func TestPublishNodeIsSilentWithNothingToSay(t *testing.T) {
 		found []conditionText
 		state shutdown.NodeState
 	}{
-		"boot":                 {[]conditionText{ready}, shutdown.NodeState{}},
-		"boot of a new node":   {nil, shutdown.NodeState{}},
-		"boot after an outage": {[]conditionText{unknown}, shutdown.NodeState{}},
-		"undone already":       {[]conditionText{ready, noShutdown}, shutdown.NodeState{}},
-		"undone by another":    {[]conditionText{ready, {inProgress, v1.ConditionFalse, "AdminRequested", ""}}, shutdown.NodeState{}},
-		"drained by another":   {[]conditionText{ready, {draining, v1.ConditionTrue, "KubectlDrainStarted", ""}}, shutdown.NodeState{}},
-		"said already":         {[]conditionText{notReady, rebooting}, reboot},
+		"boot":                  {[]conditionText{ready}, shutdown.NodeState{}},
+		"boot of a new node":    {nil, shutdown.NodeState{}},
+		"boot after an outage":  {[]conditionText{unknown}, shutdown.NodeState{}},
+		"undone already":        {[]conditionText{ready, noShutdown}, shutdown.NodeState{}},
+		"undone by another":     {[]conditionText{ready, {inProgress, v1.ConditionFalse, "AdminRequested", ""}}, shutdown.NodeState{}},
+		"drained by another":    {[]conditionText{ready, {draining, v1.ConditionTrue, "KubectlDrainStarted", ""}}, shutdown.NodeState{}},
+		"drain of another over": {[]conditionText{ready, {draining, v1.ConditionFalse, "KubectlDrainCompleted", ""}}, shutdown.NodeState{}},
+		"said already":          {[]conditionText{notReady, rebooting}, reboot},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(nodeOf(test.found...))
