@@ -4,7 +4,7 @@
 # The modules of make test, and those that need a real API server or are tools.
 FIRST     := . lifecycle/virtualkubelet lifecycle/criruntime internal/fork examples
 MODULES   := $(FIRST) internal/apiservertest internal/tools
-CONTAINERD := internal/containerd/2.2 internal/containerd/2.4
+CONTAINERD := internal/containerd/2.3 internal/containerd/2.4
 # The oldest Go with which the library builds: the newest patch of the version in go.mod. The go
 # command downloads it when it is first needed. Under it go test leaves out the tests that need TEST_GO,
 # most of them for testing/synctest: their files have the build constraint go1.25.
@@ -73,8 +73,8 @@ apiserver:
 	@echo "Building the API server of the tests; the first time this takes a few minutes." >&2
 	@go build -C internal/apiserver -buildvcs=false -mod=readonly -o $(CURDIR)/.cache/apiserver .
 
-containerd: ## build containerd 2.2 and 2.4, which the tests then use in addition to Debian's 1.6
-	@set -e; for minor in 2.2 2.4; do \
+containerd: ## build containerd 2.3 and 2.4, which the tests then use in addition to Debian's 1.6
+	@set -e; for minor in 2.3 2.4; do \
 	  echo "Building containerd $$minor; the first time this takes some minutes." >&2; \
 	  CGO_ENABLED=0 go build -C internal/containerd/$$minor -mod=readonly -tags 'no_btrfs no_devmapper no_zfs' -o $(CURDIR)/.cache/containerd/$$minor/ $$(go -C internal/containerd/$$minor tool | grep /); \
 	done

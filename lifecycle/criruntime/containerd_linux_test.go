@@ -186,7 +186,7 @@ func (c *containerd) testContainerHasExitedOrIsUnknown(t *testing.T) {
 }
 
 // requireUnknown checks that the runtime does not know a container, and that
-// StopContainer accepts this: containerd 1.6 answers with NotFound, 2.2 with no error.
+// StopContainer accepts this: containerd 1.6 answers with NotFound, 2.3 with no error.
 func (c *containerd) requireUnknown(t *testing.T, id string) {
 	t.Helper()
 	if err := c.runtime.StopContainer(t.Context(), id, 1); err != nil {

@@ -87,7 +87,7 @@
 //
 // # Testing
 //
-// The tests run against a scripted CRI server, and against real containerds 1.6, 2.2 and 2.4 where they
+// The tests run against a scripted CRI server, and against real containerds 1.6, 2.3 and 2.4 where they
 // are installed (package containerdtest).
 //
 // # Stability

@@ -98,7 +98,7 @@ func (r *Runtime) Close() error {
 // make. [Runtime.Close] closes it.
 func (r *Runtime) Conn() *grpc.ClientConn { return r.conn }
 
-// Version asks the runtime for its name and version, such as containerd and 2.2.0. An agent
+// Version asks the runtime for its name and version, such as containerd and 2.3.7. An agent
 // that wants to know at its start whether the endpoint is right calls it.
 func (r *Runtime) Version(ctx context.Context) (name, version string, err error) {
 	response, err := r.client.Version(ctx, &runtimeapi.VersionRequest{})

@@ -47,7 +47,7 @@ type platform struct {
 }
 
 // eachPlatform runs a test on systemd 252 with the containerd of Debian 12 (1.6), and on
-// systemd 257 with containerd 2.2, both at the same time.
+// systemd 257 with containerd 2.3, both at the same time.
 func eachPlatform(t *testing.T, test func(t *testing.T, on platform)) {
 	t.Parallel()
 	t.Run("systemd 252", func(t *testing.T) {
@@ -60,10 +60,10 @@ func eachPlatform(t *testing.T, test func(t *testing.T, on platform)) {
 	})
 }
 
-// newestPlatform returns systemd 257 with containerd 2.2.
+// newestPlatform returns systemd 257 with containerd 2.3.
 func newestPlatform(t *testing.T) platform {
 	t.Helper()
-	return platform{debian: machine.Trixie, containerd: containerdtest.V22(t), announcesKind: true}
+	return platform{debian: machine.Trixie, containerd: containerdtest.V23(t), announcesKind: true}
 }
 
 // images returns the images of the manifests. nginx has the stop signal of the real

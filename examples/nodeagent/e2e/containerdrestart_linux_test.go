@@ -61,7 +61,7 @@ func testContainerdIsRestartedInADrain(t *testing.T, on platform) {
 	exits, journal := awaitStatuses(t, server, containers), m.Journal(t)
 	logAgent(t, journal)
 	checkOrder(t, asked, exits)
-	if ended := exits[orders]; ended.Code == 255 { // containerd 2.2 does not know the code of what ended while it was away
+	if ended := exits[orders]; ended.Code == 255 { // containerd 2 does not know the code of what ended while it was away
 		exits[orders] = containerdtest.Exit{At: ended.At}
 	}
 	checkExitCodes(t, exits)

@@ -15,7 +15,7 @@
 //
 // which names the packages that are missing. The machines are a Debian 12 with systemd
 // 252, with the containerd of Debian 12, and a Debian 13 with systemd 257, with the
-// containerd 2.2 that "make containerd" builds. The first run fetches Debian packages and
+// containerd 2.3 that "make containerd" builds. The first run fetches Debian packages and
 // builds containerd, which takes some minutes; the folder .cache of the checkout keeps
 // both.
 //

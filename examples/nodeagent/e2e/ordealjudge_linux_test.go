@@ -77,7 +77,7 @@ func (o *ordeal) judgeStatuses(t *testing.T, pods []*v1.Pod, ends map[types.UID]
 		i := slices.IndexFunc(pods, func(p *v1.Pod) bool { return p.UID == pod.UID })
 		assert.Equal(t, "Terminated", pod.Status.Reason, pod.Name)
 		for _, c := range pod.Status.ContainerStatuses {
-			if !assert.NotNil(t, c.State.Terminated, pod.Name) || c.State.Terminated.ExitCode == 255 { // containerd 2.2 does not know the code of what ended while it was away
+			if !assert.NotNil(t, c.State.Terminated, pod.Name) || c.State.Terminated.ExitCode == 255 { // containerd 2 does not know the code of what ended while it was away
 				continue
 			}
 			killed := c.State.Terminated.ExitCode == 128+9 && o.wasDown(o.at(t, &pod, ".term"), ordealPods[i].grace)

@@ -1,5 +1,5 @@
-// Containerd 2.4, which sends the stop signals of KEP-4960: the tests of examples/nodeagent
-// use it beside those of Debian and of 2.2. make containerd builds it; there is no code here.
+// Containerd 2.4, the newest minor, which streams lists (KEP-5825): the tests of lifecycle/criruntime
+// use it beside those of Debian and of 2.3. make containerd builds it; there is no code here.
 module github.com/kubegrace/kubegrace/internal/containerd/2.4
 
 go 1.26.6

@@ -18,24 +18,25 @@ type Build struct {
 	folder string // of its programs; "": they are in PATH
 }
 
-// Each runs a test as subtests with the containerd of the Debian package, with 2.2 and
+// Each runs a test as subtests with the containerd of the Debian package, with 2.3 and
 // with 2.4. The subtest of one that is missing is skipped.
 func Each(t *testing.T, test func(*testing.T, Build)) {
 	t.Helper()
 	t.Run("containerd of PATH", func(t *testing.T) { test(t, Build{}) })
-	t.Run("containerd 2.2", func(t *testing.T) { test(t, V22(t)) })
+	t.Run("containerd 2.3", func(t *testing.T) { test(t, V23(t)) })
 	t.Run("containerd 2.4", func(t *testing.T) { test(t, V24(t)) })
 }
 
-// V22 is containerd 2.2. Unlike 1.6 it sends events (GetContainerEvents) and answers the
+// V23 is containerd 2.3, the long-term release. Unlike 1.6 it sends events
+// (GetContainerEvents) and the stop signal of the pod's spec (KEP-4960), and answers the
 // stop of an unknown container without an error. The test is skipped if it is missing.
-func V22(t testing.TB) Build {
+func V23(t testing.TB) Build {
 	t.Helper()
-	return newerBuild(t, "2.2")
+	return newerBuild(t, "2.3")
 }
 
-// V24 is containerd 2.4. Unlike 2.2 it sends the stop signal of the pod's spec
-// (KEP-4960). The test is skipped if it is missing.
+// V24 is containerd 2.4. Unlike 2.3 it streams lists (KEP-5825). The test is skipped if it
+// is missing.
 func V24(t testing.TB) Build {
 	t.Helper()
 	return newerBuild(t, "2.4")

@@ -8,7 +8,7 @@
 //
 // It needs root and the Debian packages containerd, runc and busybox-static; without them
 // the test is skipped (package need). [Each] runs a test with that containerd and with
-// 2.2 and 2.4. "make containerd" builds those, and make sets KUBEGRACE_CONTAINERD to the
+// 2.3 and 2.4. "make containerd" builds those, and make sets KUBEGRACE_CONTAINERD to the
 // folder that holds them. Tests need neither a registry nor a network: every image
 // contains the host's static busybox; images differ in name, command and stop signal.
 //

@@ -1,0 +1,293 @@
+package apiservertest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/internal/apiserverprocess"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/apistatus"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+const (
+	shutdownInProgress v1.NodeConditionType = "GracefulNodeShutdownInProgress"
+	drainInProgress    v1.NodeConditionType = "DrainInProgress"
+)
+
+// rule tells a DaemonSet controller to create no pods on a node.
+type rule func(*v1.Node) bool
+
+// noRule is that of the controller up to Kubernetes v1.37.
+func noRule(*v1.Node) bool { return false }
+
+// ruleOfTheKEP is that of KEP-6249.
+func ruleOfTheKEP(node *v1.Node) bool { return isTrue(node, shutdownInProgress) }
+
+// ruleOfItsFirstDrafts is what the KEP had before September 29, 2026.
+func ruleOfItsFirstDrafts(node *v1.Node) bool {
+	return isTrue(node, shutdownInProgress) && isTrue(node, drainInProgress)
+}
+
+func isTrue(node *v1.Node, conditionType v1.NodeConditionType) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
+		return c.Type == conditionType && c.Status == v1.ConditionTrue
+	})
+}
+
+// daemonSet is what the DaemonSet controller does for one node.
+type daemonSet struct {
+	node       *testNode
+	suppresses rule
+	created    int
+}
+
+// sync deletes the failed pod of the node, and creates a pod if the node has none, unless the rule
+// says no. The node is read after the pods: whose pod is missing because the node has killed
+// it has published its shutdown before.
+func (d *daemonSet) sync() {
+	missing := true
+	for _, pod := range d.node.list() {
+		if pod.Status.Phase != v1.PodFailed {
+			missing = false
+			continue
+		}
+		require.NoError(d.node.t, d.node.pods().Delete(d.node.t.Context(), pod.Name, *metav1.NewDeleteOptions(0)))
+	}
+	if !missing || d.suppresses(d.node.get()) {
+		return
+	}
+	d.created++
+	_, err := d.node.pods().Create(d.node.t.Context(), &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "agent-", Namespace: metav1.NamespaceDefault},
+		Spec:       v1.PodSpec{NodeName: d.node.name, Containers: []v1.Container{{Name: "agent", Image: "agent:1"}}},
+	}, metav1.CreateOptions{})
+	require.NoError(d.node.t, err)
+}
+
+// syncs has the controller and the node each do their part n times, and returns how many pods were
+// created.
+func (d *daemonSet) syncs(n int) (created int) {
+	before := d.created
+	for range n {
+		d.sync()
+		d.node.admitPods()
+	}
+	return d.created - before
+}
+
+// testNode is a node with an agent.
+type testNode struct {
+	t       *testing.T
+	api     kubernetes.Interface
+	name    string
+	gate    featuregate.FeatureGate
+	host    *shutdowntest.Host
+	manager *shutdown.Manager
+	// published gets each state that the API server has accepted, killing the node as it is at the
+	// API server when a pod is killed, and reports the reports.
+	published chan shutdown.NodeState
+	killing   chan *v1.Node
+	reports   chan shutdown.Report
+
+	mu      sync.Mutex // guards running
+	running []*v1.Pod
+}
+
+// newTestNode registers a node with conditions.
+func newTestNode(t *testing.T, api kubernetes.Interface, name string, gateOn bool, conditions ...v1.NodeCondition) *testNode {
+	t.Helper()
+	gate := featuregate.NewFeatureGate()
+	require.NoError(t, shutdown.AddFeatureGates(gate))
+	require.NoError(t, gate.SetFromMap(map[string]bool{string(shutdown.DaemonSetGracefulNodeShutdown): gateOn}))
+	conditions = append(conditions, v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"})
+	_, err := api.CoreV1().Nodes().Create(t.Context(), &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1.NodeStatus{Conditions: conditions},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return &testNode{
+		t: t, api: api, name: name, gate: gate, host: &shutdowntest.Host{},
+		published: make(chan shutdown.NodeState, 10), killing: make(chan *v1.Node, 10), reports: make(chan shutdown.Report, 10),
+	}
+}
+
+func (n *testNode) pods() corev1.PodInterface { return n.api.CoreV1().Pods(metav1.NamespaceDefault) }
+
+// list returns the pods of the node at the API server.
+func (n *testNode) list() []v1.Pod {
+	list, err := n.pods().List(n.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.name})
+	require.NoError(n.t, err)
+	return list.Items
+}
+
+// get returns the node at the API server.
+func (n *testNode) get() *v1.Node {
+	node, err := n.api.CoreV1().Nodes().Get(n.t.Context(), n.name, metav1.GetOptions{})
+	require.NoError(n.t, err)
+	return node
+}
+
+// publisher tells the test what was published.
+type publisher struct {
+	*apistatus.Reporter
+	published chan<- shutdown.NodeState
+}
+
+func (p publisher) PublishNode(ctx context.Context, state shutdown.NodeState) error {
+	err := p.Reporter.PublishNode(ctx, state)
+	if err == nil {
+		p.published <- state
+	}
+	return err
+}
+
+// start starts an agent, which publishes the state that it finds, and returns what stops it.
+func (n *testNode) start() (stop func()) {
+	reporter, err := apistatus.New(apistatus.Options{Client: n.api, NodeName: n.name, Gates: n.gate, RequestTimeout: time.Minute})
+	require.NoError(n.t, err)
+	n.manager, err = shutdown.NewManager(shutdown.Options{
+		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: time.Minute}},
+		// The server may be as slow as it likes.
+		Plan:   plan.Options{PublishTimeout: time.Minute, FlushReserve: time.Minute},
+		Source: n.host,
+		Pods: shutdown.PodsFunc(func() []*v1.Pod {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return slices.Clone(n.running)
+		}),
+		Killer:   &shutdowntest.Killer{OnKill: n.kill},
+		Reporter: publisher{reporter, n.published},
+		OnReport: func(_ context.Context, report shutdown.Report) { n.reports <- report },
+	})
+	require.NoError(n.t, err)
+	ctx, cancel := context.WithCancel(n.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.manager.Run(ctx) }()
+	<-n.manager.Ready()
+	require.False(n.t, (<-n.published).ShuttingDown, "an agent begins with what it finds")
+	return func() {
+		cancel()
+		require.NoError(n.t, <-ended)
+	}
+}
+
+// kill ends a pod, and keeps what the API server knows of the node meanwhile.
+func (n *testNode) kill(pod *v1.Pod) {
+	node, err := n.api.CoreV1().Nodes().Get(n.t.Context(), n.name, metav1.GetOptions{})
+	if err != nil {
+		n.t.Error(err) // not the test's goroutine
+	}
+	n.killing <- node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.running = slices.DeleteFunc(n.running, func(p *v1.Pod) bool { return p.UID == pod.UID })
+}
+
+// shutDown shuts the node down, and waits until its pods have ended.
+func (n *testNode) shutDown() {
+	n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+	require.True(n.t, (<-n.published).ShuttingDown)
+	require.Empty(n.t, (<-n.reports).Errors)
+}
+
+// admitPods starts the pods that the node has got, or refuses them as a kubelet does.
+func (n *testNode) admitPods() {
+	for _, pod := range n.list() {
+		if pod.Status.Phase != v1.PodPending {
+			continue
+		}
+		pod.Status.Phase = v1.PodRunning
+		if decision := n.manager.Admit(&pod); !decision.Admit {
+			pod.Status.Phase, pod.Status.Reason, pod.Status.Message = v1.PodFailed, decision.Reason, decision.Message
+		}
+		accepted, err := n.pods().UpdateStatus(n.t.Context(), &pod, metav1.UpdateOptions{})
+		require.NoError(n.t, err)
+		if accepted.Status.Phase == v1.PodRunning {
+			n.mu.Lock()
+			n.running = append(n.running, accepted)
+			n.mu.Unlock()
+		}
+	}
+}
+
+// A controller with the rule of KEP-6249 leaves a node alone from the first kill on, until the
+// shutdown is cancelled, or an agent starts after the boot. One without a rule creates pods that
+// the node refuses (kubernetes/kubernetes#122912).
+func TestADaemonSetControllerLeavesANodeAloneThatShutsDown(t *testing.T) {
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
+	require.NoError(t, err)
+	const syncs = 5
+	for name, test := range map[string]struct {
+		suppresses rule
+		gateOn     bool
+		created    int // in the shutdown, by so many syncs
+	}{
+		"no-rule":                  {noRule, true, syncs},
+		"rule-of-the-kep":          {ruleOfTheKEP, true, 0},
+		"rule-of-the-kep-gate-off": {ruleOfTheKEP, false, 0},
+		"first-drafts":             {ruleOfItsFirstDrafts, true, 0},
+		"first-drafts-gate-off":    {ruleOfItsFirstDrafts, false, syncs},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := newTestNode(t, client, name, test.gateOn)
+			controller := &daemonSet{node: node, suppresses: test.suppresses}
+			stop := node.start()
+			require.Equal(t, 1, controller.syncs(syncs), "the node has its pod")
+
+			for _, end := range []string{"cancelled", "next boot"} {
+				node.shutDown()
+				require.Equal(t, test.created == 0, test.suppresses(<-node.killing), "as the first pod is killed")
+				require.Equal(t, test.created, controller.syncs(syncs), end)
+				if end == "cancelled" {
+					node.host.Cancel()
+					require.False(t, (<-node.published).ShuttingDown)
+				} else {
+					stop()
+					node.host.SetPending(nil)
+					stop = node.start()
+				}
+				after := node.get()
+				require.False(t, isTrue(after, shutdownInProgress) || isTrue(after, drainInProgress), "%s: %v", end, after.Status.Conditions)
+				require.Equal(t, 1, controller.syncs(syncs), "%s: the pod is back", end)
+			}
+			stop()
+		})
+	}
+}
+
+// What kubectl drain has written stays, and keeps no DaemonSet from a node.
+func TestADrainOfSomebodyElseStays(t *testing.T) {
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
+	require.NoError(t, err)
+	drain := v1.NodeCondition{
+		Type: drainInProgress, Status: v1.ConditionTrue, Reason: "KubectlDrainStarted", Message: "kubectl drain started processing this Node",
+		LastTransitionTime: metav1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.Local)),
+	}
+	node := newTestNode(t, client, "drained", true, drain)
+	controller := &daemonSet{node: node, suppresses: ruleOfTheKEP}
+	stop := node.start()
+	require.Equal(t, 1, controller.syncs(2))
+	require.Contains(t, node.get().Status.Conditions, drain)
+	node.shutDown()
+	during := <-node.killing
+	require.True(t, isTrue(during, shutdownInProgress))
+	require.Contains(t, during.Status.Conditions, drain)
+	require.Zero(t, controller.syncs(2))
+	node.host.Cancel()
+	require.False(t, (<-node.published).ShuttingDown)
+	require.Contains(t, node.get().Status.Conditions, drain)
+	require.Equal(t, 1, controller.syncs(2))
+	stop()
+}
