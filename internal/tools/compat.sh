@@ -14,6 +14,7 @@ oldest=32           # the first minor with which internal/fork/v1.32 builds and 
 floor=33            # the minor that go.mod requires; from here on everything is tested
 newest=37           # to be raised when Kubernetes has a new minor
 newKubelets=35      # from here on the virtual-kubelet of examples is tested, before it the one that go.mod requires
+newestKubelet=v1.14.1 # the virtual-kubelet for the newest minor and its successor
 lastOfTestGo=35     # the last minor that builds with TEST_GO
 
 ours=github.com/kubegrace/kubegrace
@@ -49,7 +50,7 @@ test_module() {
 
 # Tests a minor in a new copy.
 test_minor() {
-	local minor=$1 version=$2 copy=$work/v0.$1 module modules name
+	local minor=$1 version=$2 copy=$work/v0.$1 module modules name kubelet
 	mkdir "$copy"
 	(cd "$root" && git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' name; do
 		[[ -e $name ]] && printf '%s\0' "$name" || true
@@ -72,7 +73,9 @@ test_minor() {
 		cd "$copy/$name"
 		for module in $(kubernetes_modules); do go mod edit -require="$module@$version"; done
 		if [[ $name == lifecycle/virtualkubelet ]] && ((minor >= newKubelets)); then
-			go mod edit -require="$(go list -C "$root/examples" -m -f '{{.Path}}@{{.Version}}' github.com/virtual-kubelet/virtual-kubelet)"
+			kubelet=$newestKubelet
+			((minor >= newest)) || kubelet=$(go list -C "$root/examples" -m -f '{{.Version}}' github.com/virtual-kubelet/virtual-kubelet)
+			go mod edit -require="github.com/virtual-kubelet/virtual-kubelet@$kubelet"
 		fi
 		test_module "$version"
 	done
