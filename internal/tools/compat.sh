@@ -4,8 +4,8 @@
 #
 #   OLDEST_GO=go1.24.13 TEST_GO=go1.25.14 internal/tools/compat.sh newest v0.35
 #
-# The arguments are minors such as v0.35, floor, newest, oldest, or alpha, which is the newest pre-release after
-# the newest minor; without arguments all are tested. OLDEST_GO is what the floor is built with, TEST_GO the
+# The arguments are minors such as v0.35, whole versions such as v0.38.0-alpha.0, floor, newest, oldest, or alpha,
+# which is the newest pre-release after the newest minor; without arguments all are tested. OLDEST_GO is what the floor is built with, TEST_GO the
 # oldest that the tests need. TESTFLAGS has more flags for go test. The copy consists of the files that git
 # tracks or would add.
 set -euo pipefail
@@ -102,18 +102,22 @@ link_fork() {
 }
 
 minors=()
+declare -A named=() # by minor, the versions that the arguments have in full
 for name in "${@:-all}"; do
 	case $name in
 	all) minors+=($((newest + 1))); for ((minor = newest; minor >= oldest; minor--)); do minors+=("$minor"); done ;;
 	alpha) minors+=($((newest + 1))) ;;
 	oldest | floor | newest) minors+=("${!name}") ;;
+	v0.*.*) name=${name#v0.}; minors+=("${name%%.*}"); named[${name%%.*}]=v0.$name ;;
 	v0.*) minors+=("${name#v0.}") ;;
 	*) say "compat: $name is none of oldest, floor, newest, alpha and v0.$oldest to v0.$newest"; exit 2 ;;
 	esac
 done
 cd "$root"
-# Prints the newest version of a minor; that of the minor after the newest one is a pre-release.
+# Prints the version of a minor that is tested: that of the arguments, or the newest, which for the minor after
+# the newest one is a pre-release.
 version_of() {
+	if [[ -n ${named[$1]:-} ]]; then echo "${named[$1]}"; return; fi
 	if (($1 <= newest)); then go list -m -f '{{.Version}}' "k8s.io/api@v0.$1"; return; fi
 	go list -m -versions -f '{{range .Versions}}{{println .}}{{end}}' k8s.io/api | sed -n "/^v0\.$1\./p" | tail -n 1
 }
