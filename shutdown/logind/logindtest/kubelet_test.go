@@ -141,3 +141,12 @@ func TestLacksAtTheBeginning(t *testing.T) {
 		})
 	}
 }
+
+// A test that takes the bus away closes a broker that is closed once more at the end of the test.
+func TestCloseTwice(t *testing.T) {
+	broker := logindtest.StartBroker(t)
+	require.NoError(t, broker.Close())
+	require.NoError(t, broker.Close())
+	_, err := dbus.Connect(broker.Address)
+	require.Error(t, err)
+}
