@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -82,7 +83,7 @@ func TestLimit(t *testing.T) {
 	require.Equal(t, page(t, "../bin/limit nodeagent/demo/kubelet.yaml"), string(out))
 }
 
-// The host is held until the command has run.
+// The inhibitor lock is held until the command has run.
 func TestInhibitor(t *testing.T) {
 	broker := logindtest.StartBroker(t)
 	broker.Login1.SetLimit(time.Minute) // long enough, so that no drop-in is written
@@ -93,9 +94,10 @@ func TestInhibitor(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	require.Eventually(t, func() bool { return len(broker.Login1.Held()) == 1 }, time.Minute, time.Millisecond)
 	broker.Login1.Prepare(true)
-	require.NoError(t, cmd.Wait())
-	require.FileExists(t, done)
 	require.Eventually(t, func() bool { return len(broker.Login1.Held()) == 0 }, time.Minute, time.Millisecond)
+	require.FileExists(t, done)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
 }
 
 func TestContainers(t *testing.T) {

@@ -52,9 +52,8 @@
 // source for such hosts, or does not want to start on them, asks [Source.Available] before it makes
 // the manager. The manager's Ready is closed when the first attempt to hold the host is over.
 //
-// A program that wants the inhibitor alone needs no manager. It imports this package and
-// shutdown/source, whose documentation has such a program, and gets godbus, go-systemd and
-// klog, and neither Kubernetes' types nor Prometheus.
+// A program that wants the inhibitor lock alone needs no manager. It passes this package's Source to
+// a [source.Holder], and gets godbus, go-systemd and klog, and neither Kubernetes' types nor Prometheus.
 //
 // The agent must be root to raise logind's limit. To take the inhibitor it must be
 // root or allowed by polkit.

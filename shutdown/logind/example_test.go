@@ -76,26 +76,3 @@ func ExampleSource_RemoveDropIn() {
 	fmt.Println(errors.Join(err, os.RemoveAll(root)))
 	// Output: <nil>
 }
-
-// A session can be used without a manager. This one delays the shutdown until drain
-// returns.
-func ExampleSource_Connect() {
-	_ = func(ctx context.Context, source *logind.Source, drain func(shutdown.Event)) (err error) {
-		session, err := source.Connect(ctx)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, session.Close()) }()
-		lock, err := session.Inhibit(ctx)
-		if err != nil {
-			return err
-		}
-		for event := range session.Events() {
-			if !event.Cancelled {
-				drain(event)
-				return lock.Close() // the host shuts down
-			}
-		}
-		return lock.Close() // logind is lost: the next session has to take a new lock
-	}
-}

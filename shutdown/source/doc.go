@@ -6,11 +6,9 @@
 //
 //	import (
 //		"context"
-//		"errors"
-//		"fmt"
 //		"log"
-//		"os"
 //		"os/signal"
+//		"syscall"
 //		"time"
 //
 //		"github.com/kubegrace/kubegrace/shutdown/logind"
@@ -18,43 +16,21 @@
 //	)
 //
 //	func main() {
-//		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+//		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 //		defer stop()
 //		host, err := logind.New(logind.Options{})
 //		if err != nil {
 //			log.Fatal(err)
 //		}
-//		if err := hold(ctx, host); err != nil {
+//		holder := source.Holder{Source: host, Delay: 30 * time.Second, OnShutdown: putAway}
+//		if err := holder.Run(ctx); err != nil {
 //			log.Fatal(err)
 //		}
 //	}
 //
-//	// hold delays the shutdown of a host until the work is put away.
-//	func hold(ctx context.Context, host source.Source) error {
-//		session, err := host.Connect(ctx)
-//		if err != nil {
-//			return err
-//		}
-//		defer session.Close()
-//		if _, err := session.RequestDelay(ctx, 30*time.Second); err != nil && !errors.As(err, new(*source.DelayCappedError)) {
-//			return err
-//		}
-//		lock, err := session.Inhibit(ctx)
-//		if err != nil {
-//			return err
-//		}
-//		defer lock.Close() // the host goes on
-//		select {
-//		case event, open := <-session.Events():
-//			if !open {
-//				return errors.New("the session is lost: connect again, since nobody announces a shutdown any more")
-//			}
-//			if !event.Cancelled {
-//				fmt.Println("put the work away before", event.Deadline)
-//			}
-//		case <-ctx.Done():
-//		}
-//		return nil
+//	// putAway has until the deadline of the host. The machine goes down when it returns.
+//	func putAway(ctx context.Context, event source.Event) {
+//		log.Printf("the machine goes down (%s) at %v at the latest", event.Kind, event.Deadline)
 //	}
 //
 // Packages shutdown/logind and shutdown/unixsocket have sources. Package shutdown has the same
@@ -63,12 +39,14 @@
 // # Concurrency properties
 //
 // All methods of a [Source], a [Session] and an [Adopter] may be called concurrently. The channel
-// of [Session.Events] has one sender.
+// of [Session.Events] has one sender. A [Holder] calls its Source, and calls OnShutdown in a
+// goroutine for which Run waits.
 //
 // # Failure modes
 //
-// A [Session] that is lost closes its events; the user connects again. A lock outlives its session. One that the
-// caller has not kept is held as long as the session.
+// A [Session] that is lost closes its events. [Holder.Run] then connects again, and so does a manager; other
+// users do so by themselves. A lock outlives its session. One that the caller has not kept is held as long as
+// the session.
 //
 // # Testing
 //

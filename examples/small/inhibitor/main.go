@@ -5,10 +5,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log"
 	"os"
 	"os/exec"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/logind"
@@ -20,33 +21,17 @@ func main() {
 	if len(os.Args) < 2 {
 		log.Fatal("usage: inhibitor COMMAND [ARGUMENT...]")
 	}
-	if err := run(context.Background(), os.Args[1:]); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func run(ctx context.Context, command []string) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	host, err := logind.New(logind.Options{Who: "inhibitor", Why: "a command runs before the shutdown"})
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
-	session, err := host.Connect(ctx)
-	if err != nil {
-		return err
+	command := func(ctx context.Context, _ source.Event) {
+		output, err := exec.CommandContext(ctx, os.Args[1], os.Args[2:]...).CombinedOutput()
+		log.Printf("%s (error: %v)", output, err)
 	}
-	defer func() { err = errors.Join(err, session.Close()) }()
-	if _, err := session.RequestDelay(ctx, 30*time.Second); err != nil && !errors.As(err, new(*source.DelayCappedError)) {
-		return err
+	if err := (source.Holder{Source: host, Delay: 30 * time.Second, OnShutdown: command}).Run(ctx); err != nil {
+		log.Fatal(err)
 	}
-	lock, err := session.Inhibit(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lock.Close()) }() // the host goes on
-	for event := range session.Events() {
-		if !event.Cancelled {
-			return exec.CommandContext(ctx, command[0], command[1:]...).Run()
-		}
-	}
-	return errors.New("the connection to logind is lost")
 }

@@ -1,0 +1,299 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+)
+
+const (
+	// reconnectPause is the time between two attempts to hold the lock.
+	reconnectPause = time.Second
+	// limitInterval is the time between two readings of the host's limit, which others may change.
+	limitInterval = 10 * time.Second
+)
+
+// Holder holds the inhibitor lock of a host for a program that needs no manager, and calls the program
+// when the host shuts down. Set its fields before [Holder.Run].
+type Holder struct {
+	// Source is the host. It is required.
+	Source Source
+	// Delay is how long the host shall wait at a shutdown. It must be more than 0. A host that grants
+	// less is held for what it grants, and the log says so.
+	Delay time.Duration
+	// OnShutdown is called when the host announces a shutdown. The inhibitor lock is released when it
+	// returns. Its context ends at the deadline of the event, when the host cancels the shutdown, and with
+	// the context of Run. It is called once for each shutdown, and never twice at the same time. It is
+	// required.
+	OnShutdown func(context.Context, Event)
+	// Logger gets a warning when the lock cannot be held or the host grants less than Delay, and a line
+	// when the lock is held again. A failure that repeats is logged once. Nil: [slog.Default].
+	Logger *slog.Logger
+}
+
+// Run holds the lock until ctx ends. It connects again when the host or the lock is lost, holds the old
+// lock until it has a new one, and takes a new lock when a shutdown is cancelled after OnShutdown has
+// returned. When ctx ends, Run waits for OnShutdown, releases the lock, and returns nil, or the error of
+// the release. A missing field is an error at once.
+func (h Holder) Run(ctx context.Context) error {
+	if err := h.validate(); err != nil {
+		return err
+	}
+	if h.Logger == nil {
+		h.Logger = slog.Default()
+	}
+	holding := &holding{Holder: h}
+	if adopter, ok := h.Source.(Adopter); ok {
+		holding.lock = adopter.Adopt()
+	}
+	for ctx.Err() == nil {
+		if err := holding.session(ctx); ctx.Err() == nil {
+			holding.log(ctx, err)
+			holding.pause(ctx)
+		}
+	}
+	return holding.end()
+}
+
+// validate returns what is missing, joined.
+func (h Holder) validate() error {
+	var errs []error
+	if h.Source == nil {
+		errs = append(errs, errors.New("Holder.Source is required"))
+	}
+	if h.Delay <= 0 {
+		errs = append(errs, fmt.Errorf("Holder.Delay is %v, it must be more than 0", h.Delay))
+	}
+	if h.OnShutdown == nil {
+		errs = append(errs, errors.New("Holder.OnShutdown is required"))
+	}
+	return errors.Join(errs...)
+}
+
+// holding is the state of a Run. Only the goroutine of Run uses it.
+type holding struct {
+	Holder
+
+	lock      io.Closer          // nil: none is held
+	announced *Event             // the shutdown that was not cancelled; nil: none
+	called    bool               // OnShutdown was called for it
+	returned  chan struct{}      // closed when OnShutdown has returned; nil: it is not under way
+	cancel    context.CancelFunc // of the context of the newest OnShutdown
+	failure   string             // what was logged last; "": the lock is held for Delay
+}
+
+// session holds the lock until the session is lost or ctx ends.
+func (h *holding) session(ctx context.Context) (err error) {
+	session, err := h.Source.Connect(ctx)
+	if err != nil {
+		return fmt.Errorf("failed to connect to the host: %w", err)
+	}
+	defer func() { err = errors.Join(err, session.Close()) }()
+	switch pending, err := session.Pending(ctx); {
+	case errors.Is(err, errors.ErrUnsupported):
+	case err != nil:
+		return fmt.Errorf("failed to ask the host whether it is shutting down: %w", err)
+	case pending == nil:
+		h.cancelShutdown()
+	default:
+		h.announce(ctx, *pending)
+	}
+	if err := h.replaceLock(ctx, session); err != nil {
+		return err
+	}
+	limit := time.NewTicker(limitInterval)
+	defer limit.Stop()
+	for {
+		select {
+		case event, open := <-session.Events():
+			switch {
+			case !open:
+				return errors.New("the session with the host is lost")
+			case event.Cancelled:
+				h.cancelShutdown()
+			default:
+				h.announce(ctx, event)
+			}
+		case <-h.returned:
+			h.afterShutdown(ctx)
+			continue
+		case <-limit.C:
+		case <-ctx.Done():
+			return nil
+		}
+		switch {
+		case h.announced != nil:
+		case h.lock == nil:
+			if err := h.replaceLock(ctx, session); err != nil {
+				return err
+			}
+		default:
+			lack, err := h.requestDelay(ctx, session)
+			if err != nil {
+				return err
+			}
+			h.log(ctx, lack)
+		}
+	}
+}
+
+// replaceLock requests the delay, takes a lock, and closes the lock of the session before.
+func (h *holding) replaceLock(ctx context.Context, session Session) error {
+	if h.announced != nil {
+		h.replaceLockInShutdown(ctx, session)
+		return nil
+	}
+	lack, err := h.requestDelay(ctx, session)
+	if err != nil {
+		return err
+	}
+	if err := h.inhibit(ctx, session); err != nil {
+		return err
+	}
+	h.log(ctx, lack)
+	return nil
+}
+
+// replaceLockInShutdown takes the lock that the host may have kept for this program. A host that is shutting
+// down grants no other.
+func (h *holding) replaceLockInShutdown(ctx context.Context, session Session) {
+	if h.returned == nil {
+		return // OnShutdown has returned, and needs no lock any more
+	}
+	if err := h.inhibit(ctx, session); err != nil {
+		h.log(ctx, err)
+	}
+}
+
+// inhibit takes a lock and closes the old one.
+func (h *holding) inhibit(ctx context.Context, session Session) error {
+	lock, err := session.Inhibit(ctx)
+	if err != nil {
+		return fmt.Errorf("failed to take the inhibitor lock: %w", err)
+	}
+	if err := h.release(); err != nil {
+		h.log(ctx, err)
+	}
+	h.lock = lock
+	return nil
+}
+
+// requestDelay asks the host for Delay. If the host grants less, it returns that as lack.
+func (h *holding) requestDelay(ctx context.Context, session Session) (lack, err error) {
+	_, err = session.RequestDelay(ctx, h.Delay)
+	if errors.As(err, new(*DelayCappedError)) {
+		return err, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("failed to request the delay: %w", err)
+	}
+	return nil, nil
+}
+
+// announce begins a shutdown. An announcement of the same shutdown again changes nothing.
+func (h *holding) announce(ctx context.Context, event Event) {
+	if h.announced == nil {
+		h.announced, h.called = &event, false
+		h.call(ctx)
+	}
+}
+
+// cancelShutdown takes the announcement back. The lock stays held while OnShutdown returns.
+func (h *holding) cancelShutdown() {
+	if h.announced != nil {
+		h.announced = nil
+		h.cancel()
+	}
+}
+
+// call calls OnShutdown for the announced shutdown, unless a call for an earlier one is still under way.
+func (h *holding) call(ctx context.Context) {
+	if h.announced == nil || h.called || h.returned != nil {
+		return
+	}
+	event, returned := *h.announced, make(chan struct{})
+	if event.Deadline.IsZero() {
+		ctx, h.cancel = context.WithCancel(ctx)
+	} else {
+		ctx, h.cancel = context.WithDeadline(ctx, event.Deadline)
+	}
+	h.called, h.returned = true, returned
+	go func() {
+		defer close(returned)
+		h.OnShutdown(ctx, event)
+	}()
+}
+
+// afterShutdown releases the lock when OnShutdown has returned. If that shutdown was cancelled, the lock stays held.
+func (h *holding) afterShutdown(ctx context.Context) {
+	h.cancel()
+	h.returned = nil
+	if h.announced != nil && h.called {
+		if err := h.release(); err != nil {
+			h.log(ctx, err)
+		}
+	}
+	h.call(ctx)
+}
+
+// pause waits before the next session.
+func (h *holding) pause(ctx context.Context) {
+	timer := time.NewTimer(reconnectPause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-h.returned:
+			h.afterShutdown(ctx)
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// end waits for OnShutdown and releases the lock.
+func (h *holding) end() error {
+	if h.returned != nil {
+		<-h.returned
+		h.cancel()
+	}
+	return h.release()
+}
+
+// release closes the lock, if one is held.
+func (h *holding) release() error {
+	if h.lock == nil {
+		return nil
+	}
+	lock := h.lock
+	h.lock = nil
+	if err := lock.Close(); err != nil {
+		return fmt.Errorf("failed to release the inhibitor lock: %w", err)
+	}
+	return nil
+}
+
+// log logs an error, unless it repeats the newest one. Nil ends a failure.
+func (h *holding) log(ctx context.Context, err error) {
+	switch text := textOf(err); {
+	case ctx.Err() != nil || text == h.failure:
+	case err != nil:
+		h.failure = text
+		h.Logger.WarnContext(ctx, "Cannot hold the inhibitor lock as requested, will try again", "err", err)
+	default:
+		h.failure = ""
+		h.Logger.InfoContext(ctx, "The inhibitor lock is held as requested")
+	}
+}
+
+// textOf returns the text of an error, "" for nil.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,244 @@
+//go:build go1.25
+
+package source_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// program is a program with a Holder, on a host of the test.
+type program struct {
+	*testing.T
+	host  *shutdowntest.Host
+	began time.Time
+	calls []call        // of OnShutdown, in order
+	takes time.Duration // of OnShutdown, unless its context ends
+	log   bytes.Buffer
+	stop  func() error // ends the context of Run and waits for Run
+}
+
+// call is a call of OnShutdown.
+type call struct {
+	began, ended time.Duration
+	cause        error // of the end of its context; nil: it has returned by itself
+}
+
+// inBubble starts a program, and checks at its end that no lock is held and none was closed twice.
+func inBubble(t *testing.T, host *shutdowntest.Host, test func(*program)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := &program{T: t, host: host, began: time.Now(), takes: 3 * time.Second}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		holder := source.Holder{
+			Source: host, Delay: 30 * time.Second, OnShutdown: p.onShutdown,
+			Logger: slog.New(slog.NewTextHandler(&p.log, nil)),
+		}
+		go func() { ended <- holder.Run(ctx) }()
+		p.stop = func() error {
+			cancel()
+			return <-ended
+		}
+		synctest.Wait()
+		test(p)
+		require.NoError(t, p.stop())
+		require.Zero(t, host.Held())
+		require.NoError(t, host.Err())
+	})
+}
+
+func (p *program) onShutdown(ctx context.Context, _ source.Event) {
+	c := call{began: time.Since(p.began)}
+	select {
+	case <-time.After(p.takes):
+	case <-ctx.Done():
+		c.cause = ctx.Err()
+	}
+	c.ended = time.Since(p.began)
+	p.calls = append(p.calls, c)
+}
+
+// after waits until a time after the start.
+func (p *program) after(at time.Duration) {
+	p.Helper()
+	<-time.After(at - time.Since(p.began))
+	synctest.Wait()
+}
+
+// requireReleased checks when the last lock was released.
+func (p *program) requireReleased(at time.Duration) {
+	p.Helper()
+	released, isReleased := p.host.Released()
+	require.True(p, isReleased, "a lock is held")
+	require.Equal(p, at, released.Sub(p.began))
+}
+
+func TestTheLockIsReleasedWhenTheWorkIsPutAway(t *testing.T) {
+	inBubble(t, &shutdowntest.Host{}, func(p *program) {
+		require.Equal(p, 1, p.host.Held())
+		p.host.Announce(source.Event{Deadline: p.began.Add(30 * time.Second)})
+		p.after(time.Minute)
+		require.Equal(p, []call{{ended: 3 * time.Second}}, p.calls)
+		p.requireReleased(3 * time.Second)
+		require.Empty(p, p.log.String())
+	})
+}
+
+func TestTheWorkHasTimeUntilTheDeadline(t *testing.T) {
+	inBubble(t, &shutdowntest.Host{}, func(p *program) {
+		p.takes = time.Hour
+		p.host.Announce(source.Event{Deadline: p.began.Add(30 * time.Second)})
+		p.after(time.Minute)
+		require.Equal(p, []call{{ended: 30 * time.Second, cause: context.DeadlineExceeded}}, p.calls)
+	})
+}
+
+// Between two sessions the lock of the first is held.
+func TestALostSessionKeepsTheLock(t *testing.T) {
+	inBubble(t, &shutdowntest.Host{}, func(p *program) {
+		p.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
+		p.host.Lose()
+		p.after(5 * time.Second)
+		require.Equal(p, 1, p.host.Held())
+		p.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = nil })
+		p.after(7 * time.Second)
+		require.Equal(p, 1, p.host.Held())
+		calls := strings.Join(p.host.Calls(), " ")
+		require.True(p, strings.HasSuffix(calls, "connect pending delay inhibit release"), calls)
+		require.Equal(p, 1, strings.Count(p.log.String(), "no bus"), "a failure that repeats is logged once")
+		require.Contains(p, p.log.String(), "The inhibitor lock is held as requested")
+	})
+}
+
+func TestASessionThatIsLostDuringAShutdown(t *testing.T) {
+	inBubble(t, &shutdowntest.Host{}, func(p *program) {
+		p.host.Announce(source.Event{})
+		p.after(time.Second)
+		p.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
+		p.host.Lose()
+		p.after(time.Minute)
+		require.Equal(p, []call{{ended: 3 * time.Second}}, p.calls)
+		p.requireReleased(3 * time.Second)
+		p.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = nil })
+		p.after(2 * time.Minute)
+		require.Len(p, p.calls, 1, "it is the same shutdown")
+		require.Zero(p, p.host.Held())
+	})
+}
+
+// The lock stays held while a cancelled call returns, and the next shutdown waits for that return.
+func TestAShutdownThatIsCancelled(t *testing.T) {
+	inBubble(t, &shutdowntest.Host{}, func(p *program) {
+		p.host.Announce(source.Event{})
+		p.after(time.Second)
+		p.host.Cancel()
+		p.after(10 * time.Second)
+		require.Equal(p, []call{{ended: time.Second, cause: context.Canceled}}, p.calls)
+		require.Equal(p, 1, p.host.Held())
+		p.host.Announce(source.Event{})
+		p.after(20 * time.Second)
+		require.Equal(p, call{began: 10 * time.Second, ended: 13 * time.Second}, p.calls[1])
+		p.requireReleased(13 * time.Second)
+	})
+}
+
+func TestAShutdownThatIsCancelledAfterTheRelease(t *testing.T) {
+	inBubble(t, &shutdowntest.Host{}, func(p *program) {
+		p.host.Announce(source.Event{})
+		p.after(5 * time.Second)
+		require.Zero(p, p.host.Held())
+		p.host.Cancel()
+		p.after(6 * time.Second)
+		require.Equal(p, 1, p.host.Held())
+	})
+}
+
+// A cancellation is also noticed if the session was lost when the host sent it.
+func TestACancellationThatNoSessionHears(t *testing.T) {
+	inBubble(t, &shutdowntest.Host{}, func(p *program) {
+		p.host.Announce(source.Event{})
+		p.after(5 * time.Second)
+		p.host.SetPending(nil)
+		p.host.Lose()
+		p.after(7 * time.Second)
+		require.Equal(p, 1, p.host.Held())
+		p.host.Announce(source.Event{})
+		p.after(20 * time.Second)
+		require.Len(p, p.calls, 2)
+	})
+}
+
+// A program that starts during a shutdown has the lock that the host has kept, or none.
+func TestAShutdownThatIsUnderWayAtTheStart(t *testing.T) {
+	for name, change := range map[string]func(*shutdowntest.Host){
+		"the host has kept a lock": func(h *shutdowntest.Host) { h.Kept = true },
+		"the host hands one over":  func(h *shutdowntest.Host) { h.Left = true },
+		"there is no lock":         func(*shutdowntest.Host) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := &shutdowntest.Host{}
+			host.SetPending(&source.Event{})
+			change(host)
+			inBubble(t, host, func(p *program) {
+				p.after(time.Minute)
+				require.Equal(p, []call{{ended: 3 * time.Second}}, p.calls)
+				if name != "there is no lock" {
+					p.requireReleased(3 * time.Second)
+				}
+			})
+		})
+	}
+}
+
+// The end of Run's context ends that of OnShutdown. Run returns after OnShutdown, and after the release.
+func TestTheEndOfRunDuringAShutdown(t *testing.T) {
+	inBubble(t, &shutdowntest.Host{}, func(p *program) {
+		p.host.Announce(source.Event{})
+		p.after(time.Second)
+		require.NoError(p, p.stop())
+		p.requireReleased(time.Second)
+		require.Equal(p, []call{{ended: time.Second, cause: context.Canceled}}, p.calls)
+		p.stop = func() error { return nil }
+	})
+}
+
+// A limit that is lowered while the lock is held is logged within ten seconds.
+func TestALimitThatIsLowered(t *testing.T) {
+	inBubble(t, &shutdowntest.Host{}, func(p *program) {
+		p.after(time.Second)
+		require.Empty(p, p.log.String())
+		p.host.Script(func(h *shutdowntest.Host) { h.Limit = 5 * time.Second })
+		p.after(time.Minute)
+		require.Equal(p, 1, strings.Count(p.log.String(), "delays its shutdown by 5s at most"))
+		p.host.Script(func(h *shutdowntest.Host) { h.Limit = 0 })
+		p.after(2 * time.Minute)
+		require.Equal(p, 1, strings.Count(p.log.String(), "The inhibitor lock is held as requested"))
+	})
+}
+
+func TestALockThatIsRefused(t *testing.T) {
+	inBubble(t, &shutdowntest.Host{InhibitErr: errors.New("not allowed")}, func(p *program) {
+		p.after(5 * time.Second)
+		require.Equal(p, 1, strings.Count(p.log.String(), "failed to take the inhibitor lock: not allowed"))
+		p.host.Script(func(h *shutdowntest.Host) { h.InhibitErr = nil })
+		p.after(7 * time.Second)
+		require.Equal(p, 1, p.host.Held())
+	})
+}
+
+func TestHolderNamesEachMissingField(t *testing.T) {
+	err := source.Holder{}.Run(t.Context())
+	require.EqualError(t, err, "Holder.Source is required\nHolder.Delay is 0s, it must be more than 0\nHolder.OnShutdown is required")
+}
