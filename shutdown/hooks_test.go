@@ -66,7 +66,7 @@ func TestHold(t *testing.T) {
 					}
 				}
 				n.run()
-				require.Equal(t, 42500*time.Millisecond, n.host.Wishes()[0])
+				require.Equal(t, 42500*time.Millisecond, n.host.RequestedDelays()[0])
 				began := time.Now()
 				n.announce()
 				n.advance(2 * time.Minute)

@@ -114,7 +114,7 @@ func TestEndAfterTheReleaseIsStored(t *testing.T) {
 	for _, after := range []time.Duration{25 * time.Second, time.Minute} {
 		t.Run(fmt.Sprint("after ", after), func(t *testing.T) {
 			inBubbleWithState(t, list(shutdowntest.Pod("stuck", 0, 20)), func(t *testing.T, n *node, one *boot) {
-				n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+				n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
 				n.runOnBoot(one)
 				n.announce()
 				n.advance(after)

@@ -26,7 +26,7 @@ import (
 func TestLimitBelowTheSchedule(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
-		n.host.Limit, n.host.Winner = 15*time.Second, "/etc/systemd/logind.conf.d/zz.conf"
+		n.host.Limit, n.host.SetBy = 15*time.Second, "/etc/systemd/logind.conf.d/zz.conf"
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.run()
 		inhibitor := n.m.Inhibitor()
@@ -35,7 +35,7 @@ func TestLimitBelowTheSchedule(t *testing.T) {
 		require.Equal(t, 15*time.Second, inhibitor.Granted)
 		var capped *shutdown.DelayCappedError
 		require.ErrorAs(t, inhibitor.Err, &capped)
-		require.Equal(t, n.host.Winner, capped.Winner)
+		require.Equal(t, n.host.SetBy, capped.SetBy)
 		require.Equal(t, []string{"Warning Shutdown " + capped.Error()}, n.events.all())
 
 		began := time.Now()
@@ -52,7 +52,7 @@ const sitesFile = "/etc/systemd/logind.conf.d/zzz-site.conf"
 
 // setLimit gives the host of a node another limit; 0: none.
 func (n *node) setLimit(limit time.Duration) {
-	n.host.Script(func(h *shutdowntest.Host) { h.Limit, h.Winner = limit, sitesFile })
+	n.host.Script(func(h *shutdowntest.Host) { h.Limit, h.SetBy = limit, sitesFile })
 }
 
 // A limit that is lowered under the manager is seen within ten seconds, by everything that shows it, and
@@ -77,7 +77,7 @@ func TestLimitThatChangesUnderTheManager(t *testing.T) {
 		require.Equal(t, 15*time.Second, now.Granted)
 		var capped *shutdown.DelayCappedError
 		require.ErrorAs(t, now.Err, &capped)
-		require.Equal(t, sitesFile, capped.Winner)
+		require.Equal(t, sitesFile, capped.SetBy)
 		require.Equal(t, []string{"Warning Shutdown " + capped.Error()}, n.events.all())
 		short := granted(n.m.Plan())
 		require.NotEqual(t, full, short)

@@ -146,7 +146,7 @@ func TestPodsPanics(t *testing.T) {
 // given, any other call after 5 s.
 func TestHangingCallsAreLogged(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
 		n.opts.Pods = func(_ context.Context) ([]*v1.Pod, error) {
 			if len(n.killer.Kills()) > 0 {
 				<-time.After(20 * time.Second)

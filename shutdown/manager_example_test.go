@@ -196,7 +196,7 @@ func ExampleManager_Ready() {
 // A host that waits for less than it is asked for is held all the same.
 func ExampleManager_Inhibitor() {
 	opts := exampleOptions()
-	opts.Source = &shutdowntest.Host{Limit: 5 * time.Second, Winner: "/etc/systemd/logind.conf"}
+	opts.Source = &shutdowntest.Host{Limit: 5 * time.Second, SetBy: "/etc/systemd/logind.conf"}
 	manager, err := shutdown.NewManager(opts)
 	if err != nil {
 		fmt.Println(err)

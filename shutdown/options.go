@@ -65,7 +65,7 @@ type Options struct {
 	// error.
 	Policy func(Kind) PodPolicy
 	// Plan sets the times beside the kills, priorities, and a limit to the time of a
-	// drain. Its Hooks are overwritten: they follow from Prepare, Hold,
+	// drain. Its Steps are overwritten: they follow from Prepare, Hold,
 	// Reporter and Volumes.
 	Plan plan.Options
 
@@ -213,7 +213,7 @@ func (o Options) withDefaults() Options {
 	}
 	_, marks := o.Reporter.(ReadinessMarker)
 	_, flushes := o.Reporter.(StatusFlusher)
-	o.Plan.Hooks = plan.Hooks{
+	o.Plan.Steps = plan.Steps{
 		Prepare:   o.Prepare != nil,
 		Hold:      o.Hold != nil,
 		Publish:   o.Reporter != nil,

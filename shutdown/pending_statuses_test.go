@@ -70,7 +70,7 @@ func TestPendingRemoval(t *testing.T) {
 		c := &cluster{}
 		n.opts.Reporter = c
 		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
 		n.runOnBoot(one)
 		n.announce()
 		n.advance(time.Minute)
@@ -90,7 +90,7 @@ func TestPendingStatusesSurviveAShutdown(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("late", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
 		n.opts.Reporter = c
-		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Hangs: true, Deaf: true}}
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Hangs: true, IgnoresContext: true}}
 		n.runOnBoot(one)
 		n.announce()
 		n.advance(time.Minute)

@@ -50,7 +50,7 @@ func TestWishes(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, n *node) {
 				c.set(n)
 				n.run()
-				require.Equal(t, []time.Duration{c.want}, n.host.Wishes())
+				require.Equal(t, []time.Duration{c.want}, n.host.RequestedDelays())
 			})
 		})
 	}

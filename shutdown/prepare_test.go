@@ -37,7 +37,7 @@ func TestPrepare(t *testing.T) {
 					return n.currentPods()
 				})
 				n.run()
-				require.Equal(t, []time.Duration{34500 * time.Millisecond}, n.host.Wishes())
+				require.Equal(t, []time.Duration{34500 * time.Millisecond}, n.host.RequestedDelays())
 				began := time.Now()
 				n.host.Announce(shutdown.Event{Deadline: began.Add(test.limit)})
 				n.advance(2 * time.Minute)

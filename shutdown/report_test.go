@@ -67,7 +67,7 @@ func TestStoredReport(t *testing.T) {
 			require.True(t, found)
 			return report
 		}
-		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 5 * time.Second}, "stuck": {Hangs: true, Deaf: true}}
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 5 * time.Second}, "stuck": {Hangs: true, IgnoresContext: true}}
 		n.runOnBoot(one)
 		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Origin: "logind"})
 		n.advance(time.Second)

@@ -68,7 +68,7 @@ func ExamplePodPolicy() {
 
 // The error names what has to be changed for a longer delay.
 func ExampleDelayCappedError() {
-	err := &shutdown.DelayCappedError{Requested: 35 * time.Second, Granted: 5 * time.Second, Setting: "InhibitDelayMaxSec", Winner: "/etc/systemd/logind.conf.d/90.conf"}
+	err := &shutdown.DelayCappedError{Requested: 35 * time.Second, Granted: 5 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/etc/systemd/logind.conf.d/90.conf"}
 	fmt.Println(err)
 	// Output:
 	// the host delays its shutdown by 5s at most, 35s was asked for; InhibitDelayMaxSec is set by /etc/systemd/logind.conf.d/90.conf

@@ -56,7 +56,7 @@ func TestHostIsLostAsRunEnds(t *testing.T) {
 // shutdown is over.
 func TestRunEndsWithinACancelledShutdown(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
 		n.run()
 		n.announce()
 		n.advance(time.Second)

@@ -171,7 +171,7 @@ func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
 func TestNoFlushOfAPodThatMayRun(t *testing.T) {
 	for name, how := range map[string]shutdowntest.Behaviour{
 		"fails": {Takes: time.Second, Err: errors.New("stuck")},
-		"hangs": {Hangs: true, Deaf: true},
+		"hangs": {Hangs: true, IgnoresContext: true},
 	} {
 		for _, policy := range []shutdown.PodPolicy{shutdown.PolicySetTerminal, shutdown.PolicyDelete} {
 			t.Run(name+" "+string(policy), func(t *testing.T) {

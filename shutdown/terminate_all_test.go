@@ -177,7 +177,7 @@ func TestTerminateAllWhoseKillerHangs(t *testing.T) {
 	for name, runs := range map[string]bool{"within Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
-				n.killer.Default = shutdowntest.Behaviour{Hangs: true, Deaf: true}
+				n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
 				want, waited := "pod default/web: it is not known to have ended", 10*time.Second
 				if runs {
 					n.run()

@@ -90,7 +90,7 @@ func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
 		require.Equal(t, []string{"connect", "pending", "inhibit", "close", "connect", "pending"}, other.host.Calls())
 		require.Equal(t, 1, other.host.Held())
 		require.False(t, other.m.Admit(nil).Admit)
-		require.Empty(t, other.host.Wishes())
+		require.Empty(t, other.host.RequestedDelays())
 	})
 }
 

@@ -31,8 +31,8 @@ func (m *Manager) WitnessedBy(w *Witness) {
 	c := m.shell.node.Config
 	isFirst := w.node == nil
 	does := func(before, now bool) bool { return (isFirst || before) && now } // all managers of the node do it
-	w.Record.Publishes = does(w.Record.Publishes, c.Options.Hooks.Publish)
-	w.Record.Statuses = does(w.Record.Statuses, c.Options.Hooks.Statuses)
+	w.Record.Publishes = does(w.Record.Publishes, c.Options.Steps.Publish)
+	w.Record.Statuses = does(w.Record.Statuses, c.Options.Steps.Statuses)
 	w.Record.Restores = does(w.Record.Restores, c.Restores)
 	w.Record.NoRollOver = c.Options.NoRollOver
 	w.node = m.shell.node

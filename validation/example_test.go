@@ -127,7 +127,7 @@ func ExampleWarnNodeShutdown() {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "etcd-node1"},
 		Spec:       v1.PodSpec{PriorityClassName: "system-node-critical", TerminationGracePeriodSeconds: ptr.To(int64(30))},
 	}
-	opts := plan.Options{Limit: 45 * time.Second, Hooks: plan.Hooks{Publish: true, Readiness: true, Statuses: true}}
+	opts := plan.Options{Limit: 45 * time.Second, Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}}
 	for _, warning := range validation.WarnNodeShutdown(cfg, []*v1.Pod{etcd}, opts) {
 		fmt.Println(warning)
 	}

@@ -129,7 +129,7 @@ func TestWarningsOfANodeWithHooks(t *testing.T) {
 	cfg := total(30 * time.Second)
 	cfg.ShutdownGracePeriodCriticalPods.Duration = 10 * time.Second
 	pods := []*v1.Pod{podOfClass("web", "", 20)}
-	opts := plan.Options{Hooks: plan.Hooks{Publish: true, Readiness: true, Unmount: true, Statuses: true}}
+	opts := plan.Options{Steps: plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true}}
 	require.Empty(t, validation.WarnNodeShutdown(cfg, pods, opts), "no limit")
 
 	opts.Limit = 30 * time.Second

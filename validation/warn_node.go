@@ -15,7 +15,7 @@ import (
 // The result is nil if there are none.
 //
 // opts are the options of the manager that will drain the node, and two fields that a
-// manager sets itself: Hooks, because the steps besides the kills take time too, and
+// manager sets itself: Steps, because the steps besides the kills take time too, and
 // Limit, how long the host waits; 0 if that is not known.
 func WarnNodeShutdown(cfg plan.Config, pods []*v1.Pod, opts plan.Options) []string {
 	p := plan.New(cfg.Schedule(true), pods, opts)

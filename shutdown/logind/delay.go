@@ -137,6 +137,6 @@ func (r *delayRequest) granted(ctx context.Context, failed error) (time.Duration
 		}
 		return granted, nil
 	}
-	capped := &source.DelayCappedError{Requested: r.wish, Granted: granted, Setting: delaySetting, Winner: r.files.winner(granted)}
+	capped := &source.DelayCappedError{Requested: r.wish, Granted: granted, Setting: delaySetting, SetBy: r.files.winner(granted)}
 	return granted, errors.Join(capped, failed)
 }

@@ -124,7 +124,7 @@ func TestLimitCapped(t *testing.T) {
 		var capped *shutdown.DelayCappedError
 		ok := errors.As(err, &capped)
 		require.True(t, ok, "%v", err)
-		require.Equal(t, shutdown.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Setting: "InhibitDelayMaxSec", Winner: "/" + winner}, *capped)
+		require.Equal(t, shutdown.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/" + winner}, *capped)
 		require.Len(t, systemd1.Killed(), 1, "logind is not disturbed again for nothing")
 	}
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "it counts once the winner is gone")
@@ -139,7 +139,7 @@ func TestLimitThatNothingExplains(t *testing.T) {
 	var capped *shutdown.DelayCappedError
 	ok := errors.As(err, &capped)
 	require.True(t, ok, "%v", err)
-	require.Empty(t, capped.Winner)
+	require.Empty(t, capped.SetBy)
 }
 
 func TestReloadThatFails(t *testing.T) {
@@ -155,7 +155,7 @@ func TestReloadThatFails(t *testing.T) {
 			var capped *shutdown.DelayCappedError
 			ok := errors.As(err, &capped)
 			require.True(t, ok, "%v", err)
-			require.Empty(t, capped.Winner, "the file that could not be brought into effect is not to blame")
+			require.Empty(t, capped.SetBy, "the file that could not be brought into effect is not to blame")
 			require.ErrorContains(t, err, "SIGHUP")
 		})
 	}
@@ -192,7 +192,7 @@ func TestDropInOfOursThatWins(t *testing.T) {
 	var capped *shutdown.DelayCappedError
 	ok := errors.As(err, &capped)
 	require.True(t, ok, "%v", err)
-	require.Equal(t, "/"+etc+"/zz-kubegrace.conf", capped.Winner)
+	require.Equal(t, "/"+etc+"/zz-kubegrace.conf", capped.SetBy)
 }
 
 func TestDropInIsAnOption(t *testing.T) {

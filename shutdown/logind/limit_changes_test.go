@@ -28,7 +28,7 @@ func requireCapped(t *testing.T, session shutdown.Session, limit time.Duration, 
 	require.Equal(t, limit, granted)
 	var capped *shutdown.DelayCappedError
 	require.ErrorAs(t, err, &capped)
-	require.Equal(t, winner, capped.Winner)
+	require.Equal(t, winner, capped.SetBy)
 }
 
 // requireMinute reads the limit, and requires that it is a minute.

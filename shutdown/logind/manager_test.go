@@ -124,7 +124,7 @@ func testManagerCancelled(t *testing.T, host *logindhost.Host) {
 
 func testManagerDelayExpired(t *testing.T, host *logindhost.Host) {
 	host.Configure("/etc/systemd/logind.conf.d/zzz.conf", "[Login]\nInhibitDelayMaxSec=1\n", time.Second)
-	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true, Deaf: true}}
+	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}}
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
 	t.Cleanup(killer.Release)
 	require.True(t, manager.Inhibitor().Held, "the lock is taken although logind waits for less")

@@ -135,7 +135,7 @@ func testRealLimitCapped(t *testing.T, host *logindhost.Host) {
 	var capped *shutdown.DelayCappedError
 	ok := errors.As(err, &capped)
 	require.True(t, ok, "%v", err)
-	require.Equal(t, winner, capped.Winner)
+	require.Equal(t, winner, capped.SetBy)
 }
 
 func testRealLimitExtremes(t *testing.T, host *logindhost.Host) {

@@ -68,9 +68,9 @@ func (b *BucketBudget) beside() time.Duration { return sum(b.Readiness, b.Unmoun
 // the options is not applied; [Budget.Fit] does that.
 func NewBudget(s Schedule, opts Options) Budget {
 	b := Budget{
-		Prepare: orDefault(opts.PrepareTimeout, 2*time.Second, opts.Hooks.Prepare),
-		Hold:    orDefault(opts.HoldTimeout, 10*time.Second, opts.Hooks.Hold),
-		Publish: orDefault(opts.PublishTimeout, 2*time.Second, opts.Hooks.Publish),
+		Prepare: orDefault(opts.PrepareTimeout, 2*time.Second, opts.Steps.Prepare),
+		Hold:    orDefault(opts.HoldTimeout, 10*time.Second, opts.Steps.Hold),
+		Publish: orDefault(opts.PublishTimeout, 2*time.Second, opts.Steps.Publish),
 		Buckets: make([]BucketBudget, len(s)),
 		Floor:   containersFloor,
 		Margin:  max(orDefault(opts.ReleaseMargin, 500*time.Millisecond, true), leastMargin),
@@ -78,9 +78,9 @@ func NewBudget(s Schedule, opts Options) Budget {
 	for i, bucket := range s {
 		of := BucketBudget{Priority: bucket.Priority, Seconds: max(bucket.Seconds, 0)}
 		if of.Pods = graceperiod.Duration(of.Seconds); of.Pods > 0 {
-			of.Readiness = orDefault(opts.ReadinessReserve, time.Second, opts.Hooks.Readiness)
-			of.Unmount = orDefault(opts.UnmountReserve, 2*time.Second, opts.Hooks.Unmount)
-			of.Statuses = orDefault(opts.FlushReserve, time.Second, opts.Hooks.Statuses)
+			of.Readiness = orDefault(opts.ReadinessReserve, time.Second, opts.Steps.Readiness)
+			of.Unmount = orDefault(opts.UnmountReserve, 2*time.Second, opts.Steps.Unmount)
+			of.Statuses = orDefault(opts.FlushReserve, time.Second, opts.Steps.Statuses)
 		}
 		b.Buckets[i] = of
 	}

@@ -49,7 +49,7 @@ func TestTruncatedPodsEndWithTheirBucket(t *testing.T) {
 
 // The plan of a fitted budget, such as that of a drain, is that of New.
 func TestPlanOfABudget(t *testing.T) {
-	opts := plan.Options{Hooks: allHooks(), Limit: 35 * time.Second}
+	opts := plan.Options{Steps: allSteps(), Limit: 35 * time.Second}
 	pods := list(pod("a", withGrace(99)), nil, pod("b", critical(), withGrace(99)))
 	p := plan.New(twoBuckets(), pods, opts)
 	require.Equal(t, p, p.Fitted.Plan(pods, opts))
@@ -57,7 +57,7 @@ func TestPlanOfABudget(t *testing.T) {
 
 // The steps after the kills may take longer than there is: the windows of such a budget are at the event.
 func TestWindowOfStepsThatTakeForEver(t *testing.T) {
-	opts := plan.Options{Hooks: allHooks(), UnmountReserve: math.MaxInt64, FlushReserve: math.MaxInt64}
+	opts := plan.Options{Steps: allSteps(), UnmountReserve: math.MaxInt64, FlushReserve: math.MaxInt64}
 	w := plan.NewBudget(twoBuckets(), opts).Window(0, 0, opts)
 	require.Zero(t, w.Ready)
 	require.Zero(t, w.KillsEnd)

@@ -74,7 +74,7 @@ func ExampleSchedule_Index() {
 // what is left. 15 s are less than the schedule: both buckets have half of theirs.
 func ExampleBudget_Fit() {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
-	asked := plan.NewBudget(schedule, plan.Options{Hooks: plan.Hooks{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}})
+	asked := plan.NewBudget(schedule, plan.Options{Steps: plan.Steps{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}})
 	for _, limit := range []time.Duration{60 * time.Second, 36 * time.Second, 15 * time.Second} {
 		fmt.Printf("%v s %s\n", limit.Seconds(), timeline(asked.Fit(limit, nil)))
 	}
@@ -120,7 +120,7 @@ func ExampleNewBudget() {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
 	opts := plan.Options{
 		Limit: 35 * time.Second,
-		Hooks: plan.Hooks{Publish: true, Readiness: true, Unmount: true, Statuses: true},
+		Steps: plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true},
 		// volumes that take long to unmount
 		UnmountReserve: 5 * time.Second,
 	}

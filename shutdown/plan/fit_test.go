@@ -33,9 +33,9 @@ func ends(b plan.Budget) (all []time.Duration) {
 
 // budget returns a budget of all steps but Prepare, whose times are the defaults.
 func budget(s plan.Schedule) plan.Budget {
-	hooks := allHooks()
+	hooks := allSteps()
 	hooks.Hold = true
-	return plan.NewBudget(s, plan.Options{Hooks: hooks})
+	return plan.NewBudget(s, plan.Options{Steps: hooks})
 }
 
 // A limit that is shorter than the schedule shortens all buckets in proportion, whatever else a drain
@@ -68,7 +68,7 @@ func TestFitInProportion(t *testing.T) {
 
 // Where the limit is shorter than the schedule, buckets without pods give way to the others.
 func TestFitOfOccupiedBuckets(t *testing.T) {
-	three := plan.NewBudget(plan.Schedule{{0, 10}, {1, 20}, {2, 10}}, plan.Options{Hooks: allHooks()})
+	three := plan.NewBudget(plan.Schedule{{0, 10}, {1, 20}, {2, 10}}, plan.Options{Steps: allSteps()})
 	for limit, want := range map[time.Duration][]time.Duration{
 		10 * second: {5 * second, 0, 5 * second},
 		20 * second: {10 * second, 0, 10 * second},
@@ -121,13 +121,13 @@ func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 
 // Prepare is taken from the limit first, and has half of it at most.
 func TestFitOfPrepare(t *testing.T) {
-	wanted := plan.NewBudget(twoBuckets(), plan.Options{Hooks: plan.Hooks{Prepare: true, Publish: true}})
+	wanted := plan.NewBudget(twoBuckets(), plan.Options{Steps: plan.Steps{Prepare: true, Publish: true}})
 	require.Equal(t, 2*second, wanted.Prepare)
 	require.Equal(t, 36500*ms, wanted.Total())
 	for limit, want := range map[time.Duration]time.Duration{0: 0, second: 500 * ms, 4 * second: 2 * second, time.Hour: 2 * second} {
 		require.Equal(t, want, wanted.Fit(limit, nil).Prepare, limit)
 	}
-	long := plan.NewBudget(twoBuckets(), plan.Options{Hooks: plan.Hooks{Prepare: true}, PrepareTimeout: time.Minute})
+	long := plan.NewBudget(twoBuckets(), plan.Options{Steps: plan.Steps{Prepare: true}, PrepareTimeout: time.Minute})
 	require.Equal(t, time.Minute, long.Fit(2*time.Minute, nil).Prepare, "longer than all that follows")
 	require.Equal(t, long, long.Fit(math.MaxInt64, nil))
 	require.Equal(t, []time.Duration{20 * second, 10 * second}, times(wanted.Fit(32*second, nil)))
@@ -139,7 +139,7 @@ func TestFitOfPrepare(t *testing.T) {
 // For each duration 0 means the default and a negative value none.
 func TestNewBudgetOfOptions(t *testing.T) {
 	all := plan.Options{
-		Hooks:       plan.Hooks{Prepare: true, Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
+		Steps:       plan.Steps{Prepare: true, Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
 		HoldTimeout: 1, PublishTimeout: 2, ReadinessReserve: 3, UnmountReserve: 4, FlushReserve: 5, ReleaseMargin: 6 * second, PrepareTimeout: 7,
 	}
 	one := plan.Schedule{{0, 1}, {1, 0}}
@@ -149,13 +149,13 @@ func TestNewBudgetOfOptions(t *testing.T) {
 		WaitEnd: 3*second + 22, End: 9*second + 22,
 	}, plan.NewBudget(one, all))
 
-	steps := all.Hooks
-	all.Hooks = plan.Hooks{}
+	steps := all.Steps
+	all.Steps = plan.Steps{}
 	buckets := []plan.BucketBudget{{Seconds: 1, Pods: second, End: second}, {Priority: 1, End: second}}
 	require.Equal(t, plan.Budget{Buckets: buckets, Floor: 2 * second, Margin: 6 * second, WaitEnd: 3 * second, End: 9 * second}, plan.NewBudget(one, all))
 
 	none := plan.Options{
-		Hooks:          steps,
+		Steps:          steps,
 		PrepareTimeout: -1, HoldTimeout: -1, PublishTimeout: -1, ReadinessReserve: -1, UnmountReserve: -1, FlushReserve: -1, ReleaseMargin: -1,
 	}
 	require.Equal(t, plan.Budget{Buckets: buckets, Floor: 2 * second, Margin: 100 * ms, WaitEnd: 3 * second, End: 3100 * ms}, plan.NewBudget(one, none),
@@ -171,7 +171,7 @@ func TestCap(t *testing.T) {
 
 // A wide margin takes nothing from the pods, nor from their steps.
 func TestFitOfAWideMargin(t *testing.T) {
-	wide := plan.NewBudget(twoBuckets(), plan.Options{ReleaseMargin: time.Hour, Hooks: allHooks()})
+	wide := plan.NewBudget(twoBuckets(), plan.Options{ReleaseMargin: time.Hour, Steps: allSteps()})
 	fitted := wide.Fit(time.Minute, nil)
 	require.Equal(t, []time.Duration{20 * second, 10 * second}, times(fitted))
 	require.Equal(t, 10*second, fitted.Beside())
@@ -195,7 +195,7 @@ func TestFitSaturates(t *testing.T) {
 		many[i] = plan.Bucket{Priority: int32(i), Seconds: math.MaxInt64}
 	}
 	wanted := plan.NewBudget(many, plan.Options{
-		Hooks:       plan.Hooks{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
+		Steps:       plan.Steps{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
 		HoldTimeout: most, PublishTimeout: most, ReadinessReserve: most, UnmountReserve: most, FlushReserve: most, ReleaseMargin: most,
 	})
 	require.Equal(t, most, wanted.Total())

@@ -8,7 +8,7 @@ import "time"
 //
 // For PrepareTimeout, HoldTimeout, PublishTimeout, the three reserves and ReleaseMargin, 0
 // means the default and a negative value means none. The first six are none if the step is
-// not set in Hooks. If the host waits for less than all of them and the schedule need,
+// not set in Steps. If the host waits for less than all of them and the schedule need,
 // [Budget.Fit] shortens them.
 type Options struct {
 	// Limit is how long the host waits at most, counted from the announcement of its
@@ -21,9 +21,9 @@ type Options struct {
 	// be called concurrently. Nil: no class is known.
 	PriorityOf func(className string) (int32, bool)
 
-	// Hooks says which steps a drain has besides the kills. A manager sets it from its
+	// Steps says which steps a drain has besides the kills. A manager sets it from its
 	// own options.
-	Hooks Hooks
+	Steps Steps
 	// PrepareTimeout is the longest wait, before the first list of pods, for what would
 	// start pods again to be stopped; 0 means 2 s. It has at most half of what
 	// the host leaves, and nothing else shortens it.
@@ -53,9 +53,9 @@ type Options struct {
 	NoRollOver bool
 }
 
-// Hooks says which steps a drain has besides the kills. The time of each step is added to
+// Steps says which steps a drain has besides the kills. The time of each step is added to
 // the pods' time in the delay that is requested from the host.
-type Hooks struct {
+type Steps struct {
 	Prepare   bool // what would start pods again is stopped before the first list of pods
 	Hold      bool // a wait before the first bucket
 	Publish   bool // the node's state is published before the first bucket

@@ -33,9 +33,9 @@ func startsAndEnds(p plan.Plan) (all []time.Duration) {
 // twoBuckets has 20 s for normal pods and 10 s for critical ones.
 func twoBuckets() plan.Schedule { return plan.Schedule{{0, 20}, {2_000_000_000, 10}} }
 
-// allHooks has all steps but the hold.
-func allHooks() plan.Hooks {
-	return plan.Hooks{Publish: true, Readiness: true, Unmount: true, Statuses: true}
+// allSteps has all steps but the hold.
+func allSteps() plan.Steps {
+	return plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true}
 }
 
 func critical() func(*v1.Pod) { return withPriority(2_000_000_000) }
@@ -56,9 +56,9 @@ func TestNewWithTheKubeletsPods(t *testing.T) {
 // The other steps take no time from the pods.
 func TestHooksTakeNoTimeFromThePods(t *testing.T) {
 	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
-	hooks := allHooks()
+	hooks := allSteps()
 	hooks.Hold = true
-	p := plan.New(twoBuckets(), pods, plan.Options{Hooks: hooks})
+	p := plan.New(twoBuckets(), pods, plan.Options{Steps: hooks})
 	require.Equal(t, map[string]int64{"normal": 20, "critical": 10}, granted(p))
 	require.Equal(t, []time.Duration{12 * time.Second, 36 * time.Second, 36 * time.Second, 50 * time.Second}, startsAndEnds(p))
 	require.Equal(t, 52*time.Second, p.Release)
@@ -74,7 +74,7 @@ func TestNewWithEmptyBuckets(t *testing.T) {
 	require.Equal(t, map[string]int64{"long": 35, "nil": 10, "short": 3}, granted(p))
 	require.Equal(t, []time.Duration{0, 0, 0, 0, 0, 35 * time.Second}, startsAndEnds(p))
 
-	p = plan.New(s, pods, plan.Options{Hooks: allHooks()})
+	p = plan.New(s, pods, plan.Options{Steps: allSteps()})
 	require.Equal(t, map[string]int64{"long": 43, "nil": 10, "short": 3}, granted(p), "and of their steps")
 
 	p = plan.New(s, pods, plan.Options{NoRollOver: true})
@@ -103,8 +103,8 @@ func TestNewFitsTheLimit(t *testing.T) {
 		{5 * time.Second, 3, 1},
 		{-1, 0, 0},
 	} {
-		for _, hooks := range []plan.Hooks{{}, allHooks()} {
-			p := plan.New(twoBuckets(), pods, plan.Options{Limit: c.limit, Hooks: hooks})
+		for _, hooks := range []plan.Steps{{}, allSteps()} {
+			p := plan.New(twoBuckets(), pods, plan.Options{Limit: c.limit, Steps: hooks})
 			require.Equal(t, map[string]int64{"normal": c.normal, "critical": c.critical}, granted(p), c.limit)
 			require.Equal(t, []int64{20, 10, c.normal, c.critical}, []int64{p.Buckets[0].WantedSeconds, p.Buckets[1].WantedSeconds, p.Buckets[0].Seconds, p.Buckets[1].Seconds})
 		}
@@ -113,7 +113,7 @@ func TestNewFitsTheLimit(t *testing.T) {
 
 // A short limit is for the buckets that have pods.
 func TestNewFitsTheOccupiedBuckets(t *testing.T) {
-	p := plan.New(twoBuckets(), list(pod("normal", withGrace(30))), plan.Options{Limit: 15 * time.Second, Hooks: allHooks()})
+	p := plan.New(twoBuckets(), list(pod("normal", withGrace(30))), plan.Options{Limit: 15 * time.Second, Steps: allSteps()})
 	require.Equal(t, map[string]int64{"normal": 15}, granted(p))
 	require.Equal(t, []time.Duration{0, 14900 * time.Millisecond}, startsAndEnds(p)[:2], "the grace ends with the limit, and the drain 100 ms earlier")
 	require.Equal(t, 14900*time.Millisecond, p.Release)
@@ -122,7 +122,7 @@ func TestNewFitsTheOccupiedBuckets(t *testing.T) {
 // The time for Prepare is taken from the limit, and comes before the first bucket.
 func TestNewWithPrepare(t *testing.T) {
 	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
-	opts := plan.Options{Hooks: plan.Hooks{Prepare: true}, Limit: 17 * time.Second}
+	opts := plan.Options{Steps: plan.Steps{Prepare: true}, Limit: 17 * time.Second}
 	p := plan.New(twoBuckets(), pods, opts)
 	require.Equal(t, map[string]int64{"normal": 10, "critical": 5}, granted(p))
 	require.Equal(t, 2*time.Second, p.Buckets[0].Start)
@@ -149,7 +149,7 @@ func TestPodsStartAfterTheMarksAndEndWithTheFloor(t *testing.T) {
 	sidecar := pod("sidecar", withGrace(3))
 	sidecar.Spec.InitContainers = []v1.Container{{RestartPolicy: &always}}
 	pods := list(pod("plain", withGrace(10)), pod("short", withGrace(1)), pod("eternal", withGrace(math.MaxInt64)), hooked, sidecar)
-	p := plan.New(plan.Schedule{{Seconds: 1000}}, pods, plan.Options{Hooks: allHooks(), HoldTimeout: -1})
+	p := plan.New(plan.Schedule{{Seconds: 1000}}, pods, plan.Options{Steps: allSteps(), HoldTimeout: -1})
 	ends := map[string]time.Duration{}
 	for _, planned := range p.Buckets[0].Pods {
 		require.Equal(t, 3*time.Second, planned.Start, "after publishing and the readiness marks")
@@ -162,7 +162,7 @@ func TestPodsStartAfterTheMarksAndEndWithTheFloor(t *testing.T) {
 }
 
 func TestNewOfOddInput(t *testing.T) {
-	p := plan.New(nil, list(pod("p")), plan.Options{Hooks: allHooks(), Limit: 1})
+	p := plan.New(nil, list(pod("p")), plan.Options{Steps: allSteps(), Limit: 1})
 	require.Empty(t, p.Buckets)
 	require.Empty(t, p.Warnings)
 

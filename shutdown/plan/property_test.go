@@ -35,7 +35,7 @@ func pickOptions(r *rand.Rand, sane bool) plan.Options {
 	}
 	yes := func() bool { return r.IntN(3) > 0 }
 	return plan.Options{
-		Hooks:          plan.Hooks{Prepare: yes(), Hold: yes(), Publish: yes(), Readiness: yes(), Unmount: yes(), Statuses: yes()},
+		Steps:          plan.Steps{Prepare: yes(), Hold: yes(), Publish: yes(), Readiness: yes(), Unmount: yes(), Statuses: yes()},
 		PrepareTimeout: span(), HoldTimeout: span(), PublishTimeout: span(), ReadinessReserve: span(),
 		UnmountReserve: span(), FlushReserve: span(), ReleaseMargin: span(),
 		NoRollOver: r.IntN(2) == 0,

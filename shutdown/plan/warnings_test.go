@@ -37,15 +37,15 @@ func TestPlanWarnsOfALimit(t *testing.T) {
 }
 
 func TestPlanWarnsOfWhatGivesWayBesideTheBuckets(t *testing.T) {
-	hooks := allHooks()
+	hooks := allSteps()
 	hooks.Hold = true
 	pods := list(pod("a", withGrace(20)))
-	p := plan.New(twoBuckets(), pods, plan.Options{Hooks: hooks, Limit: 35100 * time.Millisecond})
+	p := plan.New(twoBuckets(), pods, plan.Options{Steps: hooks, Limit: 35100 * time.Millisecond})
 	require.Equal(t, []string{
 		"the hold has 0s of the 10s that it asks for",
 		"publishing, readiness, unmounts and final statuses have 5s of the 10s that they ask for",
 	}, p.Warnings)
-	p = plan.New(twoBuckets(), pods, plan.Options{Hooks: hooks, Limit: 52500 * time.Millisecond})
+	p = plan.New(twoBuckets(), pods, plan.Options{Steps: hooks, Limit: 52500 * time.Millisecond})
 	require.Empty(t, p.Warnings)
 }
 

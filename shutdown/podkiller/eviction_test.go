@@ -140,7 +140,7 @@ func TestTimedKillerPanics(t *testing.T) {
 // The end of the context ends the waiting and records no event. The killer, which sees
 // that end too, may return its own error first. Wait waits for a killer that goes on.
 func TestTimedKillerIsGivenUp(t *testing.T) {
-	timed(t, shutdowntest.Behaviour{Hangs: true, Deaf: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
+	timed(t, shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 		defer inner.Release()
 		began := time.Now()
 		time.AfterFunc(time.Hour, inner.Release)

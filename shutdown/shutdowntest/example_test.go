@@ -16,7 +16,7 @@ import (
 // A session with a host that grants only a short delay and is then shut down.
 func ExampleHost() {
 	ctx := context.Background()
-	host := &shutdowntest.Host{Limit: 5 * time.Second, Winner: "logind.conf"}
+	host := &shutdowntest.Host{Limit: 5 * time.Second, SetBy: "logind.conf"}
 	session, err := host.Connect(ctx)
 	if err != nil {
 		fmt.Println(err)

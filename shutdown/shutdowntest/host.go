@@ -24,8 +24,8 @@ var ErrInProgress = errors.New("the operation inhibition has been requested for 
 type Host struct {
 	// Limit is the longest delay that the host grants. 0: it grants any.
 	Limit time.Duration
-	// Winner is the file that is named in the error of a capped delay.
-	Winner string
+	// SetBy is the file that is named in the error of a capped delay.
+	SetBy string
 	// ConnectErr, PendingErr and InhibitErr are the errors of Connect, Pending and Inhibit. Nil: the
 	// call succeeds.
 	ConnectErr, PendingErr, InhibitErr error
@@ -116,8 +116,8 @@ func (h *Host) Released() (time.Time, bool) {
 	return h.released, h.held == 0 && !h.released.IsZero()
 }
 
-// Wishes returns the delays that the host was asked for, in order.
-func (h *Host) Wishes() []time.Duration {
+// RequestedDelays returns the delays that the host was asked for, in order.
+func (h *Host) RequestedDelays() []time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.requestedDelays)

@@ -30,8 +30,8 @@ type Behaviour struct {
 	Takes time.Duration
 	// Hangs makes the kill last until [Killer.Release], whatever the grace period is.
 	Hangs bool
-	// Deaf makes KillPod ignore its context, as a runtime does that hangs.
-	Deaf bool
+	// IgnoresContext makes KillPod ignore its context, as a runtime does that hangs.
+	IgnoresContext bool
 	// Err is the error of KillPod at the end.
 	Err error
 	// Status is the status in the result of KillPod. Nil: the result has none.
@@ -84,7 +84,7 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	}
 	call, e := k.startCall(pod, req, how)
 	done := ctx.Done()
-	if how.Deaf {
+	if how.IgnoresContext {
 		done = nil
 	}
 	select {

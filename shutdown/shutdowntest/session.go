@@ -49,7 +49,7 @@ func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Du
 	if h.Limit == 0 || wish <= h.Limit {
 		return wish, nil
 	}
-	return h.Limit, &shutdown.DelayCappedError{Requested: wish, Granted: h.Limit, Winner: h.Winner}
+	return h.Limit, &shutdown.DelayCappedError{Requested: wish, Granted: h.Limit, SetBy: h.SetBy}
 }
 
 // Inhibit returns a lock, unless the host refuses or is shutting down. A lock belongs to the

@@ -59,19 +59,19 @@ type Session interface {
 type DelayCappedError struct {
 	Requested, Granted time.Duration
 	Setting            string // the host's name for its limit, such as InhibitDelayMaxSec; "" if it has none
-	Winner             string // the file that sets the limit; "" if not known
+	SetBy              string // the file that sets the limit; "" if not known
 }
 
 // Error names both times and, if they are known, the setting and the file.
 func (e *DelayCappedError) Error() string {
 	text := fmt.Sprintf("the host delays its shutdown by %v at most, %v was asked for", e.Granted, e.Requested)
 	switch {
-	case e.Setting != "" && e.Winner != "":
-		return fmt.Sprintf("%s; %s is set by %s", text, e.Setting, e.Winner)
+	case e.Setting != "" && e.SetBy != "":
+		return fmt.Sprintf("%s; %s is set by %s", text, e.Setting, e.SetBy)
 	case e.Setting != "":
 		return fmt.Sprintf("%s; raise %s", text, e.Setting)
-	case e.Winner != "":
-		return text + "; the limit is set by " + e.Winner
+	case e.SetBy != "":
+		return text + "; the limit is set by " + e.SetBy
 	default:
 		return text
 	}

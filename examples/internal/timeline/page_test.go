@@ -31,7 +31,7 @@ func planned() plan.Plan {
 		pod(strings.Repeat("a-very-long-namespace-", 3)[:63], strings.Repeat("and-a-name-of-the-longest-that-there-may-be-", 6)[:253], 0, 5),
 		pod("data", "forever-0", 0, math.MaxInt64),
 		pod("kube-system", "network-abcde", 2_000_001_000, 10),
-	}, plan.Options{Limit: 34 * time.Second, Hooks: plan.Hooks{Publish: true, Readiness: true, Statuses: true}})
+	}, plan.Options{Limit: 34 * time.Second, Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}})
 }
 
 // happened returns a report about two of the planned pods, one of which is not known to have

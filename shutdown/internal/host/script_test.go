@@ -191,7 +191,7 @@ func (c *conn) RequestDelay(ctx context.Context, wish time.Duration) (time.Durat
 	if s.unsaid {
 		return s.limit, nil
 	}
-	return s.limit, errors.Join(&source.DelayCappedError{Requested: wish, Granted: s.limit, Setting: "InhibitDelayMaxSec", Winner: "/etc/zzz.conf"}, errRefused)
+	return s.limit, errors.Join(&source.DelayCappedError{Requested: wish, Granted: s.limit, Setting: "InhibitDelayMaxSec", SetBy: "/etc/zzz.conf"}, errRefused)
 }
 
 // Inhibit refuses during a shutdown, as logind does: what counts is the moment of the call.

@@ -236,10 +236,10 @@ func (s *session) requestDelay(ctx context.Context) error {
 // setBy names what caps the delay.
 func setBy(capped *source.DelayCappedError) string {
 	switch {
-	case capped.Setting != "" && capped.Winner != "":
-		return capped.Setting + " in " + capped.Winner
+	case capped.Setting != "" && capped.SetBy != "":
+		return capped.Setting + " in " + capped.SetBy
 	default:
-		return cmp.Or(capped.Setting, capped.Winner)
+		return cmp.Or(capped.Setting, capped.SetBy)
 	}
 }
 

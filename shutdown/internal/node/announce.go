@@ -235,7 +235,7 @@ func (n *Node) resume(a *Announcement) {
 func (n *Node) drainFor(s *Shutdown) {
 	n.set(StateDraining)
 	n.joinRunning(s)
-	s.Statuses = n.Options.Hooks.Statuses
+	s.Statuses = n.Options.Steps.Statuses
 	if s.Timetable == nil {
 		s.setTable(n.newTable(s, s.Began))
 	}

@@ -31,7 +31,7 @@ func BenchmarkDrain(b *testing.B) {
 // drainOnce drains a node from its announcement to its release.
 func drainOnce(b *testing.B, listed []node.Pod) {
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}
-	c.Options.Hooks = plan.Hooks{Publish: true, Readiness: true, Statuses: true}
+	c.Options.Steps = plan.Steps{Publish: true, Readiness: true, Statuses: true}
 	n := node.New(c)
 	now := time.Unix(100, 0)
 	ended := map[node.Key]bool{}

@@ -18,7 +18,7 @@ import (
 func TestCancelledShutdownsLeaveNothingBehind(t *testing.T) {
 	const cycles = 500
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}
-	c.Options.Hooks = plan.Hooks{Publish: true, Statuses: true}
+	c.Options.Steps = plan.Steps{Publish: true, Statuses: true}
 	w := newWorld(1, c)
 	w.isEven = true
 	w.start(0)

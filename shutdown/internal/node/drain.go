@@ -148,7 +148,7 @@ func (d *drain) waitsFor(pods []*Pod, match func(*Pod) bool) bool {
 // enter begins a stage.
 func (d *drain) enter(n *Node, s stage) bool {
 	d.stage, d.since, d.call, d.isAnswered, d.err, d.waited = s, n.now, 0, false, nil, 0
-	hooks := n.Options.Hooks
+	hooks := n.Options.Steps
 	switch s {
 	case preparing:
 		if hooks.Prepare && !d.of.isPrepared {

@@ -45,8 +45,8 @@ func (n *Node) object(p *Pod) *v1.Pod {
 // mark has a pod taken out of its services and killed after that, at a time at the latest. A pod that
 // needs no mark, or cannot have one, is killed at once.
 func (n *Node) mark(p *Pod, ready time.Time) {
-	isAnswering := !n.Options.Hooks.Publish || !n.api.answered.IsZero()
-	if !n.Options.Hooks.Readiness || p.Deleted || p.isSignalled() || !isAnswering || !n.now.Before(ready) {
+	isAnswering := !n.Options.Steps.Publish || !n.api.answered.IsZero()
+	if !n.Options.Steps.Readiness || p.Deleted || p.isSignalled() || !isAnswering || !n.now.Before(ready) {
 		n.signal(p)
 		return
 	}

@@ -29,7 +29,7 @@ type Config struct {
 	// Schedule is ascending by priority. Empty: one bucket lasts as long as the longest grace period
 	// of a pod.
 	Schedule plan.Schedule
-	// Options have the times beside the kills. Their Hooks say which calls there are.
+	// Options have the times beside the kills. Their Steps say which calls there are.
 	Options plan.Options
 	// Policies has the policy of each kind of shutdown; SetTerminal for those that it lacks.
 	Policies map[source.Kind]Policy

@@ -143,7 +143,7 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		yes := func() bool { return random.IntN(2) == 0 }
 		c := node.Config{Options: plan.Options{NoRollOver: yes(), ReleaseMargin: time.Duration(random.IntN(3)-1) * 700 * time.Millisecond}}
-		c.Options.Hooks = plan.Hooks{Prepare: yes(), Hold: yes(), Unmount: yes()}
+		c.Options.Steps = plan.Steps{Prepare: yes(), Hold: yes(), Unmount: yes()}
 		pods, ends := []*v1.Pod(nil), map[string]time.Duration{}
 		for i := range 1 + random.IntN(4) {
 			c.Schedule = append(c.Schedule, plan.Bucket{Priority: int32(i), Seconds: random.Int64N(30)})
@@ -193,8 +193,8 @@ func TestACriticalPodIsKilledAfterTheLowerOnes(t *testing.T) {
 	for _, opts := range []plan.Options{
 		{},
 		{NoRollOver: true},
-		{Hooks: plan.Hooks{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}},
-		{Hooks: plan.Hooks{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}, NoRollOver: true},
+		{Steps: plan.Steps{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}},
+		{Steps: plan.Steps{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}, NoRollOver: true},
 	} {
 		everything := plan.NewBudget(schedule, opts).Total()
 		for limit := schedule.Total(); limit <= everything+time.Second; limit += 900 * time.Millisecond {

@@ -37,7 +37,7 @@ func newSim(seed uint64) *world {
 		nil,
 	}[w.draw(3)]
 	yes := func() bool { return w.draw(2) == 0 }
-	h := &c.Options.Hooks
+	h := &c.Options.Steps
 	h.Publish, h.Statuses, h.Readiness, c.Restores = w.draw(4) > 0, w.draw(4) > 0, yes(), yes()
 	h.Unmount, h.Hold, h.Prepare = w.draw(4) == 0, w.draw(4) == 0, w.draw(4) == 0
 	c.Restores = c.Restores && h.Readiness

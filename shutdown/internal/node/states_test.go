@@ -38,7 +38,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}
-	c.Options.Hooks = plan.Hooks{Publish: true, Statuses: true}
+	c.Options.Steps = plan.Steps{Publish: true, Statuses: true}
 	return &rig{t: t, n: node.New(c), now: time.Unix(1000, 0), pods: []string{"low", "critical"}, kills: map[string]int{}}
 }
 

@@ -55,7 +55,7 @@ type nodeState struct{ of *Shutdown } // nil: the node does not shut down
 
 // isPending reports whether the API server has not accepted the final status of a pod that has ended.
 func (n *Node) isPending(p *Pod) bool {
-	return n.Options.Hooks.Statuses && p.isSignalled() && !p.Ended.IsZero() && !p.Told && p.IsTerminal()
+	return n.Options.Steps.Statuses && p.isSignalled() && !p.Ended.IsZero() && !p.Told && p.IsTerminal()
 }
 
 // isTellingEnd reports whether a call is under way that may still tell the API server that a pod has ended.
@@ -253,7 +253,7 @@ func (n *Node) publish(s *Shutdown) {
 	if a.wanted != nil && a.wanted.of == s {
 		return
 	}
-	a.wanted, a.isAccepted, a.tries, a.due, a.answered = &nodeState{of: s}, !n.Options.Hooks.Publish, 0, time.Time{}, time.Time{}
+	a.wanted, a.isAccepted, a.tries, a.due, a.answered = &nodeState{of: s}, !n.Options.Steps.Publish, 0, time.Time{}, time.Time{}
 	if a.publishCall != 0 {
 		n.do(Effect{Do: Abort, Call: a.publishCall})
 	}
@@ -312,7 +312,7 @@ func (n *Node) PendingStatuses() (pending int) {
 // ends a moment after it, and its status must not meet a network that the next bucket has ended.
 func (n *Node) isTold(of []*Pod, since, until time.Time) bool {
 	d, a := &n.drain, &n.api
-	willTell := func(p *Pod) bool { return n.isPending(p) || n.Options.Hooks.Statuses && p.runs() }
+	willTell := func(p *Pod) bool { return n.isPending(p) || n.Options.Steps.Statuses && p.runs() }
 	if a.inVain || !d.waitsFor(of, willTell) || n.passed(until) {
 		return true
 	}

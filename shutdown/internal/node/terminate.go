@@ -51,7 +51,7 @@ func (n *Node) terminate() {
 		a.isDone = true
 	default:
 		n.number++
-		s := &Shutdown{Number: n.number, Began: n.now, Wall: a.wall, Origin: "TerminateAll", Policy: n.policy(Announcement{}), Statuses: n.Options.Hooks.Statuses, local: true}
+		s := &Shutdown{Number: n.number, Began: n.now, Wall: a.wall, Origin: "TerminateAll", Policy: n.policy(Announcement{}), Statuses: n.Options.Steps.Statuses, local: true}
 		s.setTable(n.newTable(s, n.now))
 		n.joinRunning(s)
 		a.shutdown = s

@@ -59,7 +59,7 @@ func TestCheckOfAStoredTimetable(t *testing.T) {
 		"budget.buckets[1].endNanoseconds 1 must not be less than that before it, 26000000000, or more than budget.endNanoseconds 42500000000":           func(s *timetable.Stored) { s.Budget.Buckets[1].End = 1 },
 		"budget.buckets[1].endNanoseconds 42500000001 must not be less than that before it, 26000000000, or more than budget.endNanoseconds 42500000000": func(s *timetable.Stored) { s.Budget.Buckets[1].End = 42500000001 },
 	} {
-		tt := table(time.Minute, plan.Options{Hooks: allHooks()})
+		tt := table(time.Minute, plan.Options{Steps: allSteps()})
 		s := tt.Store(sinceBoot)
 		require.NoError(t, s.Check())
 		change(&s)

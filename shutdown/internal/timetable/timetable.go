@@ -20,7 +20,7 @@ import (
 type Request struct {
 	// Schedule is the schedule as configured, ascending by priority.
 	Schedule plan.Schedule
-	// Options are those of the manager, with its Hooks.
+	// Options are those of the manager, with its Steps.
 	Options plan.Options
 	// Received is when the event of this drain was received.
 	Received time.Time
@@ -52,9 +52,9 @@ func (r Request) limit() time.Duration {
 // options returns the options without the steps that have been.
 func (r Request) options() plan.Options {
 	opts := r.Options
-	opts.Hooks.Prepare = opts.Hooks.Prepare && !r.Prepared
-	opts.Hooks.Hold = opts.Hooks.Hold && !r.Held
-	opts.Hooks.Publish = opts.Hooks.Publish && !r.Published
+	opts.Steps.Prepare = opts.Steps.Prepare && !r.Prepared
+	opts.Steps.Hold = opts.Steps.Hold && !r.Held
+	opts.Steps.Publish = opts.Steps.Publish && !r.Published
 	return opts
 }
 

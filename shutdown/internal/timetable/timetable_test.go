@@ -33,9 +33,9 @@ func buckets(seconds ...int64) (s plan.Schedule) {
 	return s
 }
 
-// allHooks has all steps but Prepare and the hold.
-func allHooks() plan.Hooks {
-	return plan.Hooks{Publish: true, Readiness: true, Unmount: true, Statuses: true}
+// allSteps has all steps but Prepare and the hold.
+func allSteps() plan.Steps {
+	return plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true}
 }
 
 // request asks for two buckets of 20 s and 10 s and a host that waits for limit; 0: no host
@@ -64,10 +64,10 @@ func pod(grace ...int64) *v1.Pod {
 
 // A drain stops waiting before the host's end, by the margin, or earlier if it needs no more time.
 func TestEnd(t *testing.T) {
-	hooks := plan.Options{Hooks: allHooks()}
-	operator := plan.Options{Hooks: allHooks(), Limit: 20 * second}
+	hooks := plan.Options{Steps: allSteps()}
+	operator := plan.Options{Steps: allSteps(), Limit: 20 * second}
 	full := hooks
-	full.Hooks.Prepare, full.Hooks.Hold = true, true
+	full.Steps.Prepare, full.Steps.Hold = true, true
 	for name, c := range map[string]struct {
 		limit     time.Duration
 		opts      plan.Options
@@ -115,8 +115,8 @@ func TestEndOfHugeSchedules(t *testing.T) {
 
 // The waits before the first bucket follow each other, and none is longer than the drain.
 func TestWaitsBeforeTheBuckets(t *testing.T) {
-	opts := plan.Options{Hooks: allHooks()}
-	opts.Hooks.Prepare, opts.Hooks.Hold = true, true
+	opts := plan.Options{Steps: allSteps()}
+	opts.Steps.Prepare, opts.Steps.Hold = true, true
 	for limit, want := range map[time.Duration][]time.Duration{
 		time.Hour:    {12 * second, 14 * second},
 		47500 * ms:   {5 * second, 7 * second},
@@ -132,7 +132,7 @@ func TestWaitsBeforeTheBuckets(t *testing.T) {
 
 // Where the limit is too short for the schedule, the pods that are listed count.
 func TestNewOfOccupiedBuckets(t *testing.T) {
-	r := request(15*second, plan.Options{Hooks: allHooks()})
+	r := request(15*second, plan.Options{Steps: allSteps()})
 	r.Occupied = []bool{true, false}
 	tt := timetable.New(r)
 	require.Equal(t, int64(15), tt.Window(0, received()).Seconds(pod(99), received()))
@@ -141,7 +141,7 @@ func TestNewOfOccupiedBuckets(t *testing.T) {
 
 // The plan of a timetable is that of package plan, with the options of its request.
 func TestPlan(t *testing.T) {
-	opts := plan.Options{Hooks: allHooks()}
+	opts := plan.Options{Steps: allSteps()}
 	pods := []*v1.Pod{pod(99), pod()}
 	tt := table(35*second, opts)
 	opts.Limit = 35 * second
@@ -219,7 +219,7 @@ func TestAnEventThatLeavesEnoughTakesNothing(t *testing.T) {
 // A host that leaves as much takes nothing from a bucket that is to come, and one that leaves less takes no
 // more than that: also from pods without a grace period, and without roll-over.
 func TestAnEventWhileABucketIsUnderWay(t *testing.T) {
-	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Hooks: allHooks()}, {Hooks: allHooks(), NoRollOver: true}} {
+	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
 		for _, limit := range []time.Duration{30 * second, 35 * second, time.Hour} {
 			first := table(limit, opts)
 			begins := first.At(first.Budget().Buckets[0].End)
@@ -247,7 +247,7 @@ func pickRequest(r *rand.Rand) timetable.Request {
 	request := timetable.Request{Received: after(time.Duration(r.Int64N(int64(time.Minute)))), Prepared: yes(), Held: yes(), Published: yes()}
 	request.Options = plan.Options{
 		NoRollOver: r.IntN(4) == 0, HoldTimeout: span(), UnmountReserve: span(), ReleaseMargin: span(),
-		Hooks: plan.Hooks{Prepare: yes(), Hold: yes(), Publish: yes(), Readiness: yes(), Unmount: yes(), Statuses: yes()},
+		Steps: plan.Steps{Prepare: yes(), Hold: yes(), Publish: yes(), Readiness: yes(), Unmount: yes(), Statuses: yes()},
 	}
 	for i := range 1 + r.IntN(5) {
 		request.Schedule = append(request.Schedule, plan.Bucket{Priority: int32(i), Seconds: r.Int64N(40)})

@@ -21,7 +21,7 @@ func windowTimes(w timetable.Window) (all []time.Duration) {
 // A bucket that begins as late as it may has the time of the schedule, and one that begins earlier has
 // what lower ones have left too.
 func TestWindow(t *testing.T) {
-	tt := table(time.Minute, plan.Options{Hooks: allHooks()})
+	tt := table(time.Minute, plan.Options{Steps: allSteps()})
 	latest := tt.Window(0, after(2*second))
 	require.Equal(t, []time.Duration{3 * second, 23 * second, 25 * second, 26 * second}, windowTimes(latest))
 	require.Equal(t, int64(20), latest.Seconds(pod(99), latest.Ready))
@@ -42,7 +42,7 @@ func TestWindow(t *testing.T) {
 // Without roll-over a bucket has its own time, counted from its start, and ends with the drain at the
 // latest.
 func TestWindowWithoutRollOver(t *testing.T) {
-	tt := table(time.Minute, plan.Options{Hooks: allHooks(), NoRollOver: true})
+	tt := table(time.Minute, plan.Options{Steps: allSteps(), NoRollOver: true})
 	low := tt.Window(0, after(0))
 	require.Equal(t, []time.Duration{second, 21 * second, 23 * second, 24 * second}, windowTimes(low))
 	require.Equal(t, int64(20), low.Seconds(pod(99), after(0)), "the pods have no more if the marks took no time")
@@ -68,7 +68,7 @@ func TestWindowOfABucketThatStartsTooLate(t *testing.T) {
 // A limit that covers the schedule and no more gives each bucket a kubelet's seconds, and the waits end
 // 100 ms before the host's end.
 func TestWindowEndsWithTheHost(t *testing.T) {
-	for _, opts := range []plan.Options{{}, {Hooks: allHooks()}, {Hooks: allHooks(), NoRollOver: true}} {
+	for _, opts := range []plan.Options{{}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
 		tt := table(30*second, opts)
 		low, high := tt.Window(0, after(0)), tt.Window(1, after(20*second))
 		require.Equal(t, []time.Duration{0, 20 * second, 20 * second, 20 * second}, windowTimes(low))
@@ -80,7 +80,7 @@ func TestWindowEndsWithTheHost(t *testing.T) {
 
 // The pods of a bucket of 0 s have none, whatever is left.
 func TestWindowWithoutTime(t *testing.T) {
-	r := request(0, plan.Options{Hooks: allHooks()})
+	r := request(0, plan.Options{Steps: allSteps()})
 	r.Schedule = buckets(9, 0)
 	tt := timetable.New(r)
 	w := tt.Window(1, after(second))

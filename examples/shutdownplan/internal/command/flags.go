@@ -82,7 +82,7 @@ func (f *flags) settings(ctx context.Context, root string, priorityOf func(strin
 	if options.Limit, err = f.hostLimit(ctx); err != nil {
 		return nodeplan.Settings{}, fmt.Errorf("--limit: %w", err)
 	}
-	if options.Hooks, err = f.planHooks(); err != nil {
+	if options.Steps, err = f.planHooks(); err != nil {
 		return nodeplan.Settings{}, fmt.Errorf("--hooks: %w", err)
 	}
 	settings, err := nodeplan.NewSettings(agent, kubelet.Shutdown, kubelet.FeatureGates, options)
@@ -154,7 +154,7 @@ func (f *flags) hostLimit(ctx context.Context) (time.Duration, error) {
 }
 
 // planHooks returns what the agent does beside the kills.
-func (f *flags) planHooks() (hooks plan.Hooks, err error) {
+func (f *flags) planHooks() (hooks plan.Steps, err error) {
 	names := f.hooks
 	if len(names) == 0 {
 		names = []string{"publish", "readiness", "statuses"}

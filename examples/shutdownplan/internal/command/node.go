@@ -173,7 +173,7 @@ func (f *nodeFlags) addPods(ctx context.Context, streams Streams, r *output.Node
 	if limit == 0 {
 		limit = -1
 	}
-	options := plan.Options{PriorityOf: cluster.PriorityOf, Limit: limit, Hooks: plan.Hooks{Publish: true, Readiness: true, Statuses: true}}
+	options := plan.Options{PriorityOf: cluster.PriorityOf, Limit: limit, Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}}
 	settings, err := nodeplan.NewSettings(r.Verdict.Drains, r.Config.Shutdown, r.Config.FeatureGates, options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.ConfigSource, err)

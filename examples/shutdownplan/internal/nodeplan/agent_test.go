@@ -57,7 +57,7 @@ func (n *scriptedNode) plan(t *testing.T) map[string]nodeplan.Pod {
 	t.Helper()
 	options := plan.Options{Limit: n.limit}
 	if n.reporter != nil {
-		options.Hooks = plan.Hooks{Publish: true, Readiness: true, Statuses: true}
+		options.Steps = plan.Steps{Publish: true, Readiness: true, Statuses: true}
 	}
 	settings, err := nodeplan.NewSettings(nodeplan.Kubegrace, n.config, nil, options)
 	require.NoError(t, err)

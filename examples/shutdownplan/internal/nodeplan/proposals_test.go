@@ -20,7 +20,7 @@ import (
 // summaryOf returns the summary for a single node.
 func summaryOf(t *testing.T, agent nodeplan.Agent, config plan.Config, limit time.Duration, pods []podlist.Pod) nodeplan.Summary {
 	t.Helper()
-	settings, err := nodeplan.NewSettings(agent, config, nil, plan.Options{Limit: limit, Hooks: plan.Hooks{Publish: true, Readiness: true, Statuses: true}})
+	settings, err := nodeplan.NewSettings(agent, config, nil, plan.Options{Limit: limit, Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}})
 	require.NoError(t, err)
 	return settings.Summarize([]*podlist.Node{{Name: "node", Pods: pods}})
 }

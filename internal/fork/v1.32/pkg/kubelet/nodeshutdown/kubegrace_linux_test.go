@@ -220,7 +220,7 @@ func TestStartByPriorityWithoutSeconds(t *testing.T) {
 		_, err := k.start(t, conf)
 		require.NoError(t, err)
 		require.Equal(t, 1, k.host.Held())
-		require.Equal(t, []time.Duration{0}, k.host.Wishes())
+		require.Equal(t, []time.Duration{0}, k.host.RequestedDelays())
 		k.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
 		advance(time.Minute)
 		require.Equal(t, map[string]int64{"web": 0}, k.kills)

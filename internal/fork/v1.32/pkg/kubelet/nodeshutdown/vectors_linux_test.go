@@ -101,7 +101,7 @@ func TestManagerVectors(t *testing.T) {
 				require.NoError(t, m.ShutdownStatus())
 				require.True(t, admit(m, nil).Admit)
 				require.Equal(t, 1, k.host.Held())
-				require.Equal(t, []time.Duration{total}, k.host.Wishes(), "no more than the kubelet asks for")
+				require.Equal(t, []time.Duration{total}, k.host.RequestedDelays(), "no more than the kubelet asks for")
 
 				k.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
 				synctest.Wait()
