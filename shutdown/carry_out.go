@@ -492,7 +492,7 @@ func (s *shell) report(e node.Effect) {
 func (s *shell) logTime(e node.Effect) {
 	of := e.Shutdown
 	logger := klog.FromContext(s.ctx).WithValues("kind", of.Kind, "origin", of.Origin, "setBy", s.timeSetBy(of))
-	if len(s.schedule) > 0 || !of.HostEnd().IsZero() {
+	if len(s.schedule) > 0 || !of.HostEnd.IsZero() {
 		logger = logger.WithValues("time", of.WaitEnd().Sub(s.now()).Round(time.Millisecond))
 	}
 	logger.Info(e.Text)
@@ -501,7 +501,7 @@ func (s *shell) logTime(e node.Effect) {
 // timeSetBy says what sets the time that a shutdown has: who announces less than was asked for, the
 // setting that makes it so, or the options.
 func (s *shell) timeSetBy(of *node.Shutdown) string {
-	end, asked := of.HostEnd(), s.requestedDelay()
+	end, asked := of.HostEnd, s.requestedDelay()
 	left := end.Sub(of.Began)
 	switch {
 	case !end.IsZero() && (left < asked-times.Lag || len(s.schedule) == 0):

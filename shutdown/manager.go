@@ -49,12 +49,12 @@ func newManager(opts Options, disk statelog.Options) (*Manager, error) {
 	return &Manager{settings: s, shell: newShell(s, disk)}, nil
 }
 
-// Ready returns a channel that is closed when the first attempt to hold the host is over: a lock
+// Ready returns a channel that is closed when the first attempt to take the inhibitor lock is over: a lock
 // is held, perhaps with less delay than asked for, or a shutdown is under way, or no host is
 // watched. A failed attempt closes it too, since attempts go on for ever and an agent must not
 // wait that long; [Manager.Inhibitor] shows which it was. A host that does not answer within two
 // seconds (five for RequestDelay) counts as failed. If another agent uses the state folder, Ready
-// also waits for that agent, for ten seconds at most; the host is held meanwhile. The end of Run
+// also waits for that agent, for ten seconds at most; the inhibitor lock is held meanwhile. The end of Run
 // closes the channel in any case. Nothing but Run closes it: start Run before waiting for it.
 //
 // The package documentation shows a Start function that is made of Run and Ready.

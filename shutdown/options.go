@@ -72,7 +72,7 @@ type Options struct {
 	// Prepare is called when a drain begins, before the pods are listed: what would start pods again
 	// is stopped here. The drain waits for it for at most Plan.PrepareTimeout, and half of
 	// what the host leaves. It is called once in a shutdown, and again if an event that leaves less time has cut
-	// it short, or by an agent that takes up the shutdown after a restart. An error is reported and
+	// it short, or by an agent that resumes the shutdown after a restart. An error is reported and
 	// the drain goes on. Nil: nothing is called.
 	Prepare func(context.Context) error
 	// Hold is called before the first kill, which waits for it for at most Plan.HoldTimeout:
@@ -100,7 +100,7 @@ type Options struct {
 
 	// StateDir is the absolute path of the directory of the state files, which must exist. "": nothing is stored, and a
 	// restarted agent does not know of the shutdown. If another agent uses the directory, Run
-	// waits for it for ten seconds, holds the host and refuses pods meanwhile. After that it goes on,
+	// waits for it for ten seconds. Meanwhile it holds the inhibitor lock and refuses pods. After that it
 	// stores and resumes nothing, and reports this as an error.
 	StateDir string
 	// RequireStateDir has Run end with an error if another agent uses StateDir for ten seconds.

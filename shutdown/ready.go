@@ -21,7 +21,7 @@ func (r *readiness) init() {
 	r.left.Store(2)
 }
 
-// hostTried says that the first attempt to hold the host is over, and folderTried that to lock the folder.
+// hostTried says that the first attempt to take the inhibitor lock is over, and folderTried that to lock the folder.
 func (r *readiness) hostTried()   { r.host.Do(r.one) }
 func (r *readiness) folderTried() { r.folder.Do(r.one) }
 

@@ -232,7 +232,7 @@ func (w *Witness) timetable() {
 	}
 	table := s.Table()
 	f := judge.NodeFact{
-		What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.H(), ReleaseBy: table.Unlock(), Planned: s.Planned,
+		What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.Unlock(), Planned: s.Planned,
 		Own: isOwn(s), Failed: w.Record.Facts[w.began].Failed,
 	}
 	for i, b := range table.Budget().Buckets {

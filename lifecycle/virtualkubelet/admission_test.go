@@ -129,7 +129,7 @@ type shuttingDown struct {
 }
 
 // start starts an agent: a provider and its manager. The provider adopts what runs of the
-// pods that a former agent has left.
+// pods that a previous agent has left.
 func (n *shuttingDown) start(left ...*v1.Pod) {
 	var m *shutdown.Manager
 	n.Provider = n.provider(n.options, func(o *virtualkubelet.Options) {

@@ -160,7 +160,7 @@ func TestAnAdoptedPodWhoseInitContainerRuns(t *testing.T) {
 	})
 }
 
-// The start of an adopted pod goes on where the former agent left it.
+// The start of an adopted pod goes on where the previous agent left it.
 func TestAnAdoptedPodWhoseStartWasUnderWay(t *testing.T) {
 	for name, test := range map[string]struct {
 		init    v1.ContainerState // none: it was not started

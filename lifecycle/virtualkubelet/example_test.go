@@ -191,7 +191,7 @@ func ExampleProvider_KillPod() {
 	// Terminated 0 <nil>
 }
 
-// The provider of an agent that was started again adopts the pods that the former one has left
+// The provider of an agent that was started again adopts the pods that the previous one has left
 // running. The runtime has to know their containers still.
 func ExampleProvider_Adopt() {
 	ctx := context.Background()
@@ -205,16 +205,16 @@ func ExampleProvider_Adopt() {
 		provider.NotifyPods(ctx, func(pod *v1.Pod) { statuses <- pod.Status })
 		return provider
 	}
-	former := start()
-	if err := former.CreatePod(ctx, sleeper("web")); err != nil {
+	previous := start()
+	if err := previous.CreatePod(ctx, sleeper("web")); err != nil {
 		fmt.Println(err)
 	}
 	await(statuses, v1.PodRunning)
-	pod, err := former.GetPod(ctx, "shop", "web") // with the IDs of its containers
+	pod, err := previous.GetPod(ctx, "shop", "web") // with the IDs of its containers
 	if err != nil {
 		fmt.Println(err)
 	}
-	if err := former.Close(ctx); err != nil { // the pod runs on
+	if err := previous.Close(ctx); err != nil { // the pod runs on
 		fmt.Println(err)
 	}
 

@@ -86,10 +86,10 @@ func TestDeletionByUID(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bed) {
-				former, pod := podOf(plain("app")), podOf(plain("app"))
+				previous, pod := podOf(plain("app")), podOf(plain("app"))
 				pod.UID = "2"
-				b.create(former)
-				b.deletePod(former, 0)
+				b.create(previous)
+				b.deletePod(previous, 0)
 				wait(second)
 				b.create(pod)
 				before := len(b.stops())

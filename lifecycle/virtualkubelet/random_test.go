@@ -56,9 +56,9 @@ func (r *randomRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.C
 	id, err := r.scriptedRuntime.StartContainer(ctx, pod, c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for other, former := range r.runs {
-		isSame := former.UID == pod.UID && strings.HasPrefix(strings.Split(other, "/")[1], c.Name)
-		if former.Name == pod.Name && (former.UID != pod.UID || isSame) && !r.ended(other) {
+	for other, previous := range r.runs {
+		isSame := previous.UID == pod.UID && strings.HasPrefix(strings.Split(other, "/")[1], c.Name)
+		if previous.Name == pod.Name && (previous.UID != pod.UID || isSame) && !r.ended(other) {
 			r.wrong = append(r.wrong, fmt.Sprintf("%s started beside %s", id, other))
 		}
 	}

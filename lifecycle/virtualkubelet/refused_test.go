@@ -44,7 +44,7 @@ func TestANewPodOfTheSameNameWaits(t *testing.T) {
 	for name, test := range map[string]struct {
 		announced bool
 		add       func(*bed, *v1.Pod) error
-		ended     time.Duration // of the former one: its stop has 2 s, or the time that it needs
+		ended     time.Duration // of the previous one: its stop has 2 s, or the time that it needs
 	}{
 		"by force, created": {true, func(b *bed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, 3 * second},
 		"by force, updated": {true, func(b *bed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, 3 * second},
@@ -55,14 +55,14 @@ func TestANewPodOfTheSameNameWaits(t *testing.T) {
 			inBubble(t, func(b *bed) {
 				names := b.rt.recordStarts(0)
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
-				former, pod := podOf(plain("app")), podOf(plain("app"))
+				previous, pod := podOf(plain("app")), podOf(plain("app"))
 				pod.UID = "new"
-				b.create(former)
+				b.create(previous)
 				if test.announced {
-					b.deletePod(former, 30)
+					b.deletePod(previous, 30)
 				}
 				wait(second)
-				told := b.notifications(former)
+				told := b.notifications(previous)
 				require.NoError(b, test.add(b, pod))
 				synctest.Wait()
 				require.Len(b, names(), 1)
@@ -73,7 +73,7 @@ func TestANewPodOfTheSameNameWaits(t *testing.T) {
 				require.EqualValues(b, "new", b.last().pod.UID)
 				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 				require.Len(b, b.listed(), 1)
-				require.Equal(b, told, b.notifications(former), "its status would be taken for that of the new one")
+				require.Equal(b, told, b.notifications(previous), "its status would be taken for that of the new one")
 			})
 		})
 	}
@@ -83,9 +83,9 @@ func TestANewPodThatWaitsIsDeleted(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		names := b.rt.recordStarts(0)
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
-		former, pod := podOf(plain("app")), podOf(plain("app"))
+		previous, pod := podOf(plain("app")), podOf(plain("app"))
 		pod.UID = "new"
-		b.create(former)
+		b.create(previous)
 		b.create(pod)
 		b.deletePod(pod, 30)
 		wait(second)

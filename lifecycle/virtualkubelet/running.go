@@ -18,8 +18,8 @@ const (
 	// callTimeout bounds each call of the author's runtime but the starts, so that one that gets no
 	// answer is made again.
 	callTimeout = 30 * time.Second
-	// doubt is the longest pause before the runtime is asked again for what is missing in its list.
-	doubt = time.Second
+	// askAgain is the longest pause before the runtime is asked again for what is missing in its list.
+	askAgain = time.Second
 )
 
 // containerRuntime is the author's [Runtime], from whose lists the records of the pods learn what has
@@ -44,7 +44,7 @@ func (a containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 		return listed, err
 	}
 	select {
-	case <-time.After(min(doubt, a.opts.PollInterval)):
+	case <-time.After(min(askAgain, a.opts.PollInterval)):
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -149,7 +149,7 @@ func (r *record) watch() {
 		_, err := r.list()
 		failure = logFailure(r.ctx, err, failure, "Failed to list the containers of a pod, which is tried again", "pod", r.name)
 		if pause = r.agent.opts.PollInterval; err != nil {
-			pause = min(doubt, pause)
+			pause = min(askAgain, pause)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (r *record) listedAs(c *container) (id string, err error) {
 		}
 		failure = logFailure(r.ctx, err, failure, "Failed to list the containers of a pod after a start that has failed, which is tried again", "pod", r.name)
 		select {
-		case <-time.After(doubt):
+		case <-time.After(askAgain):
 		case <-r.active.Done():
 			return "", context.Cause(r.active)
 		}

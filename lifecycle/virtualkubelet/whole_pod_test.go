@@ -206,9 +206,9 @@ func TestAListThatIsOlderThanThePod(t *testing.T) {
 func TestAnAgentThatWasStartedAgainAsks(t *testing.T) {
 	withPlayedPods(t, func(b *bed, p *playedPods) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
-		pod, gone, former := podOf(plain("app")), podOf(plain("app")), podOf(plain("app"))
-		gone.Name, gone.UID, former.Name, former.UID = "gone", "2", "replaced", "3"
-		for _, pod := range []*v1.Pod{pod, gone, former} {
+		pod, gone, previous := podOf(plain("app")), podOf(plain("app")), podOf(plain("app"))
+		gone.Name, gone.UID, previous.Name, previous.UID = "gone", "2", "replaced", "3"
+		for _, pod := range []*v1.Pod{pod, gone, previous} {
 			b.create(pod)
 		}
 		wait(6 * second)
@@ -228,7 +228,7 @@ func TestAnAgentThatWasStartedAgainAsks(t *testing.T) {
 
 		b.create(pod)
 		require.NoError(b, b.DeletePod(b.Context(), known[0])) // gone: as virtual-kubelet does
-		replacement := former.DeepCopy()
+		replacement := previous.DeepCopy()
 		replacement.UID = "4"
 		require.NoError(b, b.UpdatePod(b.Context(), replacement))
 		wait(40 * second)

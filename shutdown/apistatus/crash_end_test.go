@@ -91,7 +91,7 @@ func (n *crashedNode) podsOfTheServer() (map[string]v1.Pod, error) {
 	return pods, nil
 }
 
-// checkReport checks that each killed pod is in the report once, those of former agents
+// checkReport checks that each killed pod is in the report once, those of previous agents
 // included.
 func (n *crashedNode) checkReport(report shutdown.Report, resumes bool) {
 	signals, err := readSignals(n.orders.Journal)

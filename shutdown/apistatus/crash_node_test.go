@@ -159,7 +159,7 @@ func (n *crashedNode) endShutdown() error {
 	if n.ending != isRebooted {
 		return nil
 	}
-	n.proxy.Die() // so that no request of the former boot is carried out later
+	n.proxy.Die() // so that no request of the previous boot is carried out later
 	n.connectThroughNewProxy()
 	n.orders.NextBoot = true
 	n.signalsOfFormerBoot, n.signals, n.seenSignals = n.signals, nil, 0

@@ -50,7 +50,7 @@
 //
 // Without a logind Run logs the reason and tries again every second. An agent that has another
 // source for such hosts, or does not want to start on them, asks [Source.Available] before it makes
-// the manager. The manager's Ready is closed when the first attempt to hold the host is over.
+// the manager. The manager's Ready is closed when the first attempt to take the inhibitor lock is over.
 //
 // A program that wants the inhibitor lock alone needs no manager. It passes this package's Source to
 // a [source.Holder], and gets godbus, go-systemd and klog, and neither Kubernetes' types nor Prometheus.

@@ -57,7 +57,7 @@ func (s *Source) Available(ctx context.Context) (err error) {
 	defer cancel()
 	c, err := dial(ctx, s.options.Address, newSignalQueue())
 	if err != nil {
-		return fmt.Errorf("logind is not to be reached: %w", err)
+		return fmt.Errorf("cannot reach logind: %w", err)
 	}
 	defer func() { err = joinClose(err, c) }()
 	if _, err := c.limit(ctx); err != nil {

@@ -44,7 +44,7 @@
 //					log.Print(err)
 //				}
 //			},
-//			// With Source: logind's, the host is held too. The two are one shutdown.
+//			// With Source: logind's, the inhibitor lock is held too. The two are one shutdown.
 //		})
 //		if err != nil {
 //			log.Fatal(err)

@@ -129,7 +129,7 @@ func ExampleHost_SetPending() {
 	// <nil> <nil>
 }
 
-// A former agent has died and left its lock, which the host would not grant during a shutdown.
+// A previous agent has died and left its lock, which the host would not grant during a shutdown.
 func ExampleHost_Adopt() {
 	host := &shutdowntest.Host{Left: true}
 	host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot})

@@ -32,7 +32,7 @@ func Kinds() []Kind {
 type Event struct {
 	Cancelled bool      // the shutdown that Origin has announced will not happen
 	Kind      Kind      // what the host is going to do
-	Deadline  time.Time // when the host goes on at the latest; zero: not known
+	Deadline  time.Time // when the host shuts down at the latest; zero: not known
 	// Origin is who announces the shutdown, such as "logind" or "SIGTERM". Several may announce one
 	// at the same time. A cancellation takes back the announcement of its Origin, and leaves those of
 	// others. One without an Origin takes back what its [Session] has announced or, given to the

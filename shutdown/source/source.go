@@ -48,7 +48,7 @@ type Session interface {
 	// whose limit is fixed, returns the same each time.
 	RequestDelay(ctx context.Context, wish time.Duration) (granted time.Duration, err error)
 	// Inhibit takes the lock that delays the shutdown. The lock outlives the session. Its Close
-	// lets the host go on. During a shutdown a host grants no new lock, but may hand over the one
+	// releases it. During a shutdown a host grants no new lock, but may hand over the one
 	// of a previous agent that [Adopter.Adopt] has not handed out.
 	Inhibit(ctx context.Context) (io.Closer, error)
 	// Close ends the session and closes the channel of events. It does not release a lock.

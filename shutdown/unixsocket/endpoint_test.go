@@ -39,8 +39,8 @@ func awaitListener(t *testing.T, path string) {
 // An agent that ends after a later one has started does not remove the later one's
 // socket.
 func TestSuccessorsSocketStays(t *testing.T) {
-	former, path := newSource(t)
-	ending, err := former.Connect(t.Context())
+	previous, path := newSource(t)
+	ending, err := previous.Connect(t.Context())
 	require.NoError(t, err)
 	source, err := unixsocket.New(unixsocket.Options{Path: path})
 	require.NoError(t, err)

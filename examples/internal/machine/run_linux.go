@@ -90,9 +90,9 @@ func (m *Machine) Invocation(t testing.TB, unit string) string {
 	return m.Run(t, "systemctl", "show", "--property=InvocationID", "--value", unit)
 }
 
-// AwaitInvocation returns when a unit is active with another invocation ID than former.
+// AwaitInvocation returns when a unit is active with another invocation ID than previous.
 // Until then systemd may not answer, as in a soft reboot.
-func (m *Machine) AwaitInvocation(t testing.TB, unit, former string) {
+func (m *Machine) AwaitInvocation(t testing.TB, unit, previous string) {
 	t.Helper()
 	timeout := time.After(bootTimeout)
 	for {
@@ -100,7 +100,7 @@ func (m *Machine) AwaitInvocation(t testing.TB, unit, former string) {
 		state, invocation := unitState(shown)
 		switch state {
 		case "active":
-			if invocation != former {
+			if invocation != previous {
 				return
 			}
 		case "failed":

@@ -103,7 +103,7 @@ func bootAgentWith(t *testing.T, on platform, pods []v1.Pod, files map[string]st
 }
 
 // installAgent writes the agent, the unit that README.md installs and its configuration to a machine that
-// is not yet booted, and mounts the socket of the host's containerd. The state folder has what a former
+// is not yet booted, and mounts the socket of the host's containerd. The state folder has what a previous
 // agent knew of the pods, as when the kubelet does not tell any more.
 func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server, pods []v1.Pod) {
 	t.Helper()

@@ -42,9 +42,9 @@ func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.T
 		}
 		assert.GreaterOrEqual(t, end.Sub(term), due-ordealStart, "%s has had its grace period", p.name)
 		assert.True(t, end.Before(off), "%s has ended before the machine", p.name)
-		for j, former := range pods[:i] {
+		for j, previous := range pods[:i] {
 			if ordealPods[j].priority < p.priority {
-				assert.False(t, term.Before(ends[former.UID]), "%s was told to stop before %s had ended", p.name, ordealPods[j].name)
+				assert.False(t, term.Before(ends[previous.UID]), "%s was told to stop before %s had ended", p.name, ordealPods[j].name)
 			}
 		}
 		ends[pod.UID] = end

@@ -19,7 +19,7 @@ const (
 	hangTime = 10 * time.Second
 	// giveUpTime is how long a call may go on after its context has ended.
 	giveUpTime = time.Second
-	// answerTimeout is how long the first attempt to hold the host waits for the answer of a call
+	// answerTimeout is how long the first attempt to take the lock waits for the answer of a call
 	// that has hangTime.
 	answerTimeout = 2 * time.Second
 	// delayTimeout is how long RequestDelay may take: logind needs up to three seconds if it has
@@ -30,7 +30,7 @@ const (
 // errHangs is wrapped by the error of a call that was given up.
 var errHangs = errors.New("does not return")
 
-// contact makes the calls of the source, and knows how the attempts to hold the host go.
+// contact makes the calls of the source, and knows how the attempts to take the lock go.
 type contact struct {
 	listener Listener
 	calls    *call.Group
@@ -128,7 +128,7 @@ func (c *contact) record(result func()) {
 	}
 }
 
-// shown returns the error for the status. If the lock is in doubt, it is at least that of the
+// shown returns the error for the status. If the lock may be lost, it is at least that of the
 // session that was lost.
 func (c *contact) shown(inDoubt bool) error {
 	c.mu.Lock()

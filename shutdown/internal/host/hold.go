@@ -58,10 +58,9 @@ func (o *Hold) release() io.Closer {
 	return o.lock.giveUp(phaseReleased)
 }
 
-// Release releases the lock, so that the host goes on when the result is called, once. A lock that comes
-// later is closed at once, and a Retake after Release gets a new one. The result waits a second for the lock
-// to be closed, even if its context has ended; after that the error says so, and the closing stays in
-// Options.Calls.
+// Release gives the lock up, and returns a function that closes it, for one call. A lock that comes later is closed
+// at once. A Retake after Release gets a new one. closeLock waits a second until the lock is closed, even if
+// its context has ended. After that its error says so, and the closing goes on in Options.Calls.
 func (o *Hold) Release() (closeLock func(context.Context) error) {
 	var held io.Closer
 	o.do(func(*lock) { held = o.release() })

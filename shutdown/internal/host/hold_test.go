@@ -33,7 +33,7 @@ func TestLockIsReleasedByItself(t *testing.T) {
 		"the next Hold is later": {func(t *testing.T, r *rig, _ *host.Hold) {
 			r.host.Suspend().ReleaseAt(t.Context(), time.Now().Add(2*at))
 		}, 2 * at},
-		"the former Hold is later": {func(t *testing.T, r *rig, hold *host.Hold) {
+		"the previous Hold is later": {func(t *testing.T, r *rig, hold *host.Hold) {
 			r.host.Suspend()
 			hold.ReleaseAt(t.Context(), time.Now().Add(2*at))
 		}, at},
@@ -453,7 +453,7 @@ func TestLockThatCannotBeClosed(t *testing.T) {
 	}
 }
 
-// A former lock that cannot be closed costs no other lock: the new one is held, and is not taken
+// A previous lock that cannot be closed costs no other lock: the new one is held, and is not taken
 // again.
 func TestFormerLockThatCannotBeClosed(t *testing.T) {
 	for _, f := range []fault{{hangs: true}, {err: errRefused}} {

@@ -1,4 +1,4 @@
-// Package host holds the host: it keeps a session with the source, takes and releases the one
+// Package host holds the inhibitor lock: it keeps a session with the source, takes and releases the one
 // inhibitor lock, and asks for the time that a shutdown needs. It knows neither pods nor drains.
 //
 // All methods may be called concurrently. Each call of the source may hang, fail or panic: one
@@ -54,7 +54,7 @@ type Listener interface {
 	// HostUnreached says that no session has answered Pending or sent an event for 5 s since Run
 	// began. It is called at most once.
 	HostUnreached()
-	// HostTried says that the first attempt to hold the host is over, well or not, or has taken
+	// HostTried says that the first attempt to take the lock is over, with or without success, or has taken
 	// too long. It is called once, unless Run ends before.
 	HostTried()
 	// HostCapped says that the host waits for so much less than asked that pods lose time. It is
@@ -223,7 +223,7 @@ func (h *Host) Adopted() bool { return h.Status().State == StateAdopted }
 // Suspend begins a shutdown: no lock is asked for, and the lock that is held stays. If none is
 // held, one that a previous agent left is adopted from the session. If a shutdown is under way
 // already, the new Hold takes the lock over as it is, with the time of ReleaseAt; the methods of
-// the former one do nothing from then on.
+// the previous one do nothing from then on.
 func (h *Host) Suspend() *Hold {
 	o, l := &Hold{lock: h.lock}, h.lock
 	l.do(func() {

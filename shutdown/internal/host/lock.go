@@ -119,7 +119,7 @@ func (l *lock) next() (task, uint64) {
 	}
 }
 
-// take holds a lock that the host gave and closes the one before, so that the host is held
+// take holds a lock that the host gave and closes the one before, so that the lock is held
 // without a gap. adopting says that it was asked for during a shutdown.
 func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting bool) error {
 	return l.change(ctx, func() io.Closer { return l.keep(given, adopting && !l.heldOwn, epoch) })

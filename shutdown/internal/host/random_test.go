@@ -18,7 +18,7 @@ import (
 )
 
 // Random sequences of everything that may happen to a host. At no moment are two locks held for
-// longer than an exchange, or one after the host was let go; none is let go before, no former Hold
+// longer than an exchange, or one after the host was let go; none is let go before, no previous Hold
 // has an effect, and in the end each lock was closed once. Each sequence is played again by its
 // number: -run TestRandomSequences/17.
 func TestRandomSequences(t *testing.T) {
@@ -40,7 +40,7 @@ type player struct {
 	*rig
 
 	rand   *rand.Rand
-	former []*host.Hold
+	previous []*host.Hold
 	story  []string
 
 	current  *host.Hold // nil: no shutdown is under way
@@ -116,7 +116,7 @@ func (p *player) giveUpModel() {
 
 func (p *player) suspend() string {
 	if p.current != nil {
-		p.former = append(p.former, p.current)
+		p.previous = append(p.previous, p.current)
 	}
 	p.current, p.waited = p.host.Suspend(), false
 	return "suspend"
@@ -152,7 +152,7 @@ func (p *player) retake() string {
 func (p *player) endShutdown() string {
 	if p.current != nil {
 		p.current.End()
-		p.former = append(p.former, p.current)
+		p.previous = append(p.previous, p.current)
 		p.current, p.released, p.waited, p.until = nil, false, false, time.Time{}
 	}
 	return "end"
@@ -207,15 +207,15 @@ func (p *player) pass() string {
 
 // useFormer calls a method of a Hold that is over. Nothing may come of it.
 func (p *player) useFormer() string {
-	if len(p.former) == 0 {
-		return "no former"
+	if len(p.previous) == 0 {
+		return "no previous"
 	}
 	before, locks := p.host.Status(), p.script.number("release")
-	p.use(p.former[p.rand.IntN(len(p.former))], p.rand.IntN(5))
+	p.use(p.previous[p.rand.IntN(len(p.previous))], p.rand.IntN(5))
 	synctest.Wait()
 	require.Equal(p.t, before, p.host.Status(), p.story)
 	require.Equal(p.t, locks, p.script.number("release"), p.story)
-	return "former"
+	return "previous"
 }
 
 // use calls a method of a Hold.

@@ -219,10 +219,10 @@ func (s *session) requestDelay(ctx context.Context) error {
 	if capped != nil && s.Shortens(granted) {
 		unmet = err
 	}
-	former := s.delay.unmet
+	previous := s.delay.unmet
 	s.delay.unmet = unmet
 	switch {
-	case unmet != nil && (former == nil || fmt.Sprint(former) != fmt.Sprint(unmet)): // fmt survives an Error method that panics
+	case unmet != nil && (previous == nil || fmt.Sprint(previous) != fmt.Sprint(unmet)): // fmt survives an Error method that panics
 		logger.Error(unmet, "The host waits for less than it was asked to, and some pods get less time")
 		s.Listener.HostCapped(unmet)
 	case changed && before != nil:
@@ -253,7 +253,7 @@ func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) erro
 		return fmt.Errorf("failed to inhibit the shutdown: %w", err)
 	}
 	if err := s.lock.take(ctx, given, epoch, adopting); err != nil { // of a lock that is not needed any more
-		klog.FromContext(ctx).Error(err, "Failed to close the former lock")
+		klog.FromContext(ctx).Error(err, "Failed to close the previous lock")
 	}
 	return nil
 }

@@ -63,14 +63,14 @@ func (l Limit) apply(n *Node) {
 		return
 	}
 	s := n.shutdown
-	before := s.HostGoes
+	before := s.HostEnd
 	for i := range s.Announced {
 		a := &s.Announced[i]
 		if n.setDeadline(a); !a.At.IsZero() {
-			s.HostGoes = times.Earlier(s.HostGoes, a.Deadline)
+			s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 		}
 	}
-	if !s.HostGoes.Equal(before) {
+	if !s.HostEnd.Equal(before) {
 		n.changed(s)
 		n.drain.refit(n)
 	}
@@ -93,10 +93,10 @@ func (n *Node) announced(a Announcement, wall time.Time) {
 			n.beginShutdown(a, wall)
 		}
 	case StateDraining:
-		before := s.HostGoes
+		before := s.HostEnd
 		s.join(a)
 		n.changed(s)
-		if end := s.HostGoes; !end.Equal(before) {
+		if end := s.HostEnd; !end.Equal(before) {
 			n.drain.refit(n)
 		}
 	case StateReleased:
@@ -217,7 +217,7 @@ func (n *Node) policy(a Announcement) Policy {
 // resume goes on with the shutdown of the log. a announces it again; nil: nobody has said anything.
 func (n *Node) resume(a *Announcement) {
 	s := n.shutdown
-	before := s.HostGoes
+	before := s.HostEnd
 	if a != nil {
 		s.join(*a)
 	}
@@ -226,7 +226,7 @@ func (n *Node) resume(a *Announcement) {
 	n.changed(s)
 	n.do(Effect{Do: RecordEvent, Text: textDetected})
 	n.drainFor(s)
-	if end := s.HostGoes; a != nil && !end.Equal(before) {
+	if end := s.HostEnd; a != nil && !end.Equal(before) {
 		n.drain.refit(n)
 	}
 }
@@ -254,10 +254,10 @@ func (n *Node) drainAgain() {
 	for i := range len(s.Announced) - 1 {
 		s.Announced[i].At = time.Time{}
 	}
-	s.HostGoes = s.Announced[len(s.Announced)-1].Deadline
+	s.HostEnd = s.Announced[len(s.Announced)-1].Deadline
 	for _, a := range s.Announced {
 		if n.now.Before(a.Deadline) {
-			s.HostGoes = times.Earlier(s.HostGoes, a.Deadline)
+			s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 		}
 	}
 	s.Done, s.Ended, s.Planned, s.isReported = 0, time.Time{}, false, false
@@ -373,7 +373,7 @@ func (n *Node) request(s *Shutdown, received, hostEnd time.Time) timetable.Reque
 
 // newTable returns the timetable of a drain whose event was received at a time, before a list is known.
 func (n *Node) newTable(s *Shutdown, received time.Time) timetable.Table {
-	return timetable.New(n.request(s, received, s.HostGoes))
+	return timetable.New(n.request(s, received, s.HostEnd))
 }
 
 // schedule returns the schedule, or one bucket that lasts as long as the longest grace period of a

@@ -32,7 +32,7 @@ const (
 	holding           // another program moves its work away
 	publishing        // the API server is told that the node shuts down
 	listing           // the pods, before a bucket
-	marking           // the pods of a bucket are taken out of their services, and killed one by one
+	marking           // the pods of a bucket are marked as not ready, and killed one by one
 	ending            // the pods of a bucket end
 	unmounting        // their volumes are unmounted
 	flushing          // the API server accepts their final statuses
@@ -111,13 +111,13 @@ func (d *drain) stop(n *Node) {
 // refit fits the timetable again, because the host leaves less time. No end moves to a later time.
 func (d *drain) refit(n *Node) {
 	s := d.of
-	if s == nil || s.local || !s.HostGoes.Before(s.end()) {
+	if s == nil || s.local || !s.HostEnd.Before(s.end()) {
 		return
 	}
 	if !s.Planned {
 		s.setTable(n.newTable(s, timeOf(s.Timetable.Received)))
 	} else {
-		r := n.request(s, times.Earlier(n.now, s.waitEnd()), s.HostGoes) // no end of a wait that is over moves
+		r := n.request(s, times.Earlier(n.now, s.waitEnd()), s.HostEnd) // no end of a wait that is over moves
 		before := s.table
 		r.Before, r.Done, r.Occupied = &before, d.bucket, n.occupied(before.Schedule(), d.bucket)
 		s.setTable(timetable.New(r))
@@ -321,7 +321,7 @@ func (d *drain) plan(n *Node) bool {
 	}
 	if !s.Planned {
 		s.Planned = true
-		r := n.request(s, timeOf(s.Timetable.Received), s.HostGoes)
+		r := n.request(s, timeOf(s.Timetable.Received), s.HostEnd)
 		if len(n.Schedule) == 0 && n.lister.lists > d.lists {
 			if limit := n.Options.Limit; limit != 0 {
 				r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))

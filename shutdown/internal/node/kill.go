@@ -42,7 +42,7 @@ func (n *Node) object(p *Pod) *v1.Pod {
 	return object
 }
 
-// mark has a pod taken out of its services and killed after that, at a time at the latest. A pod that
+// mark has the pod marked as not ready, so that it leaves its services, and killed after that, at a time at the latest. A pod that
 // needs no mark, or cannot have one, is killed at once.
 func (n *Node) mark(p *Pod, ready time.Time) {
 	isAnswering := !n.Options.Steps.Publish || !n.api.answered.IsZero()

@@ -80,7 +80,7 @@ func (r Read) entities(opts plan.Options) (left *Shutdown, pods []*Pod) {
 func rebase(left *Shutdown, pods []*Pod, now time.Time) {
 	var past []*time.Time
 	if left != nil {
-		left.Announced, left.HostGoes, left.Timetable, left.Done = nil, time.Time{}, nil, 0
+		left.Announced, left.HostEnd, left.Timetable, left.Done = nil, time.Time{}, nil, 0
 		past = append(past, &left.Began, &left.Ended)
 	}
 	for _, p := range pods {

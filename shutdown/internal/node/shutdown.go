@@ -30,9 +30,9 @@ type Shutdown struct {
 	Wall   time.Time   `json:"wall"`             // the same moment by the wall clock, for people
 	// Announced has the announcements that stand. A shutdown without any is cancelled.
 	Announced []Announcement `json:"announced,omitempty"`
-	// HostGoes is when the host goes on: the earliest deadline that was announced to the newest drain, also
+	// HostEnd is when the host shuts down: the earliest deadline that was announced to the newest drain, also
 	// by somebody who has taken it back since; zero: none is known.
-	HostGoes time.Time `json:"hostGoes"`
+	HostEnd time.Time `json:"hostEnd"`
 	// Timetable is that of the newest drain; nil: there is none yet.
 	Timetable *timetable.Stored `json:"timetable,omitempty"`
 	// Planned says that the timetable was made when the first list of its drain was known, or was not to
@@ -87,7 +87,7 @@ func (s *Shutdown) join(a Announcement) (first bool) {
 		s.Announced = append(s.Announced, a)
 	}
 	if !a.At.IsZero() {
-		s.HostGoes = times.Earlier(s.HostGoes, a.Deadline)
+		s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 	}
 	for _, b := range s.Announced { // a kind of the host counts before one of Trigger
 		if b.Kind != "" && (b.Host || s.Kind == "") {
@@ -121,19 +121,16 @@ func (s *Shutdown) Table() timetable.Table { return s.table }
 // WaitEnd returns when the newest drain stops waiting.
 func (s *Shutdown) WaitEnd() time.Time { return s.waitEnd() }
 
-// HostEnd returns when the host goes on; zero: it is not known.
-func (s *Shutdown) HostEnd() time.Time { return s.HostGoes }
-
 // waitEnd returns when a drain of the shutdown stops waiting, and releaseBy when the lock goes at the
 // latest. A shutdown without a timetable has neither.
 func (s *Shutdown) waitEnd() time.Time {
 	if s.Timetable == nil {
 		return s.Began
 	}
-	return s.table.H()
+	return s.table.WaitEnd()
 }
 
-// end returns when the host goes on at the latest by the timetable.
+// end returns when the host shuts down at the latest, by the timetable.
 func (s *Shutdown) end() time.Time {
 	return timeOf(s.Timetable.Received + s.Timetable.Budget.End)
 }

@@ -368,7 +368,7 @@ func (w *world) seen() {
 		return
 	}
 	table := s.Table()
-	f := judge.NodeFact{What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.H(), ReleaseBy: table.Unlock(), Planned: s.Planned, Own: s.Origin == "TerminateAll", Failed: !w.isOpen}
+	f := judge.NodeFact{What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.Unlock(), Planned: s.Planned, Own: s.Origin == "TerminateAll", Failed: !w.isOpen}
 	received := time.Unix(0, 0).Add(s.Timetable.Received)
 	for i, b := range table.Budget().Buckets {
 		end := received.Add(b.End)

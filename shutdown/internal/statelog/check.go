@@ -61,7 +61,7 @@ func checkShutdown(s *node.Shutdown, now time.Time) error {
 	}
 	errs := []error{
 		checkTime("began", s.Began, first, now), checkOptional("ended", s.Ended, s.Began, now),
-		checkOptional("hostGoes", s.HostGoes, bootTime(), latest()),
+		checkOptional("hostEnd", s.HostEnd, bootTime(), latest()),
 	}
 	for _, a := range s.Announced {
 		errs = append(errs, checkOptional("at of an announcement", a.At, bootTime(), now), checkOptional("deadline of an announcement", a.Deadline, bootTime(), latest()))

@@ -129,10 +129,10 @@ func keepBetweenEnds(b *plan.Budget, had []plan.BucketBudget, done int) {
 	}
 }
 
-// End returns H and Unlock of the [Table] of a request. They do not depend on Occupied.
-func End(r Request) (h, unlock time.Time) {
+// End returns WaitEnd and Unlock of the [Table] of a request. They do not depend on Occupied.
+func End(r Request) (waitEnd, unlock time.Time) {
 	t := New(r)
-	return t.H(), t.Unlock()
+	return t.WaitEnd(), t.Unlock()
 }
 
 // At converts a time that counts from the event.
@@ -161,11 +161,11 @@ func (t *Table) PublishEnd() time.Time {
 	return t.At(min(t.budget.Prepare+t.budget.Hold+t.budget.Publish, t.budget.WaitEnd))
 }
 
-// H returns when the drain stops waiting for pods, hooks and statuses.
-func (t *Table) H() time.Time { return t.At(t.budget.WaitEnd) }
+// WaitEnd returns when the drain stops waiting for pods, hooks and statuses.
+func (t *Table) WaitEnd() time.Time { return t.At(t.budget.WaitEnd) }
 
-// Unlock returns when the host's lock goes at the latest: half-way between H and the end of the
-// drain, so that the report can be stored in between.
+// Unlock returns when the inhibitor lock is released at the latest: half-way between WaitEnd and the end of
+// the drain, so that the report can be stored in between.
 func (t *Table) Unlock() time.Time {
 	return t.At(t.budget.WaitEnd + (t.budget.End-t.budget.WaitEnd)/2)
 }

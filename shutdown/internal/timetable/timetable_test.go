@@ -96,11 +96,11 @@ func TestEnd(t *testing.T) {
 			c.set(&r)
 		}
 		made := timetable.New(r)
-		require.Equal(t, after(c.h), made.H(), name)
+		require.Equal(t, after(c.h), made.WaitEnd(), name)
 		require.Equal(t, after(c.unlock), made.Unlock(), name)
 		r.Occupied = nil
 		h, unlock := timetable.End(r)
-		require.Equal(t, made.H(), h, name)
+		require.Equal(t, made.WaitEnd(), h, name)
 		require.Equal(t, made.Unlock(), unlock, name)
 	}
 }
@@ -202,7 +202,7 @@ func clockEnds(tt timetable.Table) (ends []time.Time) {
 	for _, of := range tt.Budget().Buckets {
 		ends = append(ends, tt.At(of.End))
 	}
-	return append(ends, tt.H(), tt.At(tt.Budget().End))
+	return append(ends, tt.WaitEnd(), tt.At(tt.Budget().End))
 }
 
 // A notice without a deadline, then the host's own event two seconds later: the pods of the bucket that is
@@ -213,7 +213,7 @@ func TestAnEventThatLeavesEnoughTakesNothing(t *testing.T) {
 	r.Received, r.HostEnd, r.Before, r.Done = after(2*second), after(32*second), &first, 1
 	made := timetable.New(r)
 	require.Equal(t, after(29500*ms), made.Window(1, after(2*second)).KillsEnd, "the end less the floor and the margin, not 10 s after the second event")
-	require.Equal(t, after(31500*ms), made.H())
+	require.Equal(t, after(31500*ms), made.WaitEnd())
 }
 
 // A host that leaves as much takes nothing from a bucket that is to come, and one that leaves less takes no

@@ -102,7 +102,7 @@ type Agent struct {
 	loopEnded  chan struct{}        // closed when the loop has ended
 }
 
-// New makes an agent. It opens nothing, but reads the state of a former one.
+// New makes an agent. It opens nothing, but reads the state of a previous one.
 func New(opts Options) (*Agent, error) {
 	if opts.Units == nil {
 		opts.Units, _ = units.New("", nil) // has no file
@@ -117,7 +117,7 @@ func New(opts Options) (*Agent, error) {
 	a.kills = newKills(a.schedule())
 	var err error
 	if a.hooks, err = newHooks(opts.StateDir); err != nil {
-		opts.Logger.Error(err, "Hooks that a former agent has run may run again")
+		opts.Logger.Error(err, "Hooks that a previous agent has run may run again")
 	}
 	err = errors.Join(
 		a.registry.Register(collectors.NewGoCollector()),

@@ -136,7 +136,7 @@ func (a *Agent) watchNotice(ctx context.Context) {
 	}
 }
 
-// startUnits starts the units that a shutdown has stopped, this agent's or a former one's, when it
+// startUnits starts the units that a shutdown has stopped, this agent's or a previous one's, when it
 // is over and the host stays.
 func (a *Agent) startUnits(ctx context.Context) {
 	select {

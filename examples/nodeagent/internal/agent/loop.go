@@ -31,7 +31,7 @@ type loop struct {
 	shownStatus string          // what the service manager was told last
 	ready       <-chan struct{} // nil: it was closed
 	drainTimer  <-chan time.Time
-	created     time.Time             // a shutdown that began before was begun under a former agent
+	created     time.Time             // a shutdown that began before was begun under a previous agent
 	began       time.Time             // when the current drain began; zero: there is none
 	allowed     time.Duration         // how long it may take
 	over        time.Time             // when it was seen to be over, without a report so far; zero: it is not
@@ -80,7 +80,7 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// begin says that the agent holds the host, or why not, and goes on with a drain of a former agent.
+// begin says that the agent holds the host, or why not, and goes on with a drain of a previous agent.
 func (l *loop) begin(ctx context.Context) {
 	if l.opts.DrainAfter > 0 {
 		l.drainTimer = time.After(l.opts.DrainAfter)
@@ -128,7 +128,7 @@ func (l *loop) refresh(ctx context.Context) {
 		l.over = time.Time{}
 	case l.draining() && l.over.IsZero():
 		l.over = time.Now()
-	case l.draining() && time.Since(l.over) > reportTimeout: // that of a former agent, which does not go on
+	case l.draining() && time.Since(l.over) > reportTimeout: // that of a previous agent, which does not go on
 		l.began, l.over = time.Time{}, time.Time{}
 	}
 	if !l.drained {

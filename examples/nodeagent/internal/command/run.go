@@ -77,7 +77,7 @@ func (c commands) run(ctx context.Context, f *flags) error {
 	}
 	opts.StateDir, opts.Signals, opts.View, opts.Logger, opts.Notify = f.stateDir, c.signals, screen.view, screen.logger, notify
 	if opts.Units, err = units.New(f.stateDir, f.stopUnits); err != nil {
-		screen.logger.Error(err, "Goes on without what a former agent has stored")
+		screen.logger.Error(err, "Goes on without what a previous agent has stored")
 	}
 	if err := c.connect(ctx, f, &opts); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (c commands) connect(ctx context.Context, f *flags, opts *agent.Options) (e
 		return err
 	}
 	if opts.Info, err = podinfo.New(f.stateDir, rules); err != nil {
-		klog.FromContext(ctx).Error(err, "Goes on without what a former agent has stored")
+		klog.FromContext(ctx).Error(err, "Goes on without what a previous agent has stored")
 	}
 	runtime, err := criruntime.Dial(ctx, f.endpoint, criruntime.Options{HostIP: hostIP()})
 	if err != nil {

@@ -35,7 +35,7 @@ func New(stateDir string, rules []Rule) (*Info, error) {
 	i := &Info{rules: rules, stateDir: stateDir, told: map[types.UID]*v1.Pod{}}
 	list, err := statefile.Load[v1.PodList](stateDir, File)
 	if err != nil {
-		return i, fmt.Errorf("priorities and sidecars of a former agent are lost: %w", err)
+		return i, fmt.Errorf("priorities and sidecars of a previous agent are lost: %w", err)
 	}
 	i.Tell(list.Items)
 	i.changed = false

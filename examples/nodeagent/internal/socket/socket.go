@@ -52,7 +52,7 @@ func removeStale(path string) error {
 		return errors.Join(fmt.Errorf("%s: another agent listens there", path), conn.Close())
 	}
 	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("failed to remove the socket of a former agent: %w", err)
+		return fmt.Errorf("failed to remove the socket of a previous agent: %w", err)
 	}
 	return nil
 }

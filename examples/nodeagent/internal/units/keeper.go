@@ -28,7 +28,7 @@ type Keeper struct {
 }
 
 // New returns a Keeper of units, which may be none: then it does nothing. stateDir "" keeps no
-// file. The error says that the record of a former agent cannot be used; the Keeper can.
+// file. The error says that the record of a previous agent cannot be used; the Keeper can.
 func New(stateDir string, units []string) (*Keeper, error) {
 	k := &Keeper{
 		stateDir: stateDir, runtimeDir: "/run/systemd/system", boot: bootID(), units: units,

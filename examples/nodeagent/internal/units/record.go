@@ -31,14 +31,14 @@ type Record struct {
 	Units  []string `json:"units"` // those that ran; none: they did not run
 }
 
-// Stopped returns what this agent or a former one of the same boot has stopped, nil if nothing.
+// Stopped returns what this agent or a previous one of the same boot has stopped, nil if nothing.
 func (k *Keeper) Stopped() *Record {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.record
 }
 
-// load reads the record of a former agent. Without a usable file the drop-ins count.
+// load reads the record of a previous agent. Without a usable file the drop-ins count.
 func (k *Keeper) load() error {
 	record, err := statefile.Load[*Record](k.stateDir, File)
 	switch {
