@@ -87,7 +87,7 @@ func TestAdmissionRace(t *testing.T) {
 	for round := range 10 { // the shutdown is triggered after another number of admissions each time
 		inBubble(t, nil, func(t *testing.T, n *node) {
 			agent := &listingAgent{}
-			n.opts.Source, n.opts.Pods = nil, shutdown.PodsFunc(agent.list)
+			n.opts.Source, n.opts.ListPods = nil, shutdown.ListPodsFunc(agent.list, nil)
 			n.run()
 			var racing sync.WaitGroup
 			var announced atomic.Bool

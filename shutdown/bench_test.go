@@ -130,7 +130,7 @@ func benchManaged(b *testing.B, host *benchHost, pods []*v1.Pod, killer shutdown
 	b.Helper()
 	m, err := shutdown.NewManager(shutdown.Options{
 		Config:   config(30*time.Second, 10*time.Second),
-		Pods:     shutdown.PodsFunc(func() []*v1.Pod { return pods }),
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return pods }, nil),
 		Killer:   killer,
 		Source:   host,
 		StateDir: state,

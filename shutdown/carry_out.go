@@ -164,8 +164,8 @@ func (s *shell) onPlan(e node.Effect) {
 // list asks for the pods, and works out what the core needs to know of each.
 func (s *shell) list(e node.Effect) {
 	var listed []node.Pod
-	s.start(e, "Options.Pods", func(ctx context.Context) error {
-		pods, err := s.opts.Pods(ctx)
+	s.start(e, "Options.ListPods", func(ctx context.Context) error {
+		pods, err := s.opts.ListPods(ctx)
 		if err != nil {
 			return err
 		}

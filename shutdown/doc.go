@@ -41,7 +41,7 @@
 //		manager, err := shutdown.NewManager(shutdown.Options{
 //			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
 //			Source: source,
-//			Pods:   shutdown.PodsFunc(pods),
+//			ListPods:   shutdown.ListPodsFunc(pods, nil),
 //			Killer: shutdown.PodKillerFunc(kill),
 //		})
 //		if err != nil {

@@ -24,8 +24,8 @@ import (
 // misbehaviours maps the name of a call of the embedder's code to a function that changes the
 // options of a node: the call then calls misbehave first.
 var misbehaviours = map[string]func(n *node, misbehave func()){
-	"Options.Pods": func(n *node, misbehave func()) {
-		n.opts.Pods = shutdown.PodsFunc(func() []*v1.Pod { misbehave(); return n.currentPods() })
+	"Options.ListPods": func(n *node, misbehave func()) {
+		n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod { misbehave(); return n.currentPods() }, nil)
 	},
 	"Options.Plan.PriorityOf": func(n *node, misbehave func()) {
 		n.pods[0].Spec.Priority, n.pods[0].Spec.PriorityClassName = nil, "gold"
@@ -172,7 +172,7 @@ func drainWithMisbehaviour(t *testing.T, name string, hangs bool, set func(*node
 	if name != "the closing of the shutdown inhibitor" {
 		require.LessOrEqual(t, n.releasedAfter(began), limit, "the host was let go in time")
 	}
-	if name != "Options.Pods" {
+	if name != "Options.ListPods" {
 		_, killed := n.killer.Kill("etcd")
 		require.True(t, killed)
 	}

@@ -111,7 +111,7 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 			n.opts.Reporter = &flakyPublisher{fails: 3}
 		},
 		"the list fails": func(n *node) {
-			n.opts.Pods = func(context.Context) ([]*v1.Pod, error) { return nil, errors.New("no cache") }
+			n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) { return nil, errors.New("no cache") }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,12 +131,12 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 func TestPodsPanics(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		var calls atomic.Int32
-		n.opts.Pods = func(context.Context) ([]*v1.Pod, error) { calls.Add(1); panic("a nil cache") }
+		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) { calls.Add(1); panic("a nil cache") }
 		n.run()
 		n.announce()
 		n.advance(5 * time.Second)
 		require.Greater(t, calls.Load(), int32(5))
-		require.Len(t, n.log.about("Options.Pods"), 1)
+		require.Len(t, n.log.about("Options.ListPods"), 1)
 		n.advance(time.Minute)
 		require.Equal(t, 1, strings.Count(strings.Join(n.lastReport().Errors, "\n"), "a nil cache"))
 	})
@@ -147,7 +147,7 @@ func TestPodsPanics(t *testing.T) {
 func TestHangingCallsAreLogged(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
-		n.opts.Pods = func(_ context.Context) ([]*v1.Pod, error) {
+		n.opts.ListPods = func(_ context.Context) ([]*v1.Pod, error) {
 			if len(n.killer.Kills()) > 0 {
 				<-time.After(20 * time.Second)
 			}
@@ -161,7 +161,7 @@ func TestHangingCallsAreLogged(t *testing.T) {
 		require.Len(t, n.log.about("Options.Killer for pod default/web"), 1)
 		n.advance(time.Minute)
 		require.Len(t, n.log.about("Options.Killer for pod default/web"), 1)
-		require.Len(t, n.log.about("Options.Pods"), 1)
+		require.Len(t, n.log.about("Options.ListPods"), 1)
 	})
 }
 

@@ -89,7 +89,7 @@ func (m *Manager) Inhibitor() Inhibitor { return m.inhibitor(m.shell.host.Load()
 
 // Plan returns what a shutdown would do if it began now, with the current pods and the limit that
 // the host granted last. Without a configured schedule it returns what Trigger and TerminateAll
-// would do. It waits for Options.Pods for at most a second. If the list of pods is not complete, a
+// would do. It waits for Options.ListPods for at most a second. If the list of pods is not complete, a
 // warning of the plan says so.
 func (m *Manager) Plan() plan.Plan {
 	limit := time.Duration(math.MaxInt64)
@@ -105,9 +105,9 @@ func (m *Manager) Plan() plan.Plan {
 // settled: from its event until its cancellation, and for good once TerminateAll was called.
 // Outside a shutdown it refuses a pod, by its UID, that an earlier shutdown has signalled, until it
 // has ended, and one whose final status the API server has not acknowledged. A pod whose kill was
-// given up may never be known to have ended. It is refused until [Options.Pods] lacks it in a later
+// given up may never be known to have ended. It is refused until [Options.ListPods] lacks it in a later
 // shutdown. A nil pod stands for any pod and is refused only during a shutdown. Call
-// Admit when the pod is in the list of [Options.Pods] and has not been started.
+// Admit when the pod is in the list of [Options.ListPods] and has not been started.
 //
 // A static pod is started again under its UID, and may be the API server itself. Outside a
 // shutdown, Admit withdraws its final status, and admits the pod when it is asked again.

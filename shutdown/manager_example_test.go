@@ -19,10 +19,10 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	host := &shutdowntest.Host{}
 	manager, err := shutdown.NewManager(shutdown.Options{
-		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-		Source: host,
-		Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 15)} }),
-		Killer: shutdown.PodKillerFunc(printKill),
+		Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+		Source:   host,
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 15)} }, nil),
+		Killer:   shutdown.PodKillerFunc(printKill),
 		OnReport: func(_ context.Context, report shutdown.Report) {
 			fmt.Println("a", report.Kind, "of", len(report.Pods), "pod")
 			stop()
@@ -55,9 +55,9 @@ func exampleOptions() shutdown.Options {
 			ShutdownGracePeriod:             metav1.Duration{Duration: 30 * time.Second},
 			ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
 		},
-		Pods: shutdown.PodsFunc(func() []*v1.Pod {
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod {
 			return []*v1.Pod{shutdowntest.Pod("etcd", 2_000_001_000, 5), shutdowntest.Pod("web", 0, 15)}
-		}),
+		}, nil),
 		Killer: shutdown.PodKillerFunc(printKill),
 	}
 }
@@ -132,7 +132,7 @@ func ExampleNewManager() {
 	_, err := shutdown.NewManager(shutdown.Options{Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: time.Millisecond}}})
 	fmt.Println(err)
 	// Output:
-	// invalid shutdown options: Options.Pods is required
+	// invalid shutdown options: Options.ListPods is required
 	// Options.Killer is required
 	// invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec
 }

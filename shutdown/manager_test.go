@@ -23,13 +23,13 @@ func noPods() []*v1.Pod { return nil }
 // The error names all problems of the options by their fields.
 func TestNewManagerRefuses(t *testing.T) {
 	_, err := shutdown.NewManager(shutdown.Options{
-		Config: config(10*time.Second, 20*time.Second),
-		Pods:   shutdown.PodsFunc(nil),
-		Events: &recorder{},
-		Gates:  gates{},
+		Config:   config(10*time.Second, 20*time.Second),
+		ListPods: shutdown.ListPodsFunc(nil, nil),
+		Events:   &recorder{},
+		Gates:    gates{},
 	})
 	for _, text := range []string{
-		"Options.Pods is required",
+		"Options.ListPods is required",
 		"Options.Killer is required",
 		"Options.Node is required with Options.Events",
 		"shutdownGracePeriodCriticalPods {20s} must be <= shutdownGracePeriod {10s}",
@@ -43,7 +43,7 @@ func TestNewManagerRefuses(t *testing.T) {
 func TestNewManagerRefusesWhatWouldFailLater(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	valid := shutdown.Options{Config: config(30*time.Second, 10*time.Second), Pods: shutdown.PodsFunc(noPods), Killer: &shutdowntest.Killer{}, Node: &v1.Node{}}
+	valid := shutdown.Options{Config: config(30*time.Second, 10*time.Second), ListPods: shutdown.ListPodsFunc(noPods, nil), Killer: &shutdowntest.Killer{}, Node: &v1.Node{}}
 	for text, change := range map[string]func(*shutdown.Options){
 		"Options.Killer is a nil shutdown.PodKillerFunc":    func(o *shutdown.Options) { o.Killer = shutdown.PodKillerFunc(nil) },
 		"Options.Source is a nil *shutdowntest.Host":        func(o *shutdown.Options) { o.Source = (*shutdowntest.Host)(nil) },
@@ -91,7 +91,7 @@ func TestGateByPriorityOff(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, shutdown.AddFeatureGates(gate))
 	require.NoError(t, gate.Set("GracefulNodeShutdownBasedOnPodPriority=false"))
-	opts := shutdown.Options{Pods: shutdown.PodsFunc(noPods), Killer: &shutdowntest.Killer{}, Gates: gate}
+	opts := shutdown.Options{ListPods: shutdown.ListPodsFunc(noPods, nil), Killer: &shutdowntest.Killer{}, Gates: gate}
 	opts.Config = config(0, 0, priorityPeriod(0, 10))
 	_, err := shutdown.NewManager(opts)
 	require.ErrorContains(t, err, "requires feature gate GracefulNodeShutdownBasedOnPodPriority")
@@ -136,7 +136,7 @@ func TestRunEndsWithinADrain(t *testing.T) {
 
 // Ready is closed at once where there is nothing to wait for.
 func TestReadyWithoutASource(t *testing.T) {
-	m, err := shutdown.NewManager(shutdown.Options{Pods: shutdown.PodsFunc(noPods), Killer: &shutdowntest.Killer{}, Config: config(time.Minute, 0)})
+	m, err := shutdown.NewManager(shutdown.Options{ListPods: shutdown.ListPodsFunc(noPods, nil), Killer: &shutdowntest.Killer{}, Config: config(time.Minute, 0)})
 	require.NoError(t, err)
 	<-m.Ready()
 	_, ok := m.LastReport()

@@ -72,12 +72,12 @@ func newNode(t *testing.T, pods []*v1.Pod) *node {
 	t.Helper()
 	n := &node{t: t, host: &shutdowntest.Host{}, killer: &shutdowntest.Killer{}, events: &recorder{}, log: newLogLines(), pods: pods}
 	n.opts = shutdown.Options{
-		Config: config(30*time.Second, 10*time.Second),
-		Pods:   shutdown.PodsFunc(n.currentPods),
-		Killer: n.killer,
-		Source: n.host,
-		Events: n.events,
-		Node:   &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}},
+		Config:   config(30*time.Second, 10*time.Second),
+		ListPods: shutdown.ListPodsFunc(n.currentPods, nil),
+		Killer:   n.killer,
+		Source:   n.host,
+		Events:   n.events,
+		Node:     &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}},
 	}
 	return n
 }
@@ -157,7 +157,7 @@ func (n *node) announce() {
 	synctest.Wait()
 }
 
-// currentPods is Options.Pods.
+// currentPods is Options.ListPods.
 func (n *node) currentPods() []*v1.Pod {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -17,25 +17,25 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Options says what a [Manager] drains, how, and on which host. Pods and Killer are required.
+// Options says what a [Manager] drains, how, and on which host. ListPods and Killer are required.
 type Options struct {
 	// Config is the kubelet's configuration of the node shutdown. With the zero value no host is
 	// watched: only Trigger and TerminateAll drain, in one bucket that lasts as long as the
 	// longest grace period of a pod, from the first list of pods on, for which they wait 30 s.
 	Config plan.Config
-	// Pods returns the pods of this node that have not ended, each once. One without a UID is known
+	// ListPods returns the pods of this node that have not ended, each once. One without a UID is known
 	// by its namespace and name. An error says that the list is not complete yet: the last complete
-	// one counts, and Pods is called again. Leave out pods that have ended: one that is listed is
-	// killed like the others, and the report has it. Pods is called when a shutdown begins, again
-	// before each bucket, and before the host is released, from any goroutine; beside a call that has
+	// one counts, and ListPods is called again. Leave out pods that have ended: one that is listed is
+	// killed like the others, and the report has it. ListPods is called when a shutdown begins, again
+	// before each bucket, and before the lock is released, from any goroutine; beside a call that has
 	// not returned for a second it is called again. The manager does not change the pods and does not
-	// keep the slice. [PodsFunc] is for a list that cannot fail.
+	// keep the slice. [ListPodsFunc] makes one of an informer or a map.
 	//
 	// To start a pod, first put it into this list, then call [Manager.Admit], then start it; if
 	// it is refused, take it out again. So a shutdown either refuses the pod or finds it in the
 	// list. A pod that is listed only after Admit may be missed by a shutdown that has begun
 	// between the two.
-	Pods func(context.Context) ([]*v1.Pod, error)
+	ListPods func(context.Context) ([]*v1.Pod, error)
 	// Killer kills one pod. It is called for many pods at once.
 	Killer PodKiller
 
@@ -107,13 +107,21 @@ type Options struct {
 	RequireStateDir bool
 }
 
-// PodsFunc returns a list of pods that is always complete as an [Options.Pods]. Nil gives nil.
-func PodsFunc(f func() []*v1.Pod) func(context.Context) ([]*v1.Pod, error) {
-	if f == nil {
+// ListPodsFunc makes an [Options.ListPods] of a list that is complete when hasSynced returns true, as an
+// informer's HasSynced does. A nil hasSynced says that the list is always complete. A nil list gives nil.
+func ListPodsFunc(list func() []*v1.Pod, hasSynced func() bool) func(context.Context) ([]*v1.Pod, error) {
+	if list == nil {
 		return nil
 	}
-	return func(context.Context) ([]*v1.Pod, error) { return f(), nil }
+	return func(context.Context) ([]*v1.Pod, error) {
+		if hasSynced != nil && !hasSynced() {
+			return nil, errNotSynced
+		}
+		return list(), nil
+	}
 }
+
+var errNotSynced = errors.New("the list of pods has not synced")
 
 // VolumeWaiter waits until the volumes of pods are unmounted. The kubelet's volume manager is
 // one.
@@ -145,8 +153,8 @@ type EventRecorder interface {
 // validate returns all problems of o, joined.
 func (o *Options) validate() error {
 	var errs []error
-	if o.Pods == nil {
-		errs = append(errs, errors.New("Options.Pods is required"))
+	if o.ListPods == nil {
+		errs = append(errs, errors.New("Options.ListPods is required"))
 	}
 	if o.Killer == nil {
 		errs = append(errs, errors.New("Options.Killer is required"))

@@ -50,6 +50,6 @@ type KillResult struct {
 	Outcome string // in the killer's words; it is shown in the report and in metrics, not interpreted
 	// Status is the status of the pod after its end, with the states of its containers, for the
 	// [Reporter]. The manager applies the pod policy to it once more, which changes nothing if
-	// SetStatus was called; it must not change any more. Nil: the status of the pod in [Options.Pods].
+	// SetStatus was called; it must not change any more. Nil: the status of the pod in [Options.ListPods].
 	Status *v1.PodStatus
 }

@@ -134,7 +134,7 @@ func TestListThatIsNotReady(t *testing.T) {
 				panic("not made yet")
 			}
 			return n.currentPods(), nil
-		}, 350 * time.Millisecond, 19, []string{"the list of the pods failed: Options.Pods panicked: not made yet"}},
+		}, 350 * time.Millisecond, 19, []string{"the list of the pods failed: Options.ListPods panicked: not made yet"}},
 		"is not complete for 3 s": {func(n *node, began time.Time, _ <-chan struct{}) ([]*v1.Pod, error) {
 			if time.Since(began) < 3*time.Second {
 				return nil, errNotSynced
@@ -158,7 +158,7 @@ func TestListThatIsNotReady(t *testing.T) {
 			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				over := make(chan struct{})
 				var at atomic.Pointer[time.Time]
-				n.opts.Pods = func(context.Context) ([]*v1.Pod, error) {
+				n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
 					if at := at.Load(); at != nil {
 						return test.pods(n, *at, over)
 					}

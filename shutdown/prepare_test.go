@@ -32,10 +32,10 @@ func TestPrepare(t *testing.T) {
 				usePodsThatUseAllTheirGrace(n)
 				n.opts.Prepare = func(ctx context.Context) error { return waitOrCancelled(ctx, test.takes) }
 				var listed []time.Time
-				n.opts.Pods = shutdown.PodsFunc(func() []*v1.Pod {
+				n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod {
 					listed = append(listed, time.Now())
 					return n.currentPods()
-				})
+				}, nil)
 				n.run()
 				require.Equal(t, []time.Duration{34500 * time.Millisecond}, n.host.RequestedDelays())
 				began := time.Now()

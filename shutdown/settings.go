@@ -129,7 +129,7 @@ func (s *settings) plan(ctx context.Context, calls *call.Group, limit time.Durat
 	if limit < math.MaxInt64 && (opts.Limit == 0 || limit < opts.Limit) {
 		opts.Limit = cmp.Or(max(limit, 0), -1) // 0 would mean no limit
 	}
-	listed := call.Start(ctx, calls, "Options.Pods", s.opts.Pods)
+	listed := call.Start(ctx, calls, "Options.ListPods", s.opts.ListPods)
 	pods, err := listed.Await(ctx, time.Now().Add(answerTime))
 	schedule := s.schedule
 	if len(schedule) == 0 {
@@ -138,7 +138,7 @@ func (s *settings) plan(ctx context.Context, calls *call.Group, limit time.Durat
 	planned := plan.New(schedule, pods, opts)
 	switch {
 	case errors.Is(err, call.ErrTimeSpent):
-		planned.Warnings = append(planned.Warnings, "the pods are not known: Options.Pods did not return within a second")
+		planned.Warnings = append(planned.Warnings, "the pods are not known: Options.ListPods did not return within a second")
 	case err != nil:
 		planned.Warnings = append(planned.Warnings, fmt.Sprintf("the list of pods is not complete: %v", err))
 	}

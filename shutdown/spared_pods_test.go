@@ -76,7 +76,7 @@ func TestMarksOfADeadAgentAreReverted(t *testing.T) {
 		n.advance(500 * time.Millisecond)
 		n.crash()
 		podcondition.Set(&n.pods[1].Status, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: v1.PodReasonTerminationByKubelet}, metav1.Now())
-		n.opts.Pods = func(context.Context) ([]*v1.Pod, error) {
+		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
 			<-time.After(100 * time.Millisecond) // so that the API server has accepted the node's state before
 			return n.currentPods(), nil
 		}

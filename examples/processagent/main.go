@@ -51,7 +51,7 @@ func main() {
 	terminator := must(lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: n, Commands: n, Exits: n}))
 	host := must(logind.New(logind.Options{}))
 	manager := must(shutdown.NewManager(shutdown.Options{
-		Config: config, Pods: shutdown.PodsFunc(n.pods), Source: host, OnReport: printReport,
+		Config: config, ListPods: shutdown.ListPodsFunc(n.pods, nil), Source: host, OnReport: printReport,
 		Killer: podkiller.New(terminator, podkiller.Options{}),
 	}))
 	ended := make(chan error, 1)

@@ -53,7 +53,7 @@ func run(ctx context.Context, kubeconfig, name string, opts virtualkubelet.Optio
 	if err != nil {
 		return err
 	}
-	manager, err = shutdown.NewManager(shutdown.Options{Pods: provider.Pods, Killer: provider, Reporter: reporter})
+	manager, err = shutdown.NewManager(shutdown.Options{ListPods: provider.Pods, Killer: provider, Reporter: reporter})
 	if err != nil {
 		return err
 	}

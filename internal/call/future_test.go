@@ -108,10 +108,10 @@ func TestStartIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
 		over := make(chan struct{})
-		call.Start(t.Context(), &group, "Options.Pods", func(context.Context) (int, error) { <-over; return 0, nil })
+		call.Start(t.Context(), &group, "Options.ListPods", func(context.Context) (int, error) { <-over; return 0, nil })
 		enough := make(chan struct{})
 		close(enough)
-		require.Equal(t, []string{"Options.Pods"}, group.Wait(enough))
+		require.Equal(t, []string{"Options.ListPods"}, group.Wait(enough))
 		close(over)
 		require.Empty(t, group.Wait(nil))
 	})

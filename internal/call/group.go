@@ -3,7 +3,7 @@
 // bounds the wait for a call, and knows the names of the calls that have not returned:
 //
 //	var calls call.Group
-//	listed := call.Start(ctx, &calls, "Options.Pods", func(context.Context) ([]*v1.Pod, error) { return pods(), nil })
+//	listed := call.Start(ctx, &calls, "Options.ListPods", func(context.Context) ([]*v1.Pod, error) { return pods(), nil })
 //	pods, err := listed.Await(ctx, deadline)
 //	...
 //	hanging := calls.Wait(tooLate)

@@ -110,7 +110,7 @@ func (d *drained) run(t *testing.T) {
 			ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
 		},
 		Source: d.host,
-		Pods: func(ctx context.Context) ([]*v1.Pod, error) {
+		ListPods: func(ctx context.Context) ([]*v1.Pod, error) {
 			pods, err := d.runtime.Pods(ctx)
 			if err != nil {
 				d.failed <- err

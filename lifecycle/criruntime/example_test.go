@@ -37,7 +37,7 @@ func Example() {
 		return
 	}
 	killer := podkiller.New(terminator, podkiller.Options{Status: runtime.PodStatus})
-	manager, err := shutdown.NewManager(shutdown.Options{Pods: runtime.Pods, Killer: killer})
+	manager, err := shutdown.NewManager(shutdown.Options{ListPods: runtime.Pods, Killer: killer})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -39,7 +39,7 @@ func newAgent(t testing.TB, reporter shutdown.Reporter, pods ...*v1.Pod) *agent 
 			ShutdownGracePeriod:             metav1.Duration{Duration: 30 * time.Second},
 			ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
 		},
-		Pods:     shutdown.PodsFunc(func() []*v1.Pod { return a.pods }),
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return a.pods }, nil),
 		Killer:   a.killer,
 		Source:   a.host,
 		Reporter: reporter,

@@ -80,7 +80,7 @@ func TestCrashAgent(t *testing.T) {
 		Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 			{Priority: 0, ShutdownGracePeriodSeconds: 1}, {Priority: 1000, ShutdownGracePeriodSeconds: 1},
 		}},
-		Pods:     shutdown.PodsFunc(pods.runningPods),
+		ListPods: shutdown.ListPodsFunc(pods.runningPods, nil),
 		Killer:   pods,
 		Reporter: reporter,
 		StateDir: o.StateDir,
@@ -107,7 +107,7 @@ func TestCrashAgent(t *testing.T) {
 	var watching sync.WaitGroup
 	watching.Go(func() { poll(ctx, func() bool { return printEnd(manager) }) })
 	if o.NextBoot {
-		watching.Go(func() { poll(ctx, func() bool { return pods.startAdmitted(ctx, manager, client, o.Pods) }) })
+		watching.Go(func() { poll(ctx, func() bool { return pods.startAdmitted(ctx, manager, client, o.ListPods) }) })
 	}
 	_, err = io.Copy(io.Discard, os.Stdin)
 	require.NoError(t, err)
@@ -194,7 +194,7 @@ func openPodJournal(path string) (*podJournal, error) {
 	return p, err
 }
 
-// runningPods is Options.Pods: the pods that have not ended.
+// runningPods is Options.ListPods: the pods that have not ended.
 func (p *podJournal) runningPods() []*v1.Pod {
 	p.mu.Lock()
 	defer p.mu.Unlock()

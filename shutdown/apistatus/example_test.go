@@ -46,8 +46,8 @@ func Example() {
 		return
 	}
 	manager, err := shutdown.NewManager(shutdown.Options{
-		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * time.Second}},
-		Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{running("web")} }),
+		Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * time.Second}},
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{running("web")} }, nil),
 		Killer: shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 			status := pod.Status.DeepCopy()
 			req.SetStatus(status)

@@ -97,7 +97,7 @@ func startManaged(b *testing.B, h *host, n int, stopped func()) (end func()) {
 	pods := runningPods(n)
 	manager, err := shutdown.NewManager(shutdown.Options{
 		Config:   thirtySeconds(),
-		Pods:     shutdown.PodsFunc(func() []*v1.Pod { return pods }),
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return pods }, nil),
 		Killer:   podkiller.New(terminator, podkiller.Options{}),
 		Source:   h.source(b),
 		StateDir: b.TempDir(),
@@ -282,7 +282,7 @@ func benchManagedStart(b *testing.B, h *host, there bool) {
 	for b.Loop() {
 		b.StopTimer()
 		manager, err := shutdown.NewManager(shutdown.Options{
-			Config: thirtySeconds(), Pods: shutdown.PodsFunc(func() []*v1.Pod { return nil }), Killer: &shutdowntest.Killer{}, Source: h.source(b),
+			Config: thirtySeconds(), ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return nil }, nil), Killer: &shutdowntest.Killer{}, Source: h.source(b),
 		})
 		require.NoError(b, err)
 		b.StartTimer()

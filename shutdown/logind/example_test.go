@@ -26,7 +26,7 @@ func Example() {
 			return err
 		}
 		manager, err := shutdown.NewManager(shutdown.Options{
-			Pods: shutdown.PodsFunc(func() []*v1.Pod { return nil }),
+			ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return nil }, nil),
 			Killer: shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
 				return shutdown.KillResult{}, nil
 			}),

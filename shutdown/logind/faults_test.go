@@ -124,7 +124,7 @@ func TestManagersReconnect(t *testing.T) {
 	})
 	var all []*shutdown.Manager
 	for range managers {
-		manager, err := shutdown.NewManager(shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}, Pods: shutdown.PodsFunc(func() []*v1.Pod { return nil }), Source: source})
+		manager, err := shutdown.NewManager(shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}, ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return nil }, nil), Source: source})
 		require.NoError(t, err)
 		all = append(all, manager)
 		go func() { ended <- manager.Run(ctx) }()

@@ -54,9 +54,9 @@ func runManagerOn(t *testing.T, source shutdown.Source, options shutdown.Options
 func runManagerIn(ctx context.Context, t *testing.T, source shutdown.Source, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
 	options.Source = source
-	options.Pods = shutdown.PodsFunc(func() []*v1.Pod {
+	options.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod {
 		return []*v1.Pod{shutdowntest.Pod("web", 0, 30), shutdowntest.Pod("dns", 1000, 30)}
-	})
+	}, nil)
 	manager, err := shutdown.NewManager(options)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(ctx)

@@ -143,7 +143,7 @@ func drainByManager(t *testing.T, pods []*v1.Pod) {
 			ShutdownGracePeriod:             metav1.Duration{Duration: 2 * time.Second},
 			ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: time.Second},
 		},
-		Pods:     shutdown.PodsFunc(func() []*v1.Pod { return pods }),
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return pods }, nil),
 		Killer:   killer,
 		Source:   source,
 		StateDir: os.Getenv(agentDir),

@@ -56,7 +56,7 @@ func (a *soakAgent) start() {
 	killer := podkiller.New(a.terminator, podkiller.Options{})
 	a.manager, err = shutdown.NewManager(shutdown.Options{
 		Config: buckets, Source: a.source, StateDir: a.dir,
-		Pods: shutdown.PodsFunc(func() []*v1.Pod { a.mu.Lock(); defer a.mu.Unlock(); return a.pods }),
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { a.mu.Lock(); defer a.mu.Unlock(); return a.pods }, nil),
 		Killer: shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 			return a.checkedKill(ctx, killer, pod, req)
 		}),

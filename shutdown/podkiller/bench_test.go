@@ -91,10 +91,10 @@ func benchTerminator(b *testing.B, pods []*v1.Pod) {
 		require.NoError(b, err)
 		host := &signalHost{events: make(chan shutdown.Event), released: make(chan struct{})}
 		m, err := shutdown.NewManager(shutdown.Options{
-			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-			Pods:   shutdown.PodsFunc(func() []*v1.Pod { return pods }),
-			Killer: podkiller.New(terminator, podkiller.Options{}),
-			Source: host,
+			Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+			ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return pods }, nil),
+			Killer:   podkiller.New(terminator, podkiller.Options{}),
+			Source:   host,
 		})
 		require.NoError(b, err)
 		running, cancel := context.WithCancel(ctx)

@@ -33,9 +33,9 @@ func terminateAll(t *testing.T, script lifecycletest.Script, before func(context
 		pod.Spec.Containers = []v1.Container{{Name: "web"}}
 		rt.Start(pod, "web", "id", script)
 		m, made := shutdown.NewManager(shutdown.Options{
-			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-			Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{pod} }),
-			Killer: podkiller.New(terminator, podkiller.Options{}),
+			Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+			ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{pod} }, nil),
+			Killer:   podkiller.New(terminator, podkiller.Options{}),
 		})
 		require.NoError(t, made)
 		before(ctx, terminator)
@@ -79,9 +79,9 @@ func TestTheErrorOfAClosedTerminator(t *testing.T) {
 // A killer without a terminator is refused where it is given.
 func TestAKillerNeedsATerminator(t *testing.T) {
 	_, err := shutdown.NewManager(shutdown.Options{
-		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-		Pods:   shutdown.PodsFunc(func() []*v1.Pod { return nil }),
-		Killer: podkiller.New(nil, podkiller.Options{}),
+		Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return nil }, nil),
+		Killer:   podkiller.New(nil, podkiller.Options{}),
 	})
 	require.ErrorContains(t, err, "Killer")
 }

@@ -47,7 +47,7 @@
 //			log.Fatal(err)
 //		}
 //		killer := podkiller.New(terminator, podkiller.Options{})
-//		manager, err := shutdown.NewManager(shutdown.Options{Pods: shutdown.PodsFunc(pods), Killer: killer})
+//		manager, err := shutdown.NewManager(shutdown.Options{ListPods: shutdown.ListPodsFunc(pods, nil), Killer: killer})
 //		if err != nil {
 //			log.Fatal(err)
 //		}

@@ -80,8 +80,8 @@ func (m *mayRun) drain(begin func(*mayRun), ends bool) {
 	killer := podkiller.New(terminator, podkiller.Options{})
 	host, reporter := &shutdowntest.Host{}, &shutdowntest.Reporter{}
 	manager, err := shutdown.NewManager(shutdown.Options{
-		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * time.Second}},
-		Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{m.pod} }), Source: host, Reporter: reporter,
+		Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * time.Second}},
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{m.pod} }, nil), Source: host, Reporter: reporter,
 		Killer: shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 			result, err := killer.KillPod(ctx, pod, req)
 			if err != nil {

@@ -27,7 +27,7 @@
 //			manager, err := shutdown.NewManager(shutdown.Options{
 //				Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
 //				Source: host,
-//				Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("slow", 0, 20)} }),
+//				ListPods:   shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("slow", 0, 20)} }, nil),
 //				Killer: killer,
 //			})
 //			require.NoError(t, err)

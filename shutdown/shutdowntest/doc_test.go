@@ -24,10 +24,10 @@ func TestSlowPodIsKilledAtTheEndOfItsGracePeriod(t *testing.T) {
 			Pods: map[string]shutdowntest.Behaviour{"slow": {Takes: time.Minute}},
 		}
 		manager, err := shutdown.NewManager(shutdown.Options{
-			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-			Source: host,
-			Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("slow", 0, 20)} }),
-			Killer: killer,
+			Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+			Source:   host,
+			ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("slow", 0, 20)} }, nil),
+			Killer:   killer,
 		})
 		require.NoError(t, err)
 		go manager.Run(t.Context()) //nolint:errcheck // the package documentation has this program

@@ -53,8 +53,8 @@ func Example() {
 		return
 	}
 	manager, err := shutdown.NewManager(shutdown.Options{
-		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * time.Second}},
-		Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 30)} }),
+		Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * time.Second}},
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 30)} }, nil),
 		Killer: shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 			fmt.Printf("kill %s within %d s\n", pod.Name, *req.GracePeriodSeconds)
 			return shutdown.KillResult{Outcome: "Graceful"}, nil

@@ -250,8 +250,8 @@ func TestManager(t *testing.T) {
 	source, path := newSource(t)
 	killed := make(chan string, 1)
 	manager, err := shutdown.NewManager(shutdown.Options{
-		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 10 * time.Second}},
-		Pods:   shutdown.PodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 5)} }),
+		Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 10 * time.Second}},
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 5)} }, nil),
 		Killer: shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
 			killed <- pod.Name
 			return shutdown.KillResult{}, nil

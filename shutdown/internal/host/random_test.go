@@ -39,9 +39,9 @@ func TestRandomSequences(t *testing.T) {
 type player struct {
 	*rig
 
-	rand   *rand.Rand
+	rand     *rand.Rand
 	previous []*host.Hold
-	story  []string
+	story    []string
 
 	current  *host.Hold // nil: no shutdown is under way
 	released bool       // the host was let go

@@ -156,7 +156,7 @@ func TestDamagedValues(t *testing.T) {
 		"began 0001-01-01T00:00:00Z is not from":         func(s *node.Shutdown) { s.Began = time.Time{} },
 		"ended 1970-01-01T00:49:59Z is not from":         func(s *node.Shutdown) { s.Ended = at(2999) },
 		"ended 1970-01-01T01:00:01Z is not from":         func(s *node.Shutdown) { s.Ended = at(3601) },
-		"hostEnd 9000-01-01T00:00:00Z is not from":      func(s *node.Shutdown) { s.HostEnd = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"hostEnd 9000-01-01T00:00:00Z is not from":       func(s *node.Shutdown) { s.HostEnd = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) },
 		"deadline of an announcement 1969-12-31T23":      func(s *node.Shutdown) { s.Announced[0].Deadline = at(-1) },
 		"at of an announcement 1970-01-01T01:00:01Z":     func(s *node.Shutdown) { s.Announced[0].At = at(3601) },
 		"cancelled is true, but it has not ended or is":  func(s *node.Shutdown) { s.Cancelled = true },

@@ -79,7 +79,7 @@ func (a *Agent) newManager() error {
 		return fmt.Errorf("failed to make the metrics of the shutdown: %w", err)
 	}
 	opts := shutdown.Options{
-		Config: a.opts.Config, Source: a.opts.Source, Pods: a.listPods, Metrics: shutdownMetrics, Gates: a.opts.Gates,
+		Config: a.opts.Config, Source: a.opts.Source, ListPods: a.listPods, Metrics: shutdownMetrics, Gates: a.opts.Gates,
 		Killer:   a.newKiller(),
 		StateDir: a.opts.StateDir, RequireStateDir: a.opts.StateDir != "",
 		Plan:     plan.Options{Limit: a.opts.Limit, PrepareTimeout: prepareTimeout},

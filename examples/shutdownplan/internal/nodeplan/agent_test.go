@@ -87,8 +87,8 @@ func (n *scriptedNode) drain(t *testing.T) shutdown.Report {
 	require.NoError(t, err)
 	options := shutdown.Options{
 		Config: n.config, Plan: plan.Options{Limit: n.limit},
-		Pods:   shutdown.PodsFunc(func() []*v1.Pod { return pods }),
-		Killer: podkiller.New(terminator, podkiller.Options{}),
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return pods }, nil),
+		Killer:   podkiller.New(terminator, podkiller.Options{}),
 	}
 	if n.reporter != nil {
 		options.Reporter = n.reporter

@@ -48,7 +48,7 @@ func run(ctx context.Context, registry *prometheus.Registry) error {
 	}
 	manager, err := shutdown.NewManager(shutdown.Options{
 		Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-		Pods:     shutdown.PodsFunc(func() []*v1.Pod { return nil }),
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return nil }, nil),
 		Killer:   podkiller.New(terminator, podkiller.Options{}),
 		Source:   host,
 		Metrics:  drains,
