@@ -107,7 +107,7 @@ func TestCrashAgent(t *testing.T) {
 	var watching sync.WaitGroup
 	watching.Go(func() { poll(ctx, func() bool { return printEnd(manager) }) })
 	if o.NextBoot {
-		watching.Go(func() { poll(ctx, func() bool { return pods.startAdmitted(ctx, manager, client, o.ListPods) }) })
+		watching.Go(func() { poll(ctx, func() bool { return pods.startAdmitted(ctx, manager, client, o.Pods) }) })
 	}
 	_, err = io.Copy(io.Discard, os.Stdin)
 	require.NoError(t, err)
