@@ -484,11 +484,11 @@ func playDrain(t *testing.T, in drainInput, change ...func(*shutdown.Options)) d
 	}
 	host := &shutdowntest.Host{Limit: in.Limit}
 	options := shutdown.Options{
-		Config: config(inSeconds(in.Total), inSeconds(in.Critical)),
-		Pods:   shutdown.PodsFunc(w.list),
-		Killer: w,
-		Source: host,
-		Plan:   plan.Options{NoRollOver: in.NoRollOver},
+		Config:   config(inSeconds(in.Total), inSeconds(in.Critical)),
+		ListPods: shutdown.ListPodsFunc(w.list, nil),
+		Killer:   w,
+		Source:   host,
+		Plan:     plan.Options{NoRollOver: in.NoRollOver},
 	}
 	sum := in.Total
 	for _, bucket := range in.ByPriority {

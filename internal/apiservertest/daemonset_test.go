@@ -162,11 +162,11 @@ func (n *testNode) start() (stop func()) {
 		// The server may be as slow as it likes.
 		Plan:   plan.Options{PublishTimeout: time.Minute, FlushReserve: time.Minute},
 		Source: n.host,
-		Pods: shutdown.PodsFunc(func() []*v1.Pod {
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			return slices.Clone(n.running)
-		}),
+		}, nil),
 		Killer:   &shutdowntest.Killer{OnKill: n.kill},
 		Reporter: publisher{reporter, n.published},
 		OnReport: func(_ context.Context, report shutdown.Report) { n.reports <- report },

@@ -67,7 +67,7 @@ func newManagerOfHost(conf *Config, host shutdown.Source) Manager {
 	opts := shutdown.Options{
 		Config:   config,
 		Plan:     plan.Options{Limit: cmp.Or(schedule.Total(), -1)}, // as the kubelet, whose configuration says how long the shutdown is delayed
-		Pods:     shutdown.PodsFunc(conf.GetPodsFunc),
+		ListPods: shutdown.ListPodsFunc(conf.GetPodsFunc, nil),
 		Killer:   killer,
 		Source:   host,
 		Volumes:  conf.VolumeManager,
