@@ -139,8 +139,8 @@ func (n *shuttingDown) start(left ...*v1.Pod) {
 		return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
 	}
 	m, err := shutdown.NewManager(shutdown.Options{
-		Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{bucket(0, 20), bucket(1000, 10), bucket(2000, 10)}},
-		Pods:   n.Pods, Killer: n, Source: n.host,
+		Config:   plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{bucket(0, 20), bucket(1000, 10), bucket(2000, 10)}},
+		ListPods: n.Pods, Killer: n, Source: n.host,
 	})
 	require.NoError(n, err)
 	for _, pod := range left {

@@ -168,7 +168,7 @@ func ExampleProvider_KillPod() {
 	}
 	await(statuses, v1.PodRunning)
 
-	manager, err := shutdown.NewManager(shutdown.Options{Pods: provider.Pods, Killer: provider})
+	manager, err := shutdown.NewManager(shutdown.Options{ListPods: provider.Pods, Killer: provider})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -101,8 +101,8 @@ func TestTerminateAllAndClose(t *testing.T) {
 		b.create(one)
 		b.create(two)
 		manager, err := shutdown.NewManager(shutdown.Options{
-			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * second}},
-			Pods:   b.Pods, Killer: b,
+			Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * second}},
+			ListPods: b.Pods, Killer: b,
 		})
 		require.NoError(b, err)
 		report, err := manager.TerminateAll(b.Context())

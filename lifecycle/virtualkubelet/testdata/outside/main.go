@@ -36,7 +36,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	manager, err := shutdown.NewManager(shutdown.Options{Pods: provider.Pods, Killer: provider})
+	manager, err := shutdown.NewManager(shutdown.Options{ListPods: provider.Pods, Killer: provider})
 	if err != nil {
 		return err
 	}
