@@ -120,37 +120,44 @@ func TestDrainInProgress(t *testing.T) {
 		on    []conditionText
 	}{
 		"shutdown": {
-			[]conditionText{ready}, reboot,
+			[]conditionText{ready},
+			reboot,
 			[]conditionText{notReady, rebooting},
 			[]conditionText{notReady, rebooting, drains},
 		},
 		"shutdown after another": {
-			[]conditionText{ready, noShutdown, noDrain}, reboot,
+			[]conditionText{ready, noShutdown, noDrain},
+			reboot,
 			[]conditionText{notReady, rebooting, noDrain},
 			[]conditionText{notReady, rebooting, drains},
 		},
 		"shutdown of a node that was drained": {
-			[]conditionText{ready, drained}, reboot,
+			[]conditionText{ready, drained},
+			reboot,
 			[]conditionText{notReady, drained, rebooting},
 			[]conditionText{notReady, drains, rebooting},
 		},
 		"shutdown of a node that kubectl drains": {
-			[]conditionText{ready, kubectls}, reboot,
+			[]conditionText{ready, kubectls},
+			reboot,
 			[]conditionText{notReady, kubectls, rebooting},
 			[]conditionText{notReady, kubectls, rebooting},
 		},
 		"undone": {
-			[]conditionText{notReady, rebooting, drains}, shutdown.NodeState{},
+			[]conditionText{notReady, rebooting, drains},
+			shutdown.NodeState{},
 			[]conditionText{ready, noShutdown, noDrain}, // an agent with the feature was here before
 			[]conditionText{ready, noShutdown, noDrain},
 		},
 		"undone on a node that an admin drains": {
-			[]conditionText{notReady, rebooting, admins}, shutdown.NodeState{},
+			[]conditionText{notReady, rebooting, admins},
+			shutdown.NodeState{},
 			[]conditionText{ready, noShutdown, admins},
 			[]conditionText{ready, noShutdown, admins},
 		},
 		"undone, only DrainInProgress was left": {
-			[]conditionText{ready, drains}, shutdown.NodeState{},
+			[]conditionText{ready, drains},
+			shutdown.NodeState{},
 			[]conditionText{ready, noDrain},
 			[]conditionText{ready, noDrain},
 		},
