@@ -44,10 +44,10 @@ const (
 	timeIsLost        difference = "unused time of a bucket"
 	unmountShares     difference = "unmount wait"
 	failureIsLogged   difference = "kill that fails in a shutdown"
-	killTimesOut      difference = "kill that outlasts one and a half grace periods"
-	listIsReadOnce    difference = "pod that is listed for the first time during the drain"
+	killTimesOut      difference = "kill that exceeds its timeout in a shutdown"
+	listIsReadOnce    difference = "pod that is listed for the first time during a drain"
 	stragglerIsLeft   difference = "pod that outlasts its bucket"
-	lockOutlastsLimit difference = "release of the lock"
+	lockOutlastsLimit difference = "end of the wait for the last bucket"
 )
 
 // drainDifferences returns the classes that there are in a fork, or in an agent. In a fork no time is asked for

@@ -30,7 +30,7 @@ func testsUnder(t *testing.T, folder string) map[string]bool {
 }
 
 // Each row of the table of differences says what holds in the fork, and names a test of it. What a fork's
-// files only pass on to logind is tested there.
+// files only pass on is tested in kubegrace. Each class of differences from the models of the kubelet is a row.
 func TestTableOfDifferences(t *testing.T) {
 	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -38,18 +38,30 @@ func TestTableOfDifferences(t *testing.T) {
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
 	tests, named := testsUnder(t, "v1.32"), regexp.MustCompile("`(Test\\w+)`")
-	for _, folder := range []string{"v1.37", filepath.Join("..", "..", "shutdown", "logind")} {
+	for _, folder := range []string{"v1.37", filepath.Join("..", "..", "lifecycle"), filepath.Join("..", "..", "shutdown")} {
 		maps.Copy(tests, testsUnder(t, folder))
 	}
+	differences := map[string]bool{} // the first cells
 	rows := strings.Split(strings.TrimSpace(table), "\n")
 	require.Greater(t, len(rows), 40)
 	for _, row := range rows {
 		cells := strings.Split(strings.Trim(row, "| "), " | ")
 		require.Len(t, cells, 4, row)
+		differences[cells[0]] = true
 		names := named.FindAllStringSubmatch(cells[3], -1)
 		require.NotEmpty(t, names, row)
 		for _, name := range names {
 			require.True(t, tests[name[1]], "%s: there is no %s", cells[0], name[1])
+		}
+	}
+	class := regexp.MustCompile(`difference\s+= "(.*)"`)
+	for _, folder := range []string{"lifecycle", "shutdown"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", folder, "kubelet_test.go"))
+		require.NoError(t, err)
+		classes := class.FindAllStringSubmatch(string(text), -1)
+		require.NotEmpty(t, classes)
+		for _, c := range classes {
+			require.True(t, differences[c[1]], "%s compares with a model of the kubelet, and has the class %q, which is no row", folder, c[1])
 		}
 	}
 }
