@@ -39,10 +39,10 @@
 //			log.Fatal(err)
 //		}
 //		manager, err := shutdown.NewManager(shutdown.Options{
-//			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-//			Source: source,
-//			ListPods:   shutdown.ListPodsFunc(pods, nil),
-//			Killer: shutdown.PodKillerFunc(kill),
+//			Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+//			Source:   source,
+//			ListPods: shutdown.ListPodsFunc(pods, nil),
+//			Killer:   shutdown.PodKillerFunc(kill),
 //		})
 //		if err != nil {
 //			log.Fatal(err)

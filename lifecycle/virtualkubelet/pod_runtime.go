@@ -42,6 +42,8 @@ type PodRuntime interface {
 	// The call is made for all pods at once: in each interval and, while a pod is being terminated or
 	// its Create has failed, at most once a second. A pod that two lists in a row lack after its Create has
 	// returned is lost: it is Failed, which is logged. If a later list has it running, it is stopped.
+	// Where the other side forgets a pod as soon as it is told to stop it, list that pod as Failed until
+	// Delete is called.
 	//
 	// An author who can only ask pod by pod keeps a list of what Create was called
 	// for until Delete has succeeded, over restarts of the agent, and asks for each: several at

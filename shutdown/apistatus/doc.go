@@ -36,7 +36,7 @@
 //			log.Fatal(err)
 //		}
 //		manager, err := shutdown.NewManager(shutdown.Options{
-//			ListPods:     shutdown.ListPodsFunc(func() []*v1.Pod { return nil }, nil), // those of the node, with their UIDs
+//			ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return nil }, nil), // those of the node, with their UIDs
 //			Killer:   shutdown.PodKillerFunc(kill),
 //			Reporter: reporter,
 //		})

@@ -35,10 +35,10 @@
 //			log.Fatal(err) // on systems other than Linux it wraps errors.ErrUnsupported
 //		}
 //		manager, err := shutdown.NewManager(shutdown.Options{
-//			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-//			Source: source,
-//			ListPods:   shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}} }, nil),
-//			Killer: shutdown.PodKillerFunc(kill),
+//			Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+//			Source:   source,
+//			ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}} }, nil),
+//			Killer:   shutdown.PodKillerFunc(kill),
 //		})
 //		if err != nil {
 //			log.Fatal(err)

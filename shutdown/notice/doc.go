@@ -33,9 +33,9 @@
 //		azure := notice.Azure() // or EC2, or GCE
 //		azure.OnError = func(err error) { log.Print(err) }
 //		manager, err := shutdown.NewManager(shutdown.Options{
-//			Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-//			ListPods:   shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}} }, nil),
-//			Killer: shutdown.PodKillerFunc(kill),
+//			Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+//			ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}} }, nil),
+//			Killer:   shutdown.PodKillerFunc(kill),
 //			OnReport: func(ctx context.Context, r shutdown.Report) {
 //				if r.Cancelled {
 //					return
