@@ -260,10 +260,14 @@ func (s *shell) kill(e node.Effect) (begin func()) {
 	return func() {
 		var result KillResult
 		s.start(e, name, func(ctx context.Context) (err error) {
-			logger := klog.FromContext(ctx).V(1)
-			logger.Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(pod), "gracePeriod", seconds)
+			logger := klog.FromContext(ctx)
+			logger.V(1).Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(pod), "gracePeriod", seconds)
 			result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
 			result, err = awaitKill(ctx, result, err)
+			switch result.Outcome {
+			case "", "Graceful", "NotFound": // nothing was lost, or the killer does not tell
+				logger = logger.V(1)
+			}
 			if err == nil {
 				logger.Info("Shutdown manager finished killing pod", "pod", klog.KObj(pod), "outcome", result.Outcome)
 			}

@@ -93,6 +93,19 @@ func TestLinesOfADrain(t *testing.T) {
 	})
 }
 
+// A pod that is killed at the end of its grace period is one more line.
+func TestAnEndThatIsNotGracefulIsLogged(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.run()
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: time.Hour}}
+		n.announce()
+		n.advance(time.Minute)
+		require.Len(t, n.log.about("GraceExceeded"), 1)
+		require.Empty(t, n.log.about("Graceful"))
+	})
+}
+
 // Without a host one line says so.
 func TestNoSourceIsLogged(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {

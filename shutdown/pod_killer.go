@@ -47,7 +47,9 @@ type KillRequest struct {
 
 // KillResult says how a pod ended.
 type KillResult struct {
-	Outcome string // in the killer's words; it is shown in the report and in metrics, not interpreted
+	// Outcome is in the killer's words, and is shown in the report, the metrics and the log. The log has any but
+	// "", "Graceful" and "NotFound" at verbosity 0.
+	Outcome string
 	// Status is the status of the pod after its end, with the states of its containers, for the
 	// [Reporter]. The manager applies the pod policy to it once more, which changes nothing if
 	// SetStatus was called; it must not change any more. Nil: the status of the pod in [Options.ListPods].

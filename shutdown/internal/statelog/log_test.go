@@ -205,10 +205,11 @@ func TestBegin(t *testing.T) {
 // Entries that wait for the disk are written together, each entity once.
 func TestAppendWhileAnotherWriteIsUnderWay(t *testing.T) {
 	o := options(t.TempDir())
-	writes, goOn := 0, make(chan struct{})
+	writes, isUnderWay, goOn := 0, make(chan struct{}), make(chan struct{})
 	o.Before = func(step, _ string) error {
 		if step == "write" {
 			if writes++; writes == 1 {
+				close(isUnderWay)
 				<-goOn
 			}
 		}
@@ -216,6 +217,7 @@ func TestAppendWhileAnotherWriteIsUnderWay(t *testing.T) {
 	}
 	l := locked(t, o)
 	first := l.Append(shutdown(1), pod("a"))
+	<-isUnderWay
 	var later []*call.Future[struct{}]
 	for _, p := range []node.Pod{pod("b"), signalled("a"), signalled("b"), ended("b")} {
 		later = append(later, l.Append(p))
