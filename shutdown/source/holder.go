@@ -143,7 +143,7 @@ func (h *holding) session(ctx context.Context) (err error) {
 // replaceLock requests the delay, takes a lock, and closes the lock of the session before.
 func (h *holding) replaceLock(ctx context.Context, session Session) error {
 	if h.announced != nil {
-		h.replaceLockInShutdown(ctx, session)
+		h.takeKeptLock(ctx, session)
 		return nil
 	}
 	lack, err := h.requestDelay(ctx, session)
@@ -157,11 +157,11 @@ func (h *holding) replaceLock(ctx context.Context, session Session) error {
 	return nil
 }
 
-// replaceLockInShutdown takes the lock that the host may have kept for this program. A host that is shutting
-// down grants no other.
-func (h *holding) replaceLockInShutdown(ctx context.Context, session Session) {
-	if h.returned == nil {
-		return // OnShutdown has returned, and needs no lock any more
+// takeKeptLock takes the lock that the host may have kept for this program, if none is held. A host that is
+// shutting down grants no other.
+func (h *holding) takeKeptLock(ctx context.Context, session Session) {
+	if h.lock != nil || h.returned == nil { // OnShutdown has returned, and needs no lock any more
+		return
 	}
 	if err := h.inhibit(ctx, session); err != nil {
 		h.log(ctx, err)

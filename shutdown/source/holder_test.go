@@ -194,9 +194,12 @@ func TestAShutdownThatIsUnderWayAtTheStart(t *testing.T) {
 			inBubble(t, host, func(p *program) {
 				p.after(time.Minute)
 				require.Equal(p, []call{{ended: 3 * time.Second}}, p.calls)
-				if name != "there is no lock" {
-					p.requireReleased(3 * time.Second)
+				if name == "there is no lock" {
+					require.Contains(p, p.log.String(), "failed to take the inhibitor lock")
+					return
 				}
+				p.requireReleased(3 * time.Second)
+				require.Empty(p, p.log.String())
 			})
 		})
 	}
