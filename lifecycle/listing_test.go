@@ -45,7 +45,7 @@ func TestAListThatIsNotThereMeansNothing(t *testing.T) {
 	for name, lists := range map[string]lifecycletest.Lists{
 		"it fails":                         {Err: lifecycletest.ErrScripted},
 		"it hangs":                         {Hang: true},
-		"it hangs and ignores its context": {HangDeaf: true},
+		"it hangs and ignores its context": {HangIgnoresContext: true},
 		"it takes longer than it may":      {Takes: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {

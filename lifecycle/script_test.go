@@ -134,7 +134,7 @@ func (s *script) prepare(t *testing.T, fields []string) {
 		_, isEarly := value("early")
 		_, s.delayed[c.Name] = value("starts")
 		s.scripts[c.Name] = lifecycletest.Script{
-			ExitAfterTerm: span("exits"), IgnoreTerm: isStubborn, FailStops: number("fails"), HangStops: number("hangs"), StopReturnsEarly: isEarly, StartTakes: span("starts"), StartDeaf: true,
+			ExitAfterTerm: span("exits"), IgnoreTerm: isStubborn, FailStops: number("fails"), HangStops: number("hangs"), StopReturnsEarly: isEarly, StartTakes: span("starts"), StartIgnoresContext: true,
 		}
 		if fields[0] == "main" {
 			s.pod.Spec.Containers = append(s.pod.Spec.Containers, c)

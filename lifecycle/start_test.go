@@ -17,7 +17,7 @@ import (
 
 // startingFor is a container whose start takes a while and ignores its context.
 func startingFor(d time.Duration, s lifecycletest.Script) lifecycletest.Script {
-	s.StartTakes, s.StartDeaf = d, true
+	s.StartTakes, s.StartIgnoresContext = d, true
 	return s
 }
 

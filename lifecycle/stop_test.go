@@ -197,8 +197,8 @@ func TestSilenceIsMeasuredFromTheSecondCall(t *testing.T) {
 
 func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 	inBubble(t, 5, func(b *bed) {
-		b.addMain("zoo", nil, lifecycletest.Script{HangStops: -1, HangDeaf: true})
-		b.addMain("app", nil, lifecycletest.Script{HangStops: -1, HangDeaf: true})
+		b.addMain("zoo", nil, lifecycletest.Script{HangStops: -1, HangIgnoresContext: true})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: -1, HangIgnoresContext: true})
 		b.addMain("web", nil, lifecycletest.Script{})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "has not returned")

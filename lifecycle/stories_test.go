@@ -52,7 +52,7 @@ func TestAStopThatIsLost(t *testing.T) {
 // StopContainer never returns: 5 s after its timeout another call kills at once.
 func TestAStopThatNeverReturns(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
-		b.addMain("app", nil, lifecycletest.Script{HangStops: 1, HangDeaf: true})
+		b.addMain("app", nil, lifecycletest.Script{HangStops: 1, HangIgnoresContext: true})
 		require.Equal(b, lifecycle.Forced, b.kill().Outcome())
 		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 15000}}, b.stopsOf("app"))
 	})

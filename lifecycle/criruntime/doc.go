@@ -29,8 +29,8 @@
 //			log.Fatal(err)
 //		}
 //		manager, err := shutdown.NewManager(shutdown.Options{
-//			Pods:   runtime.Pods,
-//			Killer: podkiller.New(terminator, podkiller.Options{Status: runtime.PodStatus}),
+//			ListPods: runtime.Pods,
+//			Killer:   podkiller.New(terminator, podkiller.Options{Status: runtime.PodStatus}),
 //		})
 //		if err != nil {
 //			log.Fatal(err)

@@ -76,7 +76,7 @@ func TestScriptedStarts(t *testing.T) {
 		"slow":             {script: lifecycletest.Script{StartTakes: 3 * time.Second}, took: 3 * time.Second},
 		"failed":           {script: lifecycletest.Script{StartTakes: time.Second, StartErr: broken}, took: time.Second, err: broken},
 		"cancelled":        {script: lifecycletest.Script{StartTakes: 3 * time.Second}, cancel: time.Second, took: time.Second, err: context.DeadlineExceeded},
-		"cancelled, deaf":  {script: lifecycletest.Script{StartTakes: 3 * time.Second, StartDeaf: true}, cancel: time.Second, took: 3 * time.Second},
+		"cancelled, deaf":  {script: lifecycletest.Script{StartTakes: 3 * time.Second, StartIgnoresContext: true}, cancel: time.Second, took: 3 * time.Second},
 		"cancelled later":  {script: lifecycletest.Script{StartTakes: time.Second}, cancel: 2 * time.Second, took: time.Second},
 		"failed, at once":  {script: lifecycletest.Script{StartErr: broken}, err: broken},
 		"cancelled before": {script: lifecycletest.Script{StartTakes: time.Second}, cancel: time.Nanosecond, took: time.Nanosecond, err: context.DeadlineExceeded},

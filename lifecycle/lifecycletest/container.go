@@ -84,7 +84,7 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 	switch hang, fail := c.nextFault(); {
 	case hang:
 		ended := ctx.Done()
-		if c.script.HangDeaf {
+		if c.script.HangIgnoresContext {
 			ended = nil
 		}
 		select {

@@ -60,7 +60,7 @@
 // # Failure modes
 //
 // The runtime fails only where a test asks for it. A call that hangs ends with its context or, if
-// [Script.HangDeaf] or the HangDeaf of [Lists] is set, with [Runtime.Release], which a test in a
+// [Script.HangIgnoresContext] or the HangIgnoresContext of [Lists] is set, with [Runtime.Release], which a test in a
 // bubble must call before it ends.
 //
 // # Stability

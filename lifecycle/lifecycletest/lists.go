@@ -21,8 +21,8 @@ type Lists struct {
 	Takes time.Duration
 	// Err is the error of each list; nil: lists succeed.
 	Err error
-	// Hang makes a list hang until its context ends, and HangDeaf until [Runtime.Release].
-	Hang, HangDeaf bool
+	// Hang makes a list hang until its context ends, and HangIgnoresContext until [Runtime.Release].
+	Hang, HangIgnoresContext bool
 	// Lacks are the IDs of containers that run and are not listed.
 	Lacks []string
 	// HasEnded lists containers that have exited too, until they are removed.
@@ -49,7 +49,7 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 		return nil, errors.New("the pod is nil")
 	case isAway:
 		return nil, ErrAway
-	case l.HangDeaf:
+	case l.HangIgnoresContext:
 		<-r.released
 		return nil, ErrScripted
 	case l.Hang:

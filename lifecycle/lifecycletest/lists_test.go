@@ -57,7 +57,7 @@ func TestListsAreScripted(t *testing.T) {
 		"has ended":   {lists: lifecycletest.Lists{Poll: 5 * second, HasEnded: true}, took: 5 * second, want: []string{"web", "app"}},
 		"fails":       {lists: lifecycletest.Lists{Err: broken}, err: broken},
 		"hangs":       {lists: lifecycletest.Lists{Hang: true}, took: 10 * second, err: context.DeadlineExceeded},
-		"is released": {lists: lifecycletest.Lists{HangDeaf: true}, took: 20 * second, err: lifecycletest.ErrScripted},
+		"is released": {lists: lifecycletest.Lists{HangIgnoresContext: true}, took: 20 * second, err: lifecycletest.ErrScripted},
 		"is away":     {away: true, err: lifecycletest.ErrAway},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -69,7 +69,7 @@ func (r *Runtime) Start(pod *v1.Pod, name, id string, s Script) lifecycle.Contai
 // no container, and its error wraps StartErr or the cause of the context's end.
 func (r *Runtime) StartContainer(ctx context.Context, pod *v1.Pod, name, id string, s Script) error {
 	ended := ctx.Done()
-	if s.StartDeaf {
+	if s.StartIgnoresContext {
 		ended = nil
 	}
 	takes := time.NewTimer(s.StartTakes)

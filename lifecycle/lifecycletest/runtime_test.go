@@ -116,7 +116,7 @@ func TestScriptedFaultsComeInOrder(t *testing.T) {
 func TestReleaseEndsDeafHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		rt.Start(pod, "app", "app", lifecycletest.Script{HangStops: -1, HangDeaf: true})
+		rt.Start(pod, "app", "app", lifecycletest.Script{HangStops: -1, HangIgnoresContext: true})
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
 		time.AfterFunc(time.Minute, rt.Release)

@@ -28,18 +28,18 @@ type Script struct {
 
 	// StartTakes is how long [Runtime.StartContainer] takes; 0 or less: no time.
 	StartTakes time.Duration
-	// StartDeaf makes StartContainer ignore its context: the container is started all
+	// StartIgnoresContext makes StartContainer ignore its context: the container is started all
 	// the same.
-	StartDeaf bool
+	StartIgnoresContext bool
 	// StartErr is the error of StartContainer, after StartTakes; nil: it succeeds.
 	StartErr error
 
 	// HangStops is how many StopContainer calls hang, the first ones; negative: all. A
 	// call that hangs sends no signal and returns when its context ends.
 	HangStops int
-	// HangDeaf makes calls that hang ignore their context, as in a runtime that is
+	// HangIgnoresContext makes calls that hang ignore their context, as in a runtime that is
 	// stuck in the kernel. They end only with [Runtime.Release].
-	HangDeaf bool
+	HangIgnoresContext bool
 	// FailStops is how many StopContainer calls, after those that hang, fail with
 	// StopErr and send no signal; negative: all.
 	FailStops int

@@ -134,7 +134,7 @@ func TestCloseLeavesPodsRunning(t *testing.T) {
 
 func TestCloseNamesWhatIsStuck(t *testing.T) {
 	inBubble(t, func(b *bed) {
-		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, HangDeaf: true}
+		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, HangIgnoresContext: true}
 		pod, other := podOf(plain("app")), podOf(plain("late"))
 		other.Name, other.UID = "other", "uid2"
 		b.create(pod)

@@ -55,7 +55,7 @@ func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 			m.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrAway})
 		}, false},
 		"a start that goes on": {func(m *mayRun) {
-			go m.start(lifecycletest.Script{StartTakes: 16 * time.Second, StartDeaf: true})
+			go m.start(lifecycletest.Script{StartTakes: 16 * time.Second, StartIgnoresContext: true})
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,7 @@ func ask[T any](ctx context.Context, c *contact, method string, bound time.Durat
 	if bound == hangTime {
 		answerTime = answerTimeout
 	}
-	silent := time.After(answerTime)
+	slow := time.After(answerTime)
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	name := "Options.Source: " + method
@@ -80,8 +80,8 @@ func ask[T any](ctx context.Context, c *contact, method string, bound time.Durat
 		select {
 		case <-answer.Done():
 			waits = false
-		case <-silent:
-			c.silent()
+		case <-slow:
+			c.takesTooLong()
 		case <-over:
 			over, giveUp = nil, time.After(giveUpTime)
 		case <-giveUp:
@@ -95,8 +95,8 @@ func ask[T any](ctx context.Context, c *contact, method string, bound time.Durat
 	return answer.Wait(context.WithoutCancel(ctx)) // it has returned
 }
 
-// silent ends the first attempt, because a call takes too long.
-func (c *contact) silent() {
+// takesTooLong ends the first attempt, because a call takes too long.
+func (c *contact) takesTooLong() {
 	if !c.told.Load() {
 		c.record(func() {
 			if c.err == nil {

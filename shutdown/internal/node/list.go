@@ -11,24 +11,24 @@ const firstListPause, longestListPause = 50 * time.Millisecond, time.Second
 // lister asks for the pods. A call that does not return is asked again beside it after a second, and
 // with each further one a second later, so that not many hang.
 type lister struct {
-	lists   int       // complete ones so far
-	isEmpty bool      // the newest has no pod
-	newest  int       // the call of the newest one
-	got     time.Time // when the newest came
-	asked   time.Time // when the newest call was made
-	silent  int       // calls since the last answer
-	failed  time.Time // when the last answer came, if it was an error; zero: it was a list
-	pause   time.Duration
-	hasFail bool // the failure is in the report
+	lists      int       // complete ones so far
+	isEmpty    bool      // the newest has no pod
+	newest     int       // the call of the newest one
+	got        time.Time // when the newest came
+	asked      time.Time // when the newest call was made
+	unanswered int       // calls since the last answer
+	failed     time.Time // when the last answer came, if it was an error; zero: it was a list
+	pause      time.Duration
+	hasFail    bool // the failure is in the report
 }
 
 // ask makes a call, unless many do not return.
 func (l *lister) ask(n *Node) {
-	if l.silent > 0 && n.now.Before(l.asked.Add(time.Duration(l.silent)*answerTime)) {
+	if l.unanswered > 0 && n.now.Before(l.asked.Add(time.Duration(l.unanswered)*answerTime)) {
 		return
 	}
 	l.asked, l.failed = n.now, time.Time{}
-	l.silent++
+	l.unanswered++
 	n.begin(Effect{Do: List})
 }
 
@@ -37,7 +37,7 @@ func (l *lister) isNew(n *Node) bool { return l.lists > 0 && l.got.Equal(n.now) 
 
 // askAgain makes another call if the last one has failed, or does not return.
 func (l *lister) askAgain(n *Node) {
-	at := l.asked.Add(time.Duration(max(l.silent, 1)) * answerTime)
+	at := l.asked.Add(time.Duration(max(l.unanswered, 1)) * answerTime)
 	if !l.failed.IsZero() {
 		at = l.failed.Add(l.pause)
 	}
@@ -58,7 +58,7 @@ func (l *lister) isLate(n *Node) {
 // known.
 func (l Listed) apply(n *Node) {
 	lister := &n.lister
-	lister.silent = 0
+	lister.unanswered = 0
 	if l.Err != nil {
 		lister.failed = n.now
 		lister.pause = min(max(2*lister.pause, firstListPause), longestListPause)
