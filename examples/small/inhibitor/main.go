@@ -21,17 +21,21 @@ func main() {
 	if len(os.Args) < 2 {
 		log.Fatal("usage: inhibitor COMMAND [ARGUMENT...]")
 	}
+	if err := run(os.Args[1:]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(command []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	host, err := logind.New(logind.Options{Who: "inhibitor", Why: "a command runs before the shutdown"})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	command := func(ctx context.Context, _ source.Event) {
-		output, err := exec.CommandContext(ctx, os.Args[1], os.Args[2:]...).CombinedOutput()
+	holder := source.Holder{Source: host, Delay: 30 * time.Second, OnShutdown: func(ctx context.Context, _ source.Event) {
+		output, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
 		log.Printf("%s (error: %v)", output, err)
-	}
-	if err := (source.Holder{Source: host, Delay: 30 * time.Second, OnShutdown: command}).Run(ctx); err != nil {
-		log.Fatal(err)
-	}
+	}}
+	return holder.Run(ctx)
 }
