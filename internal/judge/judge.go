@@ -158,10 +158,11 @@ func (p *pod) breach(rule string, at time.Time, format string, args ...any) {
 }
 
 // stopsOf returns the calls that stop a run, those of its pod included. Where an ID is used again a
-// call is for the run that was listed last before it: the terminator has to know that.
+// call is for the run that was listed last before it: the terminator has to know that. Who names a run without
+// its beginning means any run with the ID.
 func (p *pod) stopsOf(c lifecycle.Container) (stops []*Stop) {
 	for _, s := range p.stops {
-		if s.ID == "" && p.firstKnown(c).Before(s.Called) || s.ID == c.ID && slices.ContainsFunc(p.meant(s), func(other lifecycle.Container) bool { return isSameRun(c, other) }) {
+		if s.ID == "" && p.firstKnown(c).Before(s.Called) || s.ID == c.ID && slices.ContainsFunc(p.meant(s), func(other lifecycle.Container) bool { return other.Began.IsZero() || isSameRun(c, other) }) {
 			stops = append(stops, s)
 		}
 	}
