@@ -134,13 +134,22 @@ func TestRunEndsWithinADrain(t *testing.T) {
 	})
 }
 
-// Ready is closed at once where there is nothing to wait for.
+// Without a source Ready is closed by Run as well: Trigger works from then on.
 func TestReadyWithoutASource(t *testing.T) {
-	m, err := shutdown.NewManager(shutdown.Options{ListPods: shutdown.ListPodsFunc(noPods, nil), Killer: &shutdowntest.Killer{}, Config: config(time.Minute, 0)})
-	require.NoError(t, err)
-	<-m.Ready()
-	_, ok := m.LastReport()
-	require.False(t, ok)
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		n.opts.Source = nil
+		m, err := shutdown.NewManager(n.opts)
+		require.NoError(t, err)
+		n.advance(time.Second)
+		select {
+		case <-m.Ready():
+			require.Fail(t, "Run has not begun")
+		default:
+		}
+		n.start(m)
+		<-m.Ready()
+		require.NoError(t, m.Trigger(shutdown.Event{Kind: shutdown.KindReboot}))
+	})
 }
 
 // The plan shows what a shutdown of now would do, with the limit found last.

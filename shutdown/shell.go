@@ -92,9 +92,6 @@ func newShell(s *settings, disk statelog.Options) *shell {
 	sh.ctx = context.Background() //nolint:forbidigo // NewManager has no context
 	sh.isReadOnly = true          // until Run has the folder
 	sh.ready.init()
-	if !s.watches() {
-		sh.ready.close()
-	}
 	ctx, enough := context.WithTimeout(sh.ctx, readTime)
 	defer enough()
 	contents := sh.log.Read(ctx)
