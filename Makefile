@@ -64,11 +64,9 @@ check: ## run everything else: linters, all tests with the race detector, soak, 
 
 race: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 race: export KUBEGRACE_WALK_DEPTH := 5
-# TestKilledAgents fails with the race detector, though no race is reported, so its 500 kills run without it.
 race: apiserver ## run all tests of all modules with the race detector; those that miss a Debian package are listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
-	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) -timeout 30m -skip '^TestKilledAgents$$' ./...); done
-	@$(GOTESTSUM) -- -count=1 -timeout 30m -run '^TestKilledAgents$$' ./shutdown/apistatus
+	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) -timeout 30m ./...); done
 
 # Tests that need an API server build it too, but go test shows their notice only at the end.
 apiserver:

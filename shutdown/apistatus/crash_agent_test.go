@@ -41,6 +41,9 @@ const (
 
 // endsAfter is the annotation with the time that a pod needs to end. A pod with the annotation
 // ignoresGrace is not killed at the end of its grace period.
+// hostLimit is how long the host waits.
+const hostLimit = 6 * time.Second
+
 const endsAfter, ignoresGrace = "test/takes", "test/deaf"
 
 // agentOrders tell an agent what to do.
@@ -48,9 +51,10 @@ type agentOrders struct {
 	Server        string // URL
 	Node          string
 	Host          string
-	NextBoot      bool     // the agent runs on the boot after the shutdown
-	StartedPods   []string // the pods that were started on that boot so far
-	BeginShutdown bool     // the shutdown begins when the agent is ready
+	NextBoot      bool      // the agent runs on the boot after the shutdown
+	StartedPods   []string  // the pods that were started on that boot so far
+	BeginShutdown bool      // the shutdown begins when the agent is ready
+	HostEnd       time.Time // when the host ends the stored shutdown; zero: none is stored
 	StateDir      string
 	Journal       string // the path of the pods' journal
 	Pods          []*v1.Pod
@@ -84,7 +88,7 @@ func TestCrashAgent(t *testing.T) {
 		Killer:   pods,
 		Reporter: reporter,
 		StateDir: o.StateDir,
-		Plan:     plan.Options{Limit: 6 * time.Second},
+		Plan:     plan.Options{Limit: hostLimit},
 	}
 	host := o.fakeHost()
 	if host != nil {
@@ -125,7 +129,11 @@ func (o agentOrders) fakeHost() *shutdowntest.Host {
 	host := &shutdowntest.Host{}
 	switch o.Host {
 	case hostGoesDown:
-		host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot})
+		pending := &shutdown.Event{Kind: shutdown.KindReboot}
+		if !o.HostEnd.IsZero() && time.Until(o.HostEnd) < 2*time.Second {
+			pending.Deadline = o.HostEnd // the machine is off soon, so no other shutdown begins after the stored one
+		}
+		host.SetPending(pending)
 	case hostCannotTell:
 		host.PendingErr = errors.ErrUnsupported
 	case hostIsNone:

@@ -162,7 +162,7 @@ func (n *crashedNode) checkServer() error {
 		case pod.Status.Phase == v1.PodRunning:
 		case slices.Contains(n.orders.StartedPods, name):
 			n.addViolation("pod %s runs again and is called %s", name, pod.Status.Phase)
-		case !signalled:
+		case !signalled && !n.storedOfFormerBoot[name]:
 			n.addViolation("pod %s was never signalled and is called %s", name, pod.Status.Phase)
 		case !n.orders.NextBoot && sinceBoot() < until:
 			n.addViolation("pod %s runs for %v more and is called %s", name, until-sinceBoot(), pod.Status.Phase)

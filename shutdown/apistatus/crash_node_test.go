@@ -51,6 +51,7 @@ type crashedNode struct {
 	signals             []signal // of this boot
 	seenSignals         int      // how many of the signals are from before the last agent
 	signalsOfFormerBoot []signal
+	storedOfFormerBoot  map[string]bool // pods that were signalled by the log of that boot: it is written before the signal
 	unstoredAges        []time.Duration // ages, at the kill of an agent, of signals that were not stored
 	violations          []error
 }
@@ -163,6 +164,7 @@ func (n *crashedNode) endShutdown() error {
 	n.connectThroughNewProxy()
 	n.orders.NextBoot = true
 	n.signalsOfFormerBoot, n.signals, n.seenSignals = n.signals, nil, 0
+	n.storedOfFormerBoot = n.stored.signalled()
 	n.orders.Journal += " of the next boot"
 	for _, pod := range n.orders.Pods { // static pods run again on the next boot
 		if staticpod.IsOrMirrors(pod) {
@@ -262,6 +264,9 @@ type crashAgent struct {
 func (n *crashedNode) start(first bool) (*crashAgent, error) {
 	o := n.orders
 	o.BeginShutdown = first
+	if n.stored.shutdown != nil {
+		o.HostEnd = n.stored.shutdown.Wall.Add(hostLimit)
+	}
 	switch {
 	case first && n.ending == isCancelled:
 		o.Host = hostIsIdle // what Trigger has announced no host cancels
