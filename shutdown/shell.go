@@ -193,13 +193,13 @@ func (s *shell) setTimer(wake time.Time) {
 	ctx, end := context.WithCancel(s.ctx)
 	s.endTimer = end
 	passed := s.opts.Clock.After(wake.Sub(s.now()))
-	go func() {
+	s.calls.Go(func() string { return "the timer of the drain" }, func() {
 		select {
 		case <-passed:
 			s.step(node.Tick{})
 		case <-ctx.Done():
 		}
-	}()
+	})
 }
 
 // admit sets who is admitted. While the log is being read that stays as it was. A static pod whose final
