@@ -127,7 +127,7 @@ func TestNoFieldIsLost(t *testing.T) {
 	cancelled := s
 	cancelled.Cancelled, cancelled.Announced = true, nil
 	for _, head := range []node.Shutdown{s, cancelled} {
-		var b book
+		var b newestEntries
 		_, err := b.put([]any{head, p})
 		require.NoError(t, err)
 		text, err := b.text("one")
@@ -201,7 +201,7 @@ func TestDamagedValues(t *testing.T) {
 // requireDamaged fails unless one of two entities is refused by name and the other one is left.
 func requireDamaged(t *testing.T, entities []any, prefix, named string, left int) {
 	t.Helper()
-	var b book
+	var b newestEntries
 	_, err := b.put(entities)
 	require.NoError(t, err)
 	text, err := b.text("one")
@@ -219,7 +219,7 @@ func requireDamaged(t *testing.T, entities []any, prefix, named string, left int
 // The present of another boot says nothing about the times of a log.
 func TestLaterTimesOfAnotherBoot(t *testing.T) {
 	s, p := wholeShutdown(t), wholePod(t)
-	var b book
+	var b newestEntries
 	_, err := b.put([]any{s, p})
 	require.NoError(t, err)
 	text, err := b.text("one")
@@ -268,7 +268,7 @@ func TestTimetablesAreNotDamaged(t *testing.T) {
 // A pod without an Object line has the one before.
 func TestObjectIsThatBefore(t *testing.T) {
 	p := wholePod(t)
-	var b book
+	var b newestEntries
 	text, err := b.text("one")
 	require.NoError(t, err)
 	for _, outcome := range []string{"first", "second"} {

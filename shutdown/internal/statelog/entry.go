@@ -91,9 +91,9 @@ func (e *entry) appendTo(text []byte, hasObject bool) []byte {
 	return append(text, "}\n"...)
 }
 
-// book is the newest entry of each entity, in the order in which they became known: what the log has, or
-// is to have.
-type book struct {
+// newestEntries has the newest entry of each entity, in the order in which they became known. The log has
+// them, or is to have them.
+type newestEntries struct {
 	sameBoot bool // they are of this boot
 	entries  []*entry
 	byKey    map[node.Key]*entry
@@ -102,7 +102,7 @@ type book struct {
 
 // put takes entities over, and returns the lines that say so, which are valid until the next call. Of an entity that
 // is there twice the last counts. The error is that of the entities that have no text.
-func (b *book) put(entities []any) (lines []byte, err error) {
+func (b *newestEntries) put(entities []any) (lines []byte, err error) {
 	const usual = 1 << 10 // bytes of a pod and its object
 	b.lines = slices.Grow(b.lines[:0], usual*len(entities))
 	last := make(map[node.Key]any, len(entities))
@@ -138,7 +138,7 @@ func (b *book) put(entities []any) (lines []byte, err error) {
 }
 
 // hasPending reports whether a final status may be pending.
-func (b *book) hasPending() bool {
+func (b *newestEntries) hasPending() bool {
 	for _, e := range b.entries {
 		if e.isPending {
 			return true
@@ -147,8 +147,8 @@ func (b *book) hasPending() bool {
 	return false
 }
 
-// text returns a log with all that the book has.
-func (b *book) text(bootID string) ([]byte, error) {
+// text returns a log with these entries.
+func (b *newestEntries) text(bootID string) ([]byte, error) {
 	text, err := json.Marshal(head{Version: version, BootID: bootID})
 	text = append(text, '\n')
 	for _, e := range b.entries {

@@ -55,10 +55,10 @@ type Log struct {
 	unlock    func() error  // may be called again; nil: the lock was not had
 	found     *call.Future[Contents]
 
-	book   book     // of the goroutine of writes
-	file   *os.File // the log, to append to; nil: it has to be replaced first
-	behind bool     // the log lacks what book has
-	guards bool     // the log has what book lacks, and a power cut must not lose it
+	newest newestEntries // of the goroutine of writes
+	file   *os.File      // the log, to append to; nil: it has to be replaced first
+	behind bool          // the log lacks an entry of newest
+	guards bool          // the log has what newest lacks, and a power cut must not lose it
 }
 
 // New returns a log. It identifies the boot, and reads and writes nothing else.
@@ -71,7 +71,7 @@ func New(o Options) *Log {
 	l.found, complete = call.NewFuture[Contents]()
 	l.writes.add(task{refuse: func(error) { complete(Contents{}, nil) }, run: func() {
 		var found Contents
-		found, l.book = l.load()
+		found, l.newest = l.load()
 		complete(found, nil)
 	}})
 	if o.Dir == "" {
@@ -139,19 +139,19 @@ func (l *Log) add(entries []any, isNew bool) *call.Future[struct{}] {
 	future, complete := newFuture()
 	added := &batch{entities: entries, written: future}
 	l.writes.add(task{batch: added, refuse: complete, run: func() {
-		if isNew || !l.book.sameBoot {
-			l.guards = l.guards || l.book.hasPending()
-			l.book = book{sameBoot: true}
+		if isNew || !l.newest.sameBoot {
+			l.guards = l.guards || l.newest.hasPending()
+			l.newest = newestEntries{sameBoot: true}
 			l.behind = true
 		}
-		text, err := l.book.put(added.entities)
+		text, err := l.newest.put(added.entities)
 		complete(errors.Join(err, l.write(text)))
 	}})
 	return future
 }
 
-// write appends a text that is in the book already, or, if the log is behind, replaces it by all that
-// the book has.
+// write appends the text of entries that newest has already, or, if the log is behind, replaces the log by
+// one with all of newest.
 func (l *Log) write(text []byte) error {
 	if l.file == nil || l.behind {
 		return l.replace()
@@ -181,7 +181,7 @@ func (l *Log) notStored(err error) error {
 	return fmt.Errorf("failed to store the shutdown state in %s: %w", l.path(LogFile), err)
 }
 
-// replace replaces the log by one with all that the book has. A process that dies meanwhile leaves the
+// replace replaces the log by one with all of newest. A process that dies meanwhile leaves the
 // old log or the new one. So does a power cut if final statuses may be pending; otherwise nobody waits
 // for a sync.
 func (l *Log) replace() error {
@@ -203,9 +203,9 @@ func (l *Log) replace() error {
 	return nil
 }
 
-// fill writes the book to a file, and renames that.
+// fill writes the newest entries to a file, and renames that.
 func (l *Log) fill(file *os.File, path string) error {
-	text, err := l.book.text(l.id)
+	text, err := l.newest.text(l.id)
 	if err == nil {
 		err = l.before("write", file.Name())
 	}
@@ -215,7 +215,7 @@ func (l *Log) fill(file *os.File, path string) error {
 	if err == nil {
 		err = file.Chmod(mode)
 	}
-	if err == nil && (l.guards || l.book.hasPending()) {
+	if err == nil && (l.guards || l.newest.hasPending()) {
 		if err = l.before("sync", file.Name()); err == nil {
 			err = file.Sync()
 		}
@@ -312,7 +312,7 @@ func (l *Log) Close(until time.Time) error {
 		}
 		return hangErr
 	}
-	if len(l.book.entries) == 0 && !l.guards {
+	if len(l.newest.entries) == 0 && !l.guards {
 		return nil // a log without entries loses none
 	}
 	return err

@@ -75,9 +75,9 @@ func notUsable(path string, err error) error {
 }
 
 // load reads the files.
-func (l *Log) load() (Contents, book) {
+func (l *Log) load() (Contents, newestEntries) {
 	var c Contents
-	var b book
+	var b newestEntries
 	path := l.path(LogFile)
 	text, err := l.read(path)
 	if err == nil && l.err == nil {
@@ -103,9 +103,9 @@ func (l *Log) load() (Contents, book) {
 	return c, b
 }
 
-// parse returns what a log says, and the book of it. What is damaged is not in either; the errors name
+// parse returns what a log says, and its newest entries. What is damaged is not in either; the errors name
 // it. A torn end is no damage.
-func parse(text []byte, bootID string, now time.Time) (c Contents, b book) {
+func parse(text []byte, bootID string, now time.Time) (c Contents, b newestEntries) {
 	first, text, _ := bytes.Cut(text, []byte("\n"))
 	var h head
 	if err := json.Unmarshal(first, &h); err != nil {

@@ -25,7 +25,7 @@ func growth(t testing.TB) (text []byte, sizes []int, states [][]any) {
 	meant.Signalled, meant.Deadline, meant.Ended, meant.Policy = time.Time{}, time.Time{}, time.Time{}, ""
 	signalled, second := wholePod(t), wholeShutdown(t)
 	signalled.Ended, second.Number = time.Time{}, 6
-	var b book
+	var b newestEntries
 	text, err := b.text("one")
 	require.NoError(t, err)
 	for _, entities := range [][]any{{}, {first, meant}, {signalled}, {second}, {wholePod(t), first}} {
@@ -160,7 +160,7 @@ func BenchmarkAppend(b *testing.B) {
 			b.ReportAllocs()
 			file, err := os.Create(filepath.Join(b.TempDir(), "log"))
 			require.NoError(b, err)
-			var known book
+			var known newestEntries
 			for b.Loop() {
 				var text []byte
 				if way == "plain" {
