@@ -170,7 +170,7 @@ func drainWithMisbehaviour(t *testing.T, name string, hangs bool, set func(*node
 	n.host.Announce(shutdown.Event{Deadline: began.Add(limit)})
 	n.advance(limit)
 	if name != "the closing of the shutdown inhibitor" {
-		require.LessOrEqual(t, n.releasedAfter(began), limit, "the host was let go in time")
+		require.LessOrEqual(t, n.releasedAfter(began), limit, "the lock was released in time")
 	}
 	if name != "Options.ListPods" {
 		_, killed := n.killer.Kill("etcd")

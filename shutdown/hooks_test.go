@@ -109,7 +109,7 @@ func TestAFailureAtTheReleaseIsStored(t *testing.T) {
 		n.opts.OnRelease = func(context.Context) { panic("nobody listens") }
 		n.runOnBoot(one)
 		n.announce()
-		stored, _, err := shutdown.StoredReport(n.opts.StateDir) // the host goes on at once
+		stored, _, err := shutdown.StoredReport(n.opts.StateDir) // the host shuts down at once
 		require.NoError(t, err)
 		require.Len(t, stored.Errors, 1)
 		require.Contains(t, stored.Errors[0], "nobody listens")

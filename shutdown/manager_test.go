@@ -117,7 +117,7 @@ func TestRunOnce(t *testing.T) {
 	})
 }
 
-// The end of Run in the middle of a drain stops the kills, and lets the host go.
+// The end of Run in the middle of a drain stops the kills, and releases the lock.
 func TestRunEndsWithinADrain(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}

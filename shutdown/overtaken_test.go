@@ -86,7 +86,7 @@ func TestOneReportOfANoticeAndTheHost(t *testing.T) {
 	})
 }
 
-// The host was let go, and another announcement follows that names no deadline. The one that is known
+// The lock was released, and another announcement follows that names no deadline. The one that is known
 // counts for the drain that follows.
 func TestAnnouncedAfterTheReleaseWithoutADeadline(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {

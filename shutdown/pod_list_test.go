@@ -77,7 +77,7 @@ func TestLatePod(t *testing.T) {
 	})
 }
 
-// A pod that comes while the last bucket drains is killed before the host is let go.
+// A pod that comes while the last bucket drains is killed before the lock is released.
 func TestPodThatComesInTheLastBucket(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}

@@ -229,7 +229,7 @@ func TestPodsLeavesOutWhatHasEnded(t *testing.T) {
 	require.Equal(t, "web", pods[1].Name)
 }
 
-// A list that fails is never an empty one: a shutdown would let the host go.
+// A list that fails is never an empty one: a shutdown would release the lock at once.
 func TestPodsFailsWhileTheRuntimeIsAway(t *testing.T) {
 	folder, err := os.MkdirTemp("", "cri")
 	require.NoError(t, err)

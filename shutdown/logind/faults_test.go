@@ -44,7 +44,7 @@ func TestRealFaults(t *testing.T) {
 			awaitPowerOff(t, h) // and refused
 			h.Systemd1.BreakStart(nil)
 		},
-		"let go": func(t *testing.T, h *logindhost.Host, _ *shutdowntest.Killer) {
+		"released": func(t *testing.T, h *logindhost.Host, _ *shutdowntest.Killer) {
 			h.PowerOff()
 			awaitPowerOff(t, h)
 		},
@@ -60,7 +60,7 @@ func TestRealFaults(t *testing.T) {
 				systemd1 := host.Systemd1
 				harm(host)
 				if fault == "logind stopped" && state != "idle" && state != "cancelled" {
-					if state != "let go" {
+					if state != "released" {
 						awaitPowerOff(t, host) // the shutdown goes on where it was
 					}
 					host.Systemd1.EndJob("poweroff.target") // and this host does not go down after all

@@ -149,7 +149,7 @@ func (a *soakAgent) unfinishedWork() string {
 	case a.manager.ShutdownStatus() != nil:
 		return "it refuses pods"
 	case !inhibitor.Held || inhibitor.Err != nil:
-		return fmt.Sprintf("it does not hold the host: %+v", inhibitor)
+		return fmt.Sprintf("it does not hold the lock: %+v", inhibitor)
 	}
 	return ""
 }

@@ -189,7 +189,7 @@ func (s *soak) runRound() {
 	}
 }
 
-// awaitCalm waits until each agent holds the host, admits pods and has no kill under way.
+// awaitCalm waits until each agent holds the lock, admits pods and has no kill under way.
 func (s *soak) awaitCalm() {
 	awaitNothing(s.t, func() string {
 		for i, a := range s.agents {

@@ -36,7 +36,7 @@
 // [Config.Schedule] turns a [Config] into a [Schedule]: buckets, each of which is a range
 // of pod priorities with its seconds (KEP-2712). These seconds are for the pods alone.
 // The other steps of a drain have time of their own. [NewBudget] adds all of this up, with
-// the 2 s that a container's stop has at least, and a margin before the host goes on. The
+// the 2 s that a container's stop has at least, and a margin before the host shuts down. The
 // total is the delay to request from the host. If the host waits for less, [Budget.Fit]
 // shortens the parts. This is a drain of 20 s for lower pods (L) and 10 s for critical ones
 // (C) within three limits; each letter is a second ([Budget.Fit] has the example):

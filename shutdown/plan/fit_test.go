@@ -179,7 +179,7 @@ func TestFitOfAWideMargin(t *testing.T) {
 	require.Equal(t, 40*second, fitted.WaitEnd)
 }
 
-// A short host is let go in time, too: of less than 100 ms nothing is waited for.
+// With a short limit the lock is released in time, too: of less than 100 ms nothing is waited for.
 func TestFitOfAlmostNoTime(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: 0, 50 * ms: 0, 100 * ms: 0, 130 * ms: 30 * ms, 30 * second: 29900 * ms} {
 		fitted := budget(twoBuckets()).Fit(limit, nil)

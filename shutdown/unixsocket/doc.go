@@ -59,7 +59,7 @@
 // replies with the line "released". Several connections may announce; they are one
 // shutdown.
 //
-// The host goes on when the seconds are over or it has read "released", whichever is first. A
+// The host shuts down when the seconds are over or it has read "released", whichever is first. A
 // host that is still up half an hour after that has not shut down: an agent whose session is lost
 // then does not find the shutdown pending any more. Until then it does, with the host's own
 // deadline if SECONDS were given, and it is not begun again once that has passed.
@@ -104,7 +104,7 @@
 //     its reply costs a second, and nothing more is read from it.
 //   - A cancellation arrives while the session ends: it has no effect, and the reply says
 //     so. An announcement at that moment is pending for the next session.
-//   - The agent dies: its connections are closed and the host goes on. After a restart
+//   - The agent dies: its connections are closed and the host shuts down. After a restart
 //     the agent cannot ask the host whether a shutdown is under way, so the manager
 //     relies on its state file.
 //

@@ -33,7 +33,7 @@ type hosts struct {
 // announcement is a shutdown that was announced last.
 type announcement struct {
 	event  source.Event
-	goesOn time.Time // when the host goes on at the latest; zero: when the locks are closed
+	goesOn time.Time // when the host shuts down at the latest; zero: when the locks are closed
 }
 
 // announce records a shutdown and the host that waits for the locks. If there is nothing to

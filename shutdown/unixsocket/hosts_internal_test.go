@@ -14,7 +14,7 @@ import (
 )
 
 // A shutdown is pending, with the host's own deadline, until the host is cancelled or has had
-// half an hour to go down. Without a lock the host goes on at once.
+// half an hour to go down. Without a lock the host shuts down at once.
 func TestPendingExpires(t *testing.T) {
 	for name, test := range map[string]struct {
 		line     string

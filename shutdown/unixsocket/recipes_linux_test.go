@@ -172,7 +172,7 @@ func TestRecipesWaitForTheDrain(t *testing.T) {
 	}
 }
 
-// agent returns the session of an agent that holds the host, as long as the test runs.
+// agent returns the session of an agent that holds the lock, as long as the test runs.
 func (r *recipes) agent(t *testing.T) (source.Session, io.Closer) {
 	t.Helper()
 	s, err := unixsocket.New(unixsocket.Options{Path: r.dir + "/run/shutdown.sock"})
@@ -186,7 +186,7 @@ func (r *recipes) agent(t *testing.T) (source.Session, io.Closer) {
 }
 
 // Without an agent, with one that has left its socket behind, and when nothing shuts down, each
-// script returns at once and the host goes on.
+// script returns at once and the host shuts down.
 func TestRecipesWithoutAnAgent(t *testing.T) {
 	for _, shell := range shells(t) {
 		r := writeRecipes(t)

@@ -76,7 +76,7 @@ func TestWaits(t *testing.T) {
 		require.NoError(t, second.Release()(t.Context()))
 		require.True(t, second.Waits(), "it was held until then")
 		third := r.host.Suspend()
-		require.False(t, third.Waits(), "it has let go nothing")
+		require.False(t, third.Waits(), "it has released nothing")
 		r.script.set(always("inhibit", fault{err: errRefused}))
 		third.Retake()
 		synctest.Wait()
@@ -200,7 +200,7 @@ func TestLockIsAdoptedFromTheSession(t *testing.T) {
 	})
 }
 
-// A lock that the host has kept is closed if the host was let go before it came.
+// A lock that the host has kept is closed if the lock was released before it came.
 func TestAdoptedAfterTheRelease(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.pending, r.script.kept = &source.Event{}, true
@@ -316,7 +316,7 @@ func TestRetake(t *testing.T) {
 				inhibits := r.script.number("inhibit")
 				hold.Retake()
 				synctest.Wait()
-				require.Equal(t, inhibits, r.script.number("inhibit"), "nothing was let go")
+				require.Equal(t, inhibits, r.script.number("inhibit"), "nothing was released")
 				hold.ReleaseAt(t.Context(), time.Now().Add(time.Minute))
 				require.NoError(t, hold.Release()(t.Context()))
 				r.script.set(func(s *script) { s.kept = test.grants })

@@ -18,7 +18,7 @@ import (
 )
 
 // Random sequences of everything that may happen to a host. At no moment are two locks held for
-// longer than an exchange, or one after the host was let go; none is let go before, no previous Hold
+// longer than an exchange, or one after the release; none is released before, no previous Hold
 // has an effect, and in the end each lock was closed once. Each sequence is played again by its
 // number: -run TestRandomSequences/17.
 func TestRandomSequences(t *testing.T) {
@@ -44,7 +44,7 @@ type player struct {
 	story    []string
 
 	current  *host.Hold // nil: no shutdown is under way
-	released bool       // the host was let go
+	released bool       // the lock was released
 	waited   bool       // a lock was held then
 	until    time.Time  // of ReleaseAt; zero: none stands
 	held     int        // how many locks were held after the last step
@@ -96,7 +96,7 @@ func (p *player) check() {
 	if p.released {
 		require.Zero(p.t, held, p.story)
 	} else {
-		require.GreaterOrEqual(p.t, held, p.held, "the lock was let go: %v", p.story)
+		require.GreaterOrEqual(p.t, held, p.held, "the lock was released: %v", p.story)
 	}
 	if held == 0 {
 		require.Equal(p.t, p.current == nil, state == host.StateTrying, p.story)
@@ -127,7 +127,7 @@ func (p *player) giveUp() string {
 		require.NoError(p.t, p.current.Release()(p.t.Context()))
 		p.giveUpModel()
 	}
-	return "let go"
+	return "release"
 }
 
 func (p *player) giveUpAt() string {
@@ -136,7 +136,7 @@ func (p *player) giveUpAt() string {
 		p.current.ReleaseAt(p.t.Context(), time.Now().Add(after))
 		p.until = time.Now().Add(max(after, 0))
 	}
-	return fmt.Sprint("let go after ", after)
+	return fmt.Sprint("release after ", after)
 }
 
 func (p *player) retake() string {

@@ -64,7 +64,7 @@ type Announcement struct {
 	Origin   string      `json:"origin,omitempty"`
 	Kind     source.Kind `json:"kind,omitempty"`
 	At       time.Time   `json:"at"`       // when it was received; zero: the lock was released since, and its time is spent
-	Deadline time.Time   `json:"deadline"` // when the host goes on; zero: not known
+	Deadline time.Time   `json:"deadline"` // when the host shuts down; zero: not known
 }
 
 // isOfHost reports whether the host has announced it.

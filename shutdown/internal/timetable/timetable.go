@@ -24,7 +24,7 @@ type Request struct {
 	Options plan.Options
 	// Received is when the event of this drain was received.
 	Received time.Time
-	// HostEnd is when the host goes on. Zero: no host waits.
+	// HostEnd is when the host shuts down. Zero: no host waits.
 	HostEnd time.Time
 	// Occupied says which buckets have pods. Nil: no complete list of pods is known.
 	Occupied []bool
