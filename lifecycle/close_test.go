@@ -26,10 +26,10 @@ func TestCloseLeavesEverythingRunning(t *testing.T) {
 		<-termination.Done()
 		require.Equal(b, 10*time.Second, b.at())
 		for _, c := range termination.Result().Containers {
-			require.Equal(b, lifecycle.LeftRunning, c.Outcome)
+			require.Equal(b, lifecycle.OutcomeLeftRunning, c.Outcome)
 			require.ErrorIs(b, c.Err, lifecycle.ErrClosed)
 		}
-		require.Equal(b, lifecycle.TerminatorClosed, termination.Result().Containers[0].Hook.Cause)
+		require.Equal(b, lifecycle.CauseTerminatorClosed, termination.Result().Containers[0].Hook.Cause)
 
 		b.Forget(b.pod)
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
@@ -44,7 +44,7 @@ func TestCloseTellsTheRuntimeWhyItsCallEnds(t *testing.T) {
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("app")}})
 		<-time.After(time.Second)
 		require.NoError(b, b.Close(b.Context()))
-		require.Equal(b, lifecycle.TerminatorClosed, cause)
+		require.Equal(b, lifecycle.CauseTerminatorClosed, cause)
 	}, func(o *lifecycle.TerminatorOptions) {
 		o.Runtime = lifecycle.RuntimeFunc(func(ctx context.Context, _ string, _ int64) error {
 			<-ctx.Done()
@@ -98,7 +98,7 @@ func TestATerminationDoesNotEndWithItsCaller(t *testing.T) {
 		cancel()
 		<-termination.Done()
 		require.Equal(b, 5*time.Second, b.at())
-		require.Equal(b, lifecycle.Graceful, termination.Result().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, termination.Result().Outcome())
 	})
 }
 
@@ -141,10 +141,10 @@ func TestAClosedTerminatorKeepsNothing(t *testing.T) {
 		require.ErrorIs(b, b.startContainer("app", "2", lifecycletest.Script{}), lifecycle.ErrClosed)
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorIs(b, err, lifecycle.ErrClosed)
-		require.Equal(b, lifecycle.LeftRunning, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeLeftRunning, result.Outcome())
 		killed, err := b.KillContainer(b.Context(), b.pod, app, lifecycle.ContainerRequest{})
 		require.ErrorIs(b, err, lifecycle.ErrClosed)
-		require.Equal(b, lifecycle.LeftRunning, killed.Outcome)
+		require.Equal(b, lifecycle.OutcomeLeftRunning, killed.Outcome)
 		require.Zero(b, b.Pods())
 	})
 }
@@ -178,7 +178,7 @@ func TestCloseWhileTheRuntimeIsAsked(t *testing.T) {
 				})
 				b.after(time.Second)
 				require.NoError(b, b.Close(b.Context()))
-				require.Equal(b, lifecycle.LeftRunning, termination.Result().Outcome())
+				require.Equal(b, lifecycle.OutcomeLeftRunning, termination.Result().Outcome())
 				require.ErrorIs(b, killed(), lifecycle.ErrClosed)
 				require.Equal(b, time.Second, b.at())
 				require.Empty(b, b.rt.Exits())
@@ -197,7 +197,7 @@ func TestAHookThatCloseEndsHasNotFailed(t *testing.T) {
 			b.after(time.Second)
 			require.NoError(b, b.Close(b.Context()))
 			hook := termination.Result().Containers[0].Hook
-			require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.TerminatorClosed, Took: time.Second}, hook)
+			require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseTerminatorClosed, Took: time.Second}, hook)
 			b.requireEvents("Killing")
 		}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return lifecycletest.ErrScripted }))
 	}

@@ -42,9 +42,9 @@ func (d deadline) stopTimeout() int64 {
 // cause returns the cause with which the deadline cuts a hook.
 func (d deadline) cause() Cause {
 	if d.shortened {
-		return Shortened
+		return CauseShortened
 	}
-	return GraceSpent
+	return CauseGraceSpent
 }
 
 // graceContext is the parent of a hook's context. It reports the present deadline of the container's

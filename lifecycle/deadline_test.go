@@ -111,7 +111,7 @@ func TestShortenMakesASecondStopContainerCall(t *testing.T) {
 		}
 		require.EqualValues(b, 60, asked[0])
 		require.EqualValues(b, 4, asked[len(asked)-1], "the 10 may be asked for in between")
-		require.Equal(b, lifecycle.GraceExceeded, termination.Result().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceExceeded, termination.Result().Outcome())
 	})
 }
 
@@ -124,7 +124,7 @@ func TestOutcomeAfterTwoCallsIsThatOfTheEarlierKill(t *testing.T) {
 			<-time.After(time.Second)
 			require.True(b, b.Shorten(termination, 4))
 			<-termination.Done()
-			require.Equal(b, lifecycle.GraceExceeded, termination.Result().Outcome())
+			require.Equal(b, lifecycle.OutcomeGraceExceeded, termination.Result().Outcome())
 		})
 	}
 }
@@ -152,7 +152,7 @@ func TestNoHookRunsTwice(t *testing.T) {
 		}
 		<-termination.Done()
 		require.Len(b, b.rt.Execs(), 1)
-		require.Equal(b, lifecycle.Shortened, termination.Result().Containers[0].Hook.Cause)
+		require.Equal(b, lifecycle.CauseShortened, termination.Result().Containers[0].Hook.Cause)
 	})
 }
 
@@ -183,7 +183,7 @@ func TestTheLongestGracePeriods(t *testing.T) {
 	})
 	inBubble(t, 1<<63-1, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Hour})
-		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
 	})
 }
 

@@ -66,7 +66,7 @@
 // One goroutine per container follows the kubelet's killContainer:
 //
 //  1. It records the Killing event.
-//  2. It runs the preStop hook if there is time, in parallel with other containers. [HooksAtTurn] moves
+//  2. It runs the preStop hook if there is time, in parallel with other containers. [TerminatorOptions].HooksAtTurn moves
 //     this step after step 3.
 //  3. A sidecar waits for the main containers, and for the sidecars that are declared after it.
 //  4. It calls StopContainer with the rest of the grace period, in whole seconds, at least 2 s.

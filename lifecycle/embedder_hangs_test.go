@@ -24,7 +24,7 @@ func TestNegativeGracePeriod(t *testing.T) {
 			b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
 			r, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(g)})
 			require.NoError(b, err)
-			require.Equal(b, lifecycle.Graceful, r.Outcome, "%d", g)
+			require.Equal(b, lifecycle.OutcomeGraceful, r.Outcome, "%d", g)
 			b.requireStop("app", 2, 0)
 		})
 	}
@@ -47,7 +47,7 @@ func TestHangingRecorderAndFailingHook(t *testing.T) {
 			return nil, lifecycletest.ErrScripted
 		}})
 		result := b.kill()
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
 		b.requireStop("app", 30, 0)
 		require.Equal(b, time.Second, b.at(), "the events are waited for, once the container has ended")
@@ -65,7 +65,7 @@ func TestHangingWatcherOrRecorderCostsNoGrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 600, func(b *bed) {
 				b.addMain("app", sleep(1), lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
-				require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+				require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
 				require.LessOrEqual(b, b.at(), 23*time.Second)
 				close(let)
 			}, hang)

@@ -58,11 +58,11 @@ func TestAnExactRequestAsksNobodyWhatRuns(t *testing.T) {
 		b.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrScripted})
 		result, err := b.KillPod(b.Context(), b.pod, exactly(nil, "app", "gone"))
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.Graceful, result.Containers[0].Outcome)
-		require.Equal(b, lifecycle.NotFound, result.Containers[1].Outcome)
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Containers[0].Outcome)
+		require.Equal(b, lifecycle.OutcomeNotFound, result.Containers[1].Outcome)
 		require.Len(b, b.rt.Exits(), 1)
 		b.rt.SetLists(lifecycletest.Lists{})
-		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
 		require.Len(b, b.rt.Exits(), 2)
 	})
 }
@@ -73,7 +73,7 @@ func TestAnExactRequestWithoutContainers(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{})
 		result, err := b.KillPod(b.Context(), b.pod, exactly(nil))
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.NotFound, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeNotFound, result.Outcome())
 		require.Empty(b, b.rt.Stops())
 	})
 }

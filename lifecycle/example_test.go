@@ -238,8 +238,8 @@ func ExampleTerminator_Termination() {
 // A container that was killed has ended; one that may still run is an error.
 func ExampleResult_Err() {
 	result := lifecycle.Result{Containers: []lifecycle.ContainerResult{
-		{Name: "web", Outcome: lifecycle.Forced, Err: errors.New("killed 5 s after its timeout")},
-		{Name: "proxy", Outcome: lifecycle.RuntimeStuck, Err: errors.New("containerd does not answer")},
+		{Name: "web", Outcome: lifecycle.OutcomeForced, Err: errors.New("killed 5 s after its timeout")},
+		{Name: "proxy", Outcome: lifecycle.OutcomeRuntimeStuck, Err: errors.New("containerd does not answer")},
 	}}
 	fmt.Println(result.Outcome(), result.Err())
 	// Output:

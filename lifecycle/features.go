@@ -16,11 +16,6 @@ const (
 	ContainerStopSignals = features.ContainerStopSignals
 )
 
-// FeatureGate reports whether a feature is on, with a method Enabled(featuregate.Feature)
-// bool. Every featuregate.FeatureGate implements it, and so does the DefaultFeatureGate of a
-// kubelet fork. In options, nil means the default of every feature.
-type FeatureGate = features.Gate
-
 // AddFeatureGates adds the features of this package to gate, and
 // PodLifecycleSleepActionAllowZero (KEP-4818), which package validation uses. Features that
 // gate has already stay as they are. It must be called before the gate's AddFlag, which

@@ -10,9 +10,12 @@ import (
 )
 
 // gateWithout is a gate in which only one feature is off.
-type gateWithout featuregate.Feature
+type gateWithout struct {
+	featuregate.FeatureGate // nil: only Enabled is called
+	off                     featuregate.Feature
+}
 
-func (o gateWithout) Enabled(key featuregate.Feature) bool { return key != featuregate.Feature(o) }
+func (g gateWithout) Enabled(key featuregate.Feature) bool { return key != g.off }
 
 func TestAddFeatureGates(t *testing.T) {
 	gate := featuregate.NewFeatureGate()

@@ -70,7 +70,7 @@ func TestATerminationAfterForget(t *testing.T) {
 		for _, termination := range []*lifecycle.Termination{first, second} {
 			result, err := termination.Wait(b.Context())
 			require.NoError(b, err)
-			require.Equal(b, lifecycle.Graceful, result.Outcome())
+			require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		}
 		require.Len(b, b.rt.Execs(), 1)
 		require.Len(b, b.rt.Stops(), 1)
@@ -87,7 +87,7 @@ func TestForgetDuringAStart(t *testing.T) {
 		b.Forget(b.pod)
 		require.NoError(b, started())
 		require.Zero(b, b.Pods())
-		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/component-base/featuregate"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -59,7 +61,7 @@ type HandlerRunnerOptions struct {
 	// early; nil: nothing is counted.
 	Metrics *metrics.Lifecycle
 	// Gates is read once, for [PodLifecycleSleepAction]; nil: its default.
-	Gates FeatureGate
+	Gates featuregate.FeatureGate
 }
 
 // handlerRunner is the [HandlerRunner] of this package. It has no state but its options.
@@ -76,7 +78,7 @@ type handlerRunner struct {
 //     ignores ctx (k/k#103300).
 //   - A command's timeout is the time until ctx's deadline, and after the deadline the command
 //     does not run. The kubelet sets no timeout.
-//   - A sleep does not fail if ctx ends with the cause [ContainerExited] (k/k#134338), or if less
+//   - A sleep does not fail if ctx ends with the cause [CauseContainerExited] (k/k#134338), or if less
 //     than 100 ms of it are left.
 //
 // A hook ends when ctx ends, and its error then wraps the cause. The runner may be used concurrently.
@@ -214,21 +216,21 @@ func (r *handlerRunner) sleep(ctx context.Context, seconds int64) error {
 	case <-ctx.Done():
 	}
 	err := r.sleepEnded(graceperiod.Duration(seconds)-time.Since(start), context.Cause(ctx))
-	if errors.Is(err, ContainerExited) {
+	if errors.Is(err, CauseContainerExited) {
 		return nil
 	}
 	return err
 }
 
-// sleepEnded counts a sleep that cause ended early, and returns its error. The error is [ContainerExited]
+// sleepEnded counts a sleep that cause ended early, and returns its error. The error is [CauseContainerExited]
 // if that was the cause, and nil if less than sleepTolerance was left.
 func (r *handlerRunner) sleepEnded(left time.Duration, cause error) error {
 	switch {
 	case left < sleepTolerance:
 		return nil
-	case errors.Is(cause, ContainerExited):
+	case errors.Is(cause, CauseContainerExited):
 		r.Metrics.SleepEndedByExit()
-		return ContainerExited
+		return CauseContainerExited
 	default:
 		r.Metrics.SleepTerminatedEarly()
 		return &sleepCutError{cause: cause}

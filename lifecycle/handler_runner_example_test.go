@@ -36,7 +36,7 @@ func ExampleNewHandlerRunner() {
 		}}},
 	}
 	container := &pod.Spec.Containers[0]
-	ctx, cancel := context.WithTimeoutCause(context.Background(), 30*time.Second, lifecycle.GraceSpent)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 30*time.Second, lifecycle.CauseGraceSpent)
 	defer cancel()
 
 	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: printer{}})

@@ -113,7 +113,7 @@ func TestFirstOfSeveralHandlersRuns(t *testing.T) {
 
 func TestHooksSurviveNilArguments(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(lifecycle.GraceSpent)
+	cancel(lifecycle.CauseGraceSpent)
 	handlers := map[string]struct {
 		handler v1.LifecycleHandler
 		message string

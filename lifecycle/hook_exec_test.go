@@ -74,12 +74,12 @@ func TestExecHookGetsTheTimeThatIsLeft(t *testing.T) {
 // there is no limit.
 func TestExecHookWithoutTimeIsNotRun(t *testing.T) {
 	cancelled, cancel := context.WithCancelCause(t.Context())
-	cancel(lifecycle.TerminatorClosed)
+	cancel(lifecycle.CauseTerminatorClosed)
 	tests := map[string]struct {
 		ctx  context.Context
 		want error
 	}{
-		"cancelled":               {cancelled, lifecycle.TerminatorClosed},
+		"cancelled":               {cancelled, lifecycle.CauseTerminatorClosed},
 		"its timer not yet fired": {overdue{t.Context()}, context.DeadlineExceeded},
 	}
 	for name, tt := range tests {

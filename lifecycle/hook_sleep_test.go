@@ -53,7 +53,7 @@ func TestSleepHook(t *testing.T) {
 				ctx := t.Context()
 				if tt.grace != none {
 					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeoutCause(ctx, tt.grace, lifecycle.GraceSpent)
+					ctx, cancel = context.WithTimeoutCause(ctx, tt.grace, lifecycle.CauseGraceSpent)
 					defer cancel()
 				}
 				handle, count := countingMetrics(t)
@@ -68,7 +68,7 @@ func TestSleepHook(t *testing.T) {
 					return
 				}
 				require.EqualError(t, err, sleepCutText)
-				require.ErrorIs(t, err, lifecycle.GraceSpent)
+				require.ErrorIs(t, err, lifecycle.CauseGraceSpent)
 				require.EqualValues(t, 1, count(cutShortCounter))
 			})
 		})
@@ -78,7 +78,7 @@ func TestSleepHook(t *testing.T) {
 // A sleep of zero seconds is never cut, not even if its context has ended.
 func TestSleepHookOfZeroSecondsIsNeverCut(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(lifecycle.GraceSpent)
+	cancel(lifecycle.CauseGraceSpent)
 	handle, count := countingMetrics(t)
 	for _, seconds := range []int64{0, -1, math.MinInt64} {
 		msg, err := runHook(ctx, lifecycle.HandlerRunnerOptions{Metrics: handle}, sleepHandler(seconds))
@@ -91,11 +91,11 @@ func TestSleepHookOfZeroSecondsIsNeverCut(t *testing.T) {
 func TestSleepHookThatIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(2*time.Second, func() { cancel(lifecycle.Shortened) })
+		time.AfterFunc(2*time.Second, func() { cancel(lifecycle.CauseShortened) })
 		began := time.Now()
 		msg, err := runHook(ctx, lifecycle.HandlerRunnerOptions{}, sleepHandler(20))
 		require.Equal(t, 2*time.Second, time.Since(began))
-		require.ErrorIs(t, err, lifecycle.Shortened)
+		require.ErrorIs(t, err, lifecycle.CauseShortened)
 		require.Equal(t, `Sleep lifecycle hook (20) for Container "server" in Pod "web_shop(42)" failed - error: `+sleepCutText, msg)
 	})
 }
@@ -112,9 +112,9 @@ func TestSleepHookWhoseContainerExits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				if after == 0 {
-					cancel(lifecycle.ContainerExited)
+					cancel(lifecycle.CauseContainerExited)
 				} else {
-					time.AfterFunc(after, func() { cancel(lifecycle.ContainerExited) })
+					time.AfterFunc(after, func() { cancel(lifecycle.CauseContainerExited) })
 				}
 				handle, count := countingMetrics(t)
 				began := time.Now()
@@ -154,7 +154,7 @@ func TestASleepOfAnotherRunnerEndsWithItsContainer(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.addMain("app", sleep(20), lifecycletest.Script{ExitAfter: 3 * time.Second})
 		hook := b.kill().Containers[0].Hook
-		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.ContainerExited, Took: 3 * time.Second}, hook)
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited, Took: 3 * time.Second}, hook)
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return nil }))
 }
 
@@ -162,7 +162,7 @@ func TestASleepOfAnotherRunnerEndsWithItsContainer(t *testing.T) {
 func TestTheGatesOfTheRunnerOfARequest(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.addMain("app", sleep(20), lifecycletest.Script{})
-		own := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: gateWithout(lifecycle.PodLifecycleSleepAction)})
+		own := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: gateWithout{off: lifecycle.PodLifecycleSleepAction}})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Hooks: own})
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.HookSkipped, result.Containers[0].Hook.Outcome)

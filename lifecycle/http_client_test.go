@@ -67,11 +67,11 @@ func TestHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, GraceSpent)
+				ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, CauseGraceSpent)
 				defer cancel()
 				began := time.Now()
 				err := clientHook(ctx, tt.dial, tt.scheme)
-				require.ErrorIs(t, err, GraceSpent)
+				require.ErrorIs(t, err, CauseGraceSpent)
 				require.Equal(t, 5*time.Second, time.Since(began))
 			})
 		})
@@ -94,13 +94,13 @@ func TestHangingBodyIsAbandonedAtTheDeadline(t *testing.T) {
 func TestHangingServerIsAbandonedWhenCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Second, func() { cancel(Shortened) })
+		time.AfterFunc(time.Second, func() { cancel(CauseShortened) })
 		closed := make(chan struct{})
 		err := clientHook(ctx, dialPipe(func(c net.Conn) {
 			readAll(c)
 			close(closed)
 		}), v1.URISchemeHTTP)
-		require.ErrorIs(t, err, Shortened)
+		require.ErrorIs(t, err, CauseShortened)
 		<-closed
 	})
 }

@@ -16,7 +16,7 @@ var ErrContainerNotFound = errors.New("container not found")
 
 // ErrKilled may be wrapped by the error of a [Runtime] or [PodStopper] that had to kill the container.
 // The terminator takes this error as a success: the container has ended. Its outcome is
-// [GraceExceeded], or [Forced] if a call had the timeout 0.
+// [OutcomeGraceExceeded], or [OutcomeForced] if a call had the timeout 0.
 var ErrKilled = errors.New("the runtime has killed the container")
 
 // Container is one run of a container. Two runs with the same ID differ in Began.

@@ -26,11 +26,11 @@ func TestKEP3960(t *testing.T) {
 		"boundary: no sleep":      {sleep: 0, grace: 30, gone: 0, hook: lifecycle.HookCompleted},
 		"boundary: a second":      {sleep: 1, grace: 30, gone: time.Second, hook: lifecycle.HookCompleted},
 		"boundary: a second left": {sleep: 29, grace: 30, gone: 29 * time.Second, hook: lifecycle.HookCompleted},
-		"the container exits":     {sleep: 20, grace: 30, script: lifecycletest.Script{ExitAfter: 10 * time.Second}, gone: 10 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.ContainerExited},
+		"the container exits":     {sleep: 20, grace: 30, script: lifecycletest.Script{ExitAfter: 10 * time.Second}, gone: 10 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.CauseContainerExited},
 		"grace greater":           {sleep: 15, grace: 20, gone: 15 * time.Second, hook: lifecycle.HookCompleted},
 		"grace equal":             {sleep: 20, grace: 20, gone: 20 * time.Second, hook: lifecycle.HookCompleted},
-		"grace smaller":           {sleep: 20, grace: 15, gone: 15 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.GraceSpent},
-		"reduced at runtime":      {sleep: 50, grace: 100, reduceTo: 15, gone: 17 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.Shortened},
+		"grace smaller":           {sleep: 20, grace: 15, gone: 15 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.CauseGraceSpent},
+		"reduced at runtime":      {sleep: 50, grace: 100, reduceTo: 15, gone: 17 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.CauseShortened},
 		"reduced, but enough":     {sleep: 10, grace: 100, reduceTo: 15, gone: 10 * time.Second, hook: lifecycle.HookCompleted},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
 		<-termination.Done()
 		b.requireStop("proxy-4", 40, 20*time.Second)
 		require.Len(b, b.rt.Execs(), 1)
-		require.Equal(b, lifecycle.Graceful, termination.Result().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, termination.Result().Outcome())
 		proxies := termination.Result().Containers[1:]
 		require.Equal(b, lifecycle.HookCompleted, proxies[0].Hook.Outcome, "the hook of the first run")
 		require.Equal(b, lifecycle.HookSkipped, proxies[1].Hook.Outcome, "the run that was listed next")
@@ -59,7 +59,7 @@ func TestASidecarThatIsKilledDuringATermination(t *testing.T) {
 		<-termination.Done()
 		b.requireStop("proxy-2", 40, 20*time.Second)
 		require.Len(b, b.rt.Execs(), 1)
-		require.Equal(b, lifecycle.Graceful, termination.Result().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, termination.Result().Outcome())
 		require.Len(b, termination.Result().Containers, 3)
 	})
 }

@@ -42,7 +42,7 @@ func TestRestartAllContainers(t *testing.T) {
 
 		require.NoError(b, b.startContainer("proxy", "proxy-2", lifecycletest.Script{ExitAfterTerm: time.Second}))
 		require.NoError(b, b.startContainer("app", "app-2", lifecycletest.Script{ExitAfterTerm: 10 * time.Second}))
-		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
 		require.Len(b, b.rt.Execs(), 2, "each new one has its hook")
 		b.requireStop("app-2", 60, 2*time.Second)
 		b.requireStop("proxy-2", 50, 12*time.Second)

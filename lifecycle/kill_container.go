@@ -16,7 +16,7 @@ import (
 // wait for other containers. Concurrent calls for several containers run in parallel (k/k#138146).
 //
 // KillContainer stops the run that the runtime lists with c.ID and, unless it is zero, with c.Began.
-// The outcome is [NotFound] if the runtime lists no such run. If the runtime cannot list, a
+// The outcome is [OutcomeNotFound] if the runtime lists no such run. If the runtime cannot list, a
 // StopContainer that succeeds is proof that the container has ended.
 //
 // If the container is being stopped already, alone or with its pod, KillContainer waits for that stop,
@@ -38,7 +38,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	case tr.opts.Pods != nil:
 		return result, fmt.Errorf("failed to stop container %q alone: the containers of the pod stop as a unit: %w", c.Name, errors.ErrUnsupported)
 	case tr.ctx.Err() != nil:
-		result.Outcome = LeftRunning
+		result.Outcome = OutcomeLeftRunning
 		return result, ErrClosed
 	}
 	until := deadlineIn(req.grace(pod, c.Name))
@@ -54,7 +54,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	if err == nil {
 		listed, found := l.find(c)
 		if !found {
-			result.Phase, result.Outcome = PhaseEnded, NotFound
+			result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound
 			return result, nil
 		}
 		c = listed
@@ -62,7 +62,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	p = tr.lock(pod)
 	if s := p.stopOf(c); p.hasEndedSince(l, c) && (s == nil || !s.isUnderWay()) {
 		defer p.unlock()
-		if result.Phase, result.Outcome = PhaseEnded, NotFound; s != nil && s.result.Outcome.hasEnded() {
+		if result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound; s != nil && s.result.Outcome.hasEnded() {
 			result = s.result
 		}
 		return result, nil

@@ -39,7 +39,7 @@ func TestKillContainerHasTheGraceOfItsReason(t *testing.T) {
 				b.pod.Spec.Containers[0].StartupProbe = &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(9))}
 				result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: test.reason})
 				require.NoError(b, err)
-				require.Equal(b, lifecycle.GraceExceeded, result.Outcome)
+				require.Equal(b, lifecycle.OutcomeGraceExceeded, result.Outcome)
 				require.Equal(b, test.timeout, result.GrantedSeconds)
 				b.requireStop("app", test.timeout, 0)
 				require.Equal(b, test.message, b.events.All()[0].Message)
@@ -136,7 +136,7 @@ func TestTerminationIncludesAKilledContainer(t *testing.T) {
 		b.requireStop("app", 20, 20*time.Second)
 		require.Equal(b, 40*time.Second, b.at())
 		app := termination.Result().Containers[0]
-		require.Equal(b, lifecycle.GraceExceeded, app.Outcome)
+		require.Equal(b, lifecycle.OutcomeGraceExceeded, app.Outcome)
 		require.Equal(b, lifecycle.HookCompleted, app.Hook.Outcome)
 		b.requireEvents("Killing", "Killing")
 	})
@@ -158,7 +158,7 @@ func TestAKillIsShortenedWithItsPod(t *testing.T) {
 		wg.Wait()
 		b.requireStop("app", 2, 15*time.Second)
 		require.Equal(b, 17*time.Second, b.at())
-		require.Equal(b, lifecycle.Shortened, termination.Result().Containers[0].Hook.Cause)
+		require.Equal(b, lifecycle.CauseShortened, termination.Result().Containers[0].Hook.Cause)
 	})
 }
 
@@ -184,13 +184,13 @@ func TestAStuckKillIsRepeatedWithoutItsHook(t *testing.T) {
 		b.stuckUntil(time.Minute)
 		result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
 		require.ErrorIs(b, err, lifecycletest.ErrAway)
-		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome)
+		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome)
 		require.Equal(b, 11*time.Second, b.at())
 		<-time.After(time.Minute)
 		began := time.Now()
 		result, err = b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.Forced, result.Outcome, "its deadline is over")
+		require.Equal(b, lifecycle.OutcomeForced, result.Outcome, "its deadline is over")
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: time.Second}, result.Hook)
 		require.Equal(b, began, b.rt.Exits()[0].At)
 		b.requireEvents("Killing", "FailedKillPod")
@@ -205,7 +205,7 @@ func TestTerminationStopsAContainerThatIsStuckAgain(t *testing.T) {
 		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
 		require.ErrorIs(b, err, lifecycletest.ErrAway)
 		result := b.kill()
-		require.Equal(b, lifecycle.Forced, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeForced, result.Outcome())
 		require.Equal(b, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
 		require.Equal(b, 11700*time.Millisecond, b.at(), "tried again at 11, 11.1, 11.3 and 11.7 s")
 	}, withShortGiveUp)
@@ -230,7 +230,7 @@ func TestAContainerThatIsNotInTheSpecIsStopped(t *testing.T) {
 		b.rt.Start(b.pod, "stray", "stray", lifecycletest.Script{})
 		result := b.kill()
 		require.ErrorContains(b, result.Containers[0].Err, `failed to get containerSpec "stray" (id="stray") in pod "pod_ns(uid)" when killing container for reason ""`)
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		require.Equal(b, "spec.containers{stray}", b.events.All()[0].Object.(*v1.ObjectReference).FieldPath)
 	})
 }
@@ -242,7 +242,7 @@ func TestCloseLeavesAKilledContainerRunning(t *testing.T) {
 		wg.Go(func() {
 			result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 			require.ErrorIs(b, err, lifecycle.ErrClosed)
-			require.Equal(b, lifecycle.LeftRunning, result.Outcome)
+			require.Equal(b, lifecycle.OutcomeLeftRunning, result.Outcome)
 		})
 		synctest.Wait()
 		require.NoError(b, b.Close(b.Context()))
@@ -262,7 +262,7 @@ func TestAKillThatASecondOneShortens(t *testing.T) {
 			kills.Go(func() {
 				result, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{GracePeriodSeconds: &seconds})
 				require.NoError(b, err)
-				require.Equal(b, lifecycle.Shortened, result.Hook.Cause)
+				require.Equal(b, lifecycle.CauseShortened, result.Hook.Cause)
 			})
 			synctest.Wait()
 		}

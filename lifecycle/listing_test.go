@@ -22,8 +22,8 @@ func TestAPodOfWhichNothingIsListed(t *testing.T) {
 		b.declare("app", "web")
 		b.rt.Start(&v1.Pod{}, "app", "of-another-pod", lifecycletest.Script{})
 		require.Equal(b, lifecycle.Result{GracePeriodSeconds: 30, Containers: []lifecycle.ContainerResult{
-			{Name: "app", Phase: lifecycle.PhaseEnded, Outcome: lifecycle.NotFound, GrantedSeconds: 30},
-			{Name: "web", Phase: lifecycle.PhaseEnded, Outcome: lifecycle.NotFound, GrantedSeconds: 30},
+			{Name: "app", Phase: lifecycle.PhaseEnded, Outcome: lifecycle.OutcomeNotFound, GrantedSeconds: 30},
+			{Name: "web", Phase: lifecycle.PhaseEnded, Outcome: lifecycle.OutcomeNotFound, GrantedSeconds: 30},
 		}}, b.kill())
 		require.Empty(b, b.rt.Stops())
 		require.Empty(b, b.events.All())
@@ -35,7 +35,7 @@ func TestOnlyWhatIsListedHasAResult(t *testing.T) {
 		b.declare("never")
 		b.addMain("app", nil, lifecycletest.Script{})
 		result := b.kill()
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		require.Len(b, result.Containers, 1)
 	})
 }
@@ -58,7 +58,7 @@ func TestAListThatIsNotThereMeansNothing(t *testing.T) {
 				b.rt.SetLists(lifecycletest.Lists{})
 				result, err := termination.Wait(b.Context())
 				require.NoError(b, err)
-				require.Equal(b, lifecycle.Graceful, result.Outcome())
+				require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 				require.Len(b, b.rt.Execs(), 1)
 				require.LessOrEqual(b, b.at(), 18*time.Second)
 			})
@@ -78,11 +78,11 @@ func TestAListThatFailsUntilItIsGivenUp(t *testing.T) {
 				require.ErrorContains(b, err, "the runtime has not listed what runs")
 				require.Len(b, result.Containers, 2)
 				for _, c := range result.Containers {
-					require.Equal(b, lifecycle.RuntimeStuck, c.Outcome)
+					require.Equal(b, lifecycle.OutcomeRuntimeStuck, c.Outcome)
 				}
 				require.InDelta(b, (10*time.Second + lifecycle.DefaultGiveUpAfter).Seconds(), b.at().Seconds(), 6, "a list that is under way ends by itself")
 				b.rt.SetLists(lifecycletest.Lists{})
-				require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+				require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
 			})
 		})
 	}
@@ -94,14 +94,14 @@ func TestARuntimeThatCannotListNeedsContainers(t *testing.T) {
 		b.declare("app")
 		result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
 		require.ErrorIs(b, err, errors.ErrUnsupported)
-		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome())
 		require.Less(b, b.at(), time.Second)
 		result, err = b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("app")}})
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		killed, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.Graceful, killed.Outcome, "its StopContainer is believed")
+		require.Equal(b, lifecycle.OutcomeGraceful, killed.Outcome, "its StopContainer is believed")
 		require.Equal(b, 2, stops)
 	}, func(o *lifecycle.TerminatorOptions) {
 		stops = 0
@@ -125,7 +125,7 @@ func TestAnIDWithItsPrefixIsRefused(t *testing.T) {
 		b.rt.Start(b.pod, "app", "containerd://x", lifecycletest.Script{})
 		result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "the list of the runtime: "+text)
-		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome())
 		require.Empty(b, b.rt.Stops())
 	}, withShortGiveUp)
 }
@@ -144,7 +144,7 @@ func TestANilPodIsAnError(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		result, err := b.KillPod(b.Context(), nil, lifecycle.Request{})
 		require.ErrorContains(b, err, "the pod is nil")
-		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome())
 		_, err = b.KillContainer(b.Context(), nil, named("app"), lifecycle.ContainerRequest{})
 		require.ErrorContains(b, err, "the pod is nil")
 		_, found := b.Termination(nil)
@@ -159,11 +159,11 @@ func TestKillContainerOfWhatIsNotListed(t *testing.T) {
 		app := b.addMain("app", nil, lifecycletest.Script{})
 		result, err := b.KillContainer(b.Context(), b.pod, named("wrong"), lifecycle.ContainerRequest{})
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.NotFound, result.Outcome)
+		require.Equal(b, lifecycle.OutcomeNotFound, result.Outcome)
 		app.Began = app.Began.Add(-time.Second)
 		result, err = b.KillContainer(b.Context(), b.pod, app, lifecycle.ContainerRequest{})
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.NotFound, result.Outcome, "an earlier run with this ID")
+		require.Equal(b, lifecycle.OutcomeNotFound, result.Outcome, "an earlier run with this ID")
 		require.Empty(b, b.rt.Stops())
 		synctest.Wait()
 		require.Zero(b, b.Pods())

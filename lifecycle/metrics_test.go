@@ -82,7 +82,7 @@ func TestAForcedContainerIsNotCountedAsKilledAfterItsGrace(t *testing.T) {
 	require.NoError(t, err)
 	inBubble(t, 10, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
-		require.Equal(b, lifecycle.Forced, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeForced, b.kill().Outcome())
 	}, func(o *lifecycle.TerminatorOptions) { o.Metrics = handle })
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP kubelet_containers_killed_after_grace_total Containers that used up their grace period and were killed.

@@ -36,13 +36,13 @@ func TestTheFirstFailureEndsACallOfOneAttempt(t *testing.T) {
 				for try := range 2 {
 					outcome, err := kill(b)
 					require.ErrorIs(b, err, lifecycletest.ErrScripted)
-					require.Equal(b, lifecycle.RuntimeStuck, outcome)
+					require.Equal(b, lifecycle.OutcomeRuntimeStuck, outcome)
 					require.Len(b, b.rt.Stops(), try+1)
 				}
 				b.after(100 * time.Second)
 				outcome, err := kill(b)
 				require.NoError(b, err)
-				require.Equal(b, lifecycle.GraceExceeded, outcome)
+				require.Equal(b, lifecycle.OutcomeGraceExceeded, outcome)
 				require.Equal(b, [][2]time.Duration{{57, 3000}, {60, 3000}, {60, 100000}}, b.stopsOf("app"))
 				require.Len(b, b.rt.Execs(), 1)
 				b.requireEvents("Killing", "Killing", "Killing")
@@ -61,8 +61,8 @@ func TestSidecarsWaitForAMainContainerWhoseOneStopHasFailed(t *testing.T) {
 			OneAttempt: true, Containers: []lifecycle.Container{named("proxy"), named("app")},
 		})
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
-		require.Equal(b, lifecycle.RuntimeStuck, result.Containers[0].Outcome)
-		require.Equal(b, lifecycle.Graceful, result.Containers[1].Outcome)
+		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Containers[0].Outcome)
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Containers[1].Outcome)
 		b.requireStop("app", 60, 0)
 		b.requireStop("proxy", 2, 60*time.Second)
 	})

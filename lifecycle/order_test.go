@@ -137,7 +137,7 @@ func TestContainersWithoutATurn(t *testing.T) {
 }
 
 // Hooks of sidecars run at the start of the termination, as in the kubelet, or at their turn.
-func TestHookTiming(t *testing.T) {
+func TestHooksAtTurn(t *testing.T) {
 	scene := func(b *bed) {
 		b.addSidecar("proxy", exec(), lifecycletest.Script{Exec: commandTaking(2 * time.Second)})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
@@ -148,7 +148,7 @@ func TestHookTiming(t *testing.T) {
 		require.Zero(b, b.rt.Execs()[0].At.Sub(b.start))
 		b.requireStop("proxy", 25, 5*time.Second)
 	})
-	atTurn := func(o *lifecycle.TerminatorOptions) { o.HookTiming = lifecycle.HooksAtTurn }
+	atTurn := func(o *lifecycle.TerminatorOptions) { o.HooksAtTurn = true }
 	inBubble(t, 30, func(b *bed) {
 		scene(b)
 		require.Equal(b, 5*time.Second, b.rt.Execs()[0].At.Sub(b.start))

@@ -77,13 +77,15 @@ func TestCodeThatDoesNotReturn(t *testing.T) {
 			inHook  bool
 			at      time.Duration
 		}{
-			"a list":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = code }, outcome: lifecycle.RuntimeStuck, at: 130500 * time.Millisecond},
-			"a stop":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = &stopsBy{o.Runtime, code} }, outcome: lifecycle.RuntimeStuck, at: 130 * time.Second},
-			"an exit watcher":  {options: func(o *lifecycle.TerminatorOptions) { o.Exits = code }, hook: sleep(2), outcome: lifecycle.Graceful, hooked: lifecycle.HookCompleted, at: 2 * time.Second},
-			"a recorder":       {options: func(o *lifecycle.TerminatorOptions) { o.Events = code }, outcome: lifecycle.Graceful},
-			"a hook runner":    {options: func(o *lifecycle.TerminatorOptions) { o.Hooks = code }, hook: sleep(2), outcome: lifecycle.Graceful, hooked: lifecycle.HookFailed, inHook: true},
-			"a command runner": {options: func(o *lifecycle.TerminatorOptions) { o.Hooks, o.Commands = nil, code }, hook: exec(), outcome: lifecycle.Graceful, hooked: lifecycle.HookFailed, inHook: true},
-			"an HTTP client":   {options: func(o *lifecycle.TerminatorOptions) { o.Hooks, o.HTTP = nil, code }, hook: httpGet, outcome: lifecycle.Graceful, hooked: lifecycle.HookFailed, inHook: true},
+			"a list":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = code }, outcome: lifecycle.OutcomeRuntimeStuck, at: 130500 * time.Millisecond},
+			"a stop":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = &stopsBy{o.Runtime, code} }, outcome: lifecycle.OutcomeRuntimeStuck, at: 130 * time.Second},
+			"an exit watcher":  {options: func(o *lifecycle.TerminatorOptions) { o.Exits = code }, hook: sleep(2), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookCompleted, at: 2 * time.Second},
+			"a recorder":       {options: func(o *lifecycle.TerminatorOptions) { o.Events = code }, outcome: lifecycle.OutcomeGraceful},
+			"a hook runner":    {options: func(o *lifecycle.TerminatorOptions) { o.Hooks = code }, hook: sleep(2), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
+			"a command runner": {options: func(o *lifecycle.TerminatorOptions) { o.Hooks, o.Commands = nil, code }, hook: exec(), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
+			"an HTTP client": {options: func(o *lifecycle.TerminatorOptions) {
+				o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{HTTP: code})
+			}, hook: httpGet, outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
 		} {
 			t.Run(name+" that "+how, func(t *testing.T) {
 				inBubble(t, 10, func(b *bed) {

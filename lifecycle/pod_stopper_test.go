@@ -34,10 +34,10 @@ func TestAUnitIsStoppedOnceAfterAllHooks(t *testing.T) {
 		stops   [][2]time.Duration
 		outcome lifecycle.Outcome
 	}{
-		"after its hooks":       {10 * time.Second, lifecycletest.Script{}, [][2]time.Duration{{50, 10000}}, lifecycle.Graceful},
-		"at its deadline":       {100 * time.Second, lifecycletest.Script{IgnoreTerm: true}, [][2]time.Duration{{2, 60000}}, lifecycle.GraceExceeded},
-		"again after a failure": {10 * time.Second, lifecycletest.Script{FailStops: 1}, [][2]time.Duration{{50, 10000}, {50, 10100}}, lifecycle.Graceful},
-		"again after a hang":    {10 * time.Second, lifecycletest.Script{HangStops: 1}, [][2]time.Duration{{50, 10000}, {0, 65000}}, lifecycle.Forced},
+		"after its hooks":       {10 * time.Second, lifecycletest.Script{}, [][2]time.Duration{{50, 10000}}, lifecycle.OutcomeGraceful},
+		"at its deadline":       {100 * time.Second, lifecycletest.Script{IgnoreTerm: true}, [][2]time.Duration{{2, 60000}}, lifecycle.OutcomeGraceExceeded},
+		"again after a failure": {10 * time.Second, lifecycletest.Script{FailStops: 1}, [][2]time.Duration{{50, 10000}, {50, 10100}}, lifecycle.OutcomeGraceful},
+		"again after a hang":    {10 * time.Second, lifecycletest.Script{HangStops: 1}, [][2]time.Duration{{50, 10000}, {0, 65000}}, lifecycle.OutcomeForced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 60, func(b *bed) {
@@ -76,7 +76,7 @@ func TestAUnitOfWhichAPartIsShortened(t *testing.T) {
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(3))})
 		require.NoError(b, err)
 		require.Len(b, result.Containers, 1)
-		require.Equal(b, lifecycle.GraceExceeded, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceExceeded, result.Outcome())
 		require.Equal(b, [][2]time.Duration{{59, 1000}, {3, 5000}}, b.stopsOf("web"))
 		require.Equal(b, 8*time.Second, b.at())
 	}, asUnit)
@@ -148,6 +148,6 @@ func TestASidecarOfAUnit(t *testing.T) {
 		require.False(b, restart)
 		result, err := termination.Wait(b.Context())
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 	}, asUnit)
 }

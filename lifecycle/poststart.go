@@ -24,7 +24,7 @@ import (
 //   - when the container exits during a sleep, which is not a failure;
 //   - when the container is being stopped and has ended or used up its grace period, but not when
 //     the termination of its pod begins (KEP-4438);
-//   - with the cause [TerminatorClosed], when the terminator is closed.
+//   - with the cause [CauseTerminatorClosed], when the terminator is closed.
 //
 // PostStart only returns the hook's error, without an event and a kill, if by then
 //
@@ -96,7 +96,7 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 		cause = context.Cause(caller)
 	}
 	switch {
-	case err == nil, errors.Is(cause, ContainerExited):
+	case err == nil, errors.Is(cause, CauseContainerExited):
 		return false, nil
 	case cause != nil && !errors.Is(err, cause):
 		err = errors.Join(cause, err)
@@ -127,13 +127,13 @@ func (p *pod) awaitPostStart(c Container, returned, exited <-chan struct{}) erro
 		case <-returned:
 			return nil
 		case <-exited:
-			return ContainerExited
+			return CauseContainerExited
 		case <-over:
 			return s.deadlineCause()
 		case <-ended:
 			return ErrTerminating
 		case <-p.terminator.ctx.Done():
-			return TerminatorClosed
+			return CauseTerminatorClosed
 		case <-begun:
 		}
 	}

@@ -99,7 +99,7 @@ func TestPostStartEndsWithTheGrace(t *testing.T) {
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					err := b.PostStart(b.Context(), b.pod, named("app"))
-					require.ErrorIs(b, err, lifecycle.GraceSpent)
+					require.ErrorIs(b, err, lifecycle.CauseGraceSpent)
 					require.Equal(b, 10*time.Second, b.at())
 				})
 				synctest.Wait()
@@ -190,7 +190,7 @@ func TestAPostStartHookThatOutlivesItsStart(t *testing.T) {
 		require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) error {
 			b.rt.Start(b.pod, "app", "app", lifecycletest.Script{IgnoreTerm: true})
 			wg.Go(func() {
-				require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.GraceSpent)
+				require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.CauseGraceSpent)
 				require.Equal(b, 5*time.Second, b.at())
 			})
 			synctest.Wait()

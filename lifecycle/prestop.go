@@ -50,11 +50,11 @@ func (s *stop) runHook() {
 	select {
 	case <-s.hook.returned:
 	case <-exited:
-		cut(s.cutHook(ContainerExited))
+		cut(s.cutHook(CauseContainerExited))
 	case <-s.over:
 		cut(s.cutHook(s.deadlineCause()))
 	case <-s.ctx.Done():
-		cut(s.cutHook(TerminatorClosed))
+		cut(s.cutHook(CauseTerminatorClosed))
 	}
 }
 
@@ -129,11 +129,11 @@ func (s *stop) setHookOutcome(err error) HookOutcome {
 	case s.deadline.isOver():
 		hook.Cause = s.deadline.cause()
 	case s.ctx.Err() != nil:
-		hook.Cause = TerminatorClosed
+		hook.Cause = CauseTerminatorClosed
 	}
 	switch {
 	case hook.Outcome == HookAbandoned: // an outcome is final
-	case err == nil && hook.Cause != ContainerExited:
+	case err == nil && hook.Cause != CauseContainerExited:
 		hook.Cause = ""
 		s.endHook(HookCompleted)
 	case hook.Cause != "":

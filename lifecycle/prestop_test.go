@@ -29,7 +29,7 @@ func TestAHookThatUsesUpTheGraceIsCut(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.addMain("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
 		result := b.kill()
-		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 10 * time.Second, Cause: lifecycle.GraceSpent}, result.Containers[0].Hook)
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 10 * time.Second, Cause: lifecycle.CauseGraceSpent}, result.Containers[0].Hook)
 		b.requireStop("app", 2, 10*time.Second)
 		require.Equal(b, 12*time.Second, b.at())
 		b.requireEvents("Killing")
@@ -41,8 +41,8 @@ func TestASleepEndsWithItsContainer(t *testing.T) {
 		b.addMain("app", sleep(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
 		result := b.kill()
 		require.Equal(b, 7*time.Second, b.at())
-		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 7 * time.Second, Cause: lifecycle.ContainerExited}, result.Containers[0].Hook)
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 7 * time.Second, Cause: lifecycle.CauseContainerExited}, result.Containers[0].Hook)
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		b.requireEvents("Killing")
 	})
 }
@@ -65,7 +65,7 @@ func TestAnExecHookHasTheTimeThatIsLeft(t *testing.T) {
 		b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(time.Hour), IgnoreTerm: true})
 		result := b.kill()
 		require.Equal(b, 10*time.Second, b.rt.Execs()[0].Timeout)
-		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 10 * time.Second, Cause: lifecycle.GraceSpent}, result.Containers[0].Hook)
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 10 * time.Second, Cause: lifecycle.CauseGraceSpent}, result.Containers[0].Hook)
 		b.requireEvents("Killing")
 	})
 }
@@ -78,7 +78,7 @@ func TestAFailedHookIsReportedAndTheStopGoesOn(t *testing.T) {
 		result := b.kill()
 		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
 		require.ErrorIs(b, result.Containers[0].Hook.Err, lifecycletest.ErrScripted)
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		b.requireEvents("Killing", "FailedPreStopHook")
 		event := b.events.All()[1]
 		require.Equal(b, v1.EventTypeWarning, event.Type)
@@ -92,7 +92,7 @@ func TestAPanickingHookHasFailed(t *testing.T) {
 		result := b.kill()
 		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
 		require.ErrorContains(b, result.Containers[0].Hook.Err, "the hook panicked: boom")
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		b.requireEvents("Killing", "FailedPreStopHook")
 	}, withHooks(func(context.Context) error { panic("boom") }))
 }
@@ -144,7 +144,7 @@ func TestASleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{app}})
 		require.NoError(b, err)
 		require.Zero(b, b.at())
-		require.Equal(b, lifecycle.ContainerExited, result.Containers[0].Hook.Cause)
+		require.Equal(b, lifecycle.CauseContainerExited, result.Containers[0].Hook.Cause)
 		b.requireEvents("Killing")
 	})
 }
@@ -154,7 +154,7 @@ func TestASleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
 func TestAnotherRunnersSleepEndsWithItsContainerToo(t *testing.T) {
 	inBubble(t, 60, func(b *bed) {
 		b.addMain("app", sleep(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
-		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 7 * time.Second, Cause: lifecycle.ContainerExited}, b.kill().Containers[0].Hook)
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 7 * time.Second, Cause: lifecycle.CauseContainerExited}, b.kill().Containers[0].Hook)
 		require.Equal(b, 7*time.Second, b.at())
 		b.requireEvents("Killing")
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }))
@@ -166,7 +166,7 @@ func TestHookThatFailsAtTheDeadlineIsCut(t *testing.T) {
 	for range 100 {
 		inBubble(t, 5, func(b *bed) {
 			b.addMain("app", exec(), lifecycletest.Script{})
-			require.Equal(b, lifecycle.GraceSpent, b.kill().Containers[0].Hook.Cause)
+			require.Equal(b, lifecycle.CauseGraceSpent, b.kill().Containers[0].Hook.Cause)
 			b.requireEvents("Killing")
 		}, withHooks(func(context.Context) error { <-time.After(5 * time.Second); return lifecycletest.ErrScripted }))
 	}
@@ -193,7 +193,7 @@ func TestSleepIsSkippedIfTheFeatureIsOff(t *testing.T) {
 		require.Equal(b, lifecycle.HookSkipped, b.kill().Containers[0].Hook.Outcome)
 		require.Zero(b, b.at())
 		b.requireEvents("Killing")
-	}, func(o *lifecycle.TerminatorOptions) { o.Gates = gateWithout(lifecycle.PodLifecycleSleepAction) })
+	}, func(o *lifecycle.TerminatorOptions) { o.Gates = gateWithout{off: lifecycle.PodLifecycleSleepAction} })
 }
 
 // The feature may be off in the runner although it is on in the terminator.
@@ -203,7 +203,7 @@ func TestSleepIsSkippedIfTheFeatureIsOffInTheRunner(t *testing.T) {
 		require.Equal(b, lifecycle.HookCompleted, b.kill().Containers[0].Hook.Outcome)
 		require.Zero(b, b.at())
 	}, func(o *lifecycle.TerminatorOptions) {
-		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: gateWithout(lifecycle.PodLifecycleSleepAction)})
+		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: gateWithout{off: lifecycle.PodLifecycleSleepAction}})
 	})
 }
 
@@ -218,7 +218,7 @@ func TestAHookHasOneCauseForItsEnd(t *testing.T) {
 		require.Equal(b, 60*time.Second, deadline.Sub(b.start))
 		b.Shorten(termination, 3)
 		<-termination.Done()
-		require.Equal(b, lifecycle.Shortened, cause)
+		require.Equal(b, lifecycle.CauseShortened, cause)
 	}, withHooks(func(ctx context.Context) error {
 		deadline, _ = ctx.Deadline()
 		<-ctx.Done()

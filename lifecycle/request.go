@@ -22,12 +22,12 @@ type Request struct {
 	GracePeriodSeconds *int64
 	// Containers, if not nil, has exactly the containers to stop. A StopContainer that succeeds is
 	// then proof that its container has ended. A kubelet fork, whose caller passes the running pod,
-	// and a runtime that cannot list need this. A run is [NotFound], and is not stopped, if the
+	// and a runtime that cannot list need this. A run is [OutcomeNotFound], and is not stopped, if the
 	// newest list has a later run with its ID. nil: the runtime lists what runs, and only a list is
 	// proof that a container has ended.
 	Containers []Container
 	// OneAttempt makes one StopContainer call for each container, for callers that retry by
-	// themselves, as the kubelet does. A call that fails ends the stop as [RuntimeStuck]. The
+	// themselves, as the kubelet does. A call that fails ends the stop as [OutcomeRuntimeStuck]. The
 	// container still blocks sidecars until the deadline. No FailedKillPod event is recorded. The
 	// next request records the Killing event again, but does not run the hook again. It grants a
 	// new grace period, unless StopContainer has not returned.

@@ -11,33 +11,35 @@ import (
 type Outcome string
 
 const (
-	// Graceful means that the container ended within its grace period.
-	Graceful Outcome = "Graceful"
-	// NotFound means that there was nothing to stop: the runtime did not list the container, or
+	// OutcomeGraceful means that the container ended within its grace period.
+	OutcomeGraceful Outcome = "Graceful"
+	// OutcomeNotFound means that there was nothing to stop: the runtime did not list the container, or
 	// did not have it any more. It is a success.
-	NotFound Outcome = "NotFound"
-	// GraceExceeded means that the container used up its grace period and the runtime killed it.
+	OutcomeNotFound Outcome = "NotFound"
+	// OutcomeGraceExceeded means that the container used up its grace period and the runtime killed it.
 	// Without [ErrKilled] this is assumed if StopContainer took as long as its timeout.
-	GraceExceeded Outcome = "GraceExceeded"
-	// Forced means that the container has ended after a StopContainer with timeout 0. Earlier calls
+	OutcomeGraceExceeded Outcome = "GraceExceeded"
+	// OutcomeForced means that the container has ended after a StopContainer with timeout 0. Earlier calls
 	// had not returned in time, or the deadline had passed. It is not known whether the container
 	// had time to end by itself.
-	Forced Outcome = "Forced"
-	// RuntimeStuck means that the container may still run. When the terminator gave up, the runtime
+	OutcomeForced Outcome = "Forced"
+	// OutcomeRuntimeStuck means that the container may still run. When the terminator gave up, the runtime
 	// listed the container, could not list, or could not stop it, or its start had not returned.
-	RuntimeStuck Outcome = "RuntimeStuck"
-	// LeftRunning means that the terminator was closed before the container had ended. A
+	OutcomeRuntimeStuck Outcome = "RuntimeStuck"
+	// OutcomeLeftRunning means that the terminator was closed before the container had ended. A
 	// StopContainer that was under way may still end it.
-	LeftRunning Outcome = "LeftRunning"
+	OutcomeLeftRunning Outcome = "LeftRunning"
 )
 
 // Outcomes returns all outcomes but "", from the best to the worst.
 func Outcomes() []Outcome {
-	return []Outcome{Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck, LeftRunning}
+	return []Outcome{OutcomeGraceful, OutcomeNotFound, OutcomeGraceExceeded, OutcomeForced, OutcomeRuntimeStuck, OutcomeLeftRunning}
 }
 
 // hasEnded reports whether the container is known to have ended.
-func (o Outcome) hasEnded() bool { return o != "" && o != RuntimeStuck && o != LeftRunning }
+func (o Outcome) hasEnded() bool {
+	return o != "" && o != OutcomeRuntimeStuck && o != OutcomeLeftRunning
+}
 
 // HookOutcome says how the preStop hook of a container ended; "" means that the container
 // has no hook, or that the hook has not ended yet.
@@ -63,22 +65,22 @@ const (
 type Cause string
 
 const (
-	// GraceSpent means that the grace period was used up.
-	GraceSpent Cause = "GraceSpent"
-	// Shortened means that the grace period was shortened during the termination, and
+	// CauseGraceSpent means that the grace period was used up.
+	CauseGraceSpent Cause = "GraceSpent"
+	// CauseShortened means that the grace period was shortened during the termination, and
 	// then used up.
-	Shortened Cause = "Shortened"
-	// ContainerExited means that the container exited by itself, which ends a sleep.
-	ContainerExited Cause = "ContainerExited"
-	// TerminatorClosed means that [Terminator.Close] was called. errors.Is finds [ErrClosed] in it.
-	TerminatorClosed Cause = "TerminatorClosed"
+	CauseShortened Cause = "Shortened"
+	// CauseContainerExited means that the container exited by itself, which ends a sleep.
+	CauseContainerExited Cause = "ContainerExited"
+	// CauseTerminatorClosed means that [Terminator.Close] was called. errors.Is finds [ErrClosed] in it.
+	CauseTerminatorClosed Cause = "TerminatorClosed"
 )
 
 // Error returns the cause as it is, such as "GraceSpent".
 func (c Cause) Error() string { return string(c) }
 
-// Is makes [errors.Is] find [ErrClosed] in [TerminatorClosed].
-func (c Cause) Is(target error) bool { return c == TerminatorClosed && target == ErrClosed }
+// Is makes [errors.Is] find [ErrClosed] in [CauseTerminatorClosed].
+func (c Cause) Is(target error) bool { return c == CauseTerminatorClosed && target == ErrClosed }
 
 // Phase says which step of its stop a container has reached, for programs that show
 // [Termination.Result] while the termination is under way.
@@ -130,7 +132,7 @@ type ContainerResult struct {
 	// Stopping is the time from the first StopContainer to the end; 0 before the end.
 	Stopping time.Duration
 	// Err joins what went wrong; nil if nothing did: the newest failure to stop the container, even
-	// if a later call succeeded; the reason for [Forced], [RuntimeStuck] or [LeftRunning]; a name
+	// if a later call succeeded; the reason for [OutcomeForced], [OutcomeRuntimeStuck] or [OutcomeLeftRunning]; a name
 	// that the pod's spec does not have; and panics of the embedder's code.
 	Err error
 }
@@ -142,17 +144,17 @@ type Result struct {
 	GracePeriodSeconds int64
 	// Containers has each run that was listed or that a request has named, in the order of the pod's
 	// spec: main containers, init containers, ephemeral containers. Once the termination has ended
-	// without any run, it has each container of the spec as [NotFound].
+	// without any run, it has each container of the spec as [OutcomeNotFound].
 	Containers []ContainerResult
 }
 
 // Outcome returns the worst outcome of the containers, by the order of [Outcomes]. "" is worse than all,
-// so the result is "" while a container has no outcome. It is [NotFound] if there are no containers.
+// so the result is "" while a container has no outcome. It is [OutcomeNotFound] if there are no containers.
 func (r Result) Outcome() Outcome {
 	if len(r.Containers) == 0 {
-		return NotFound
+		return OutcomeNotFound
 	}
-	worst, all := Graceful, Outcomes()
+	worst, all := OutcomeGraceful, Outcomes()
 	place := func(o Outcome) uint { return uint(slices.Index(all, o)) } // of any other value: the highest
 	for i := range r.Containers {
 		if o := r.Containers[i].Outcome; place(o) > place(worst) {
@@ -162,12 +164,12 @@ func (r Result) Outcome() Outcome {
 	return worst
 }
 
-// Err joins the errors of the containers that may still run: [RuntimeStuck] and [LeftRunning]; nil if
-// there are none. The errors of other containers, such as [Forced] ones, are only in their results.
+// Err joins the errors of the containers that may still run: [OutcomeRuntimeStuck] and [OutcomeLeftRunning]; nil if
+// there are none. The errors of other containers, such as [OutcomeForced] ones, are only in their results.
 func (r Result) Err() error {
 	var errs []error
 	for _, c := range r.Containers {
-		if c.Outcome == RuntimeStuck || c.Outcome == LeftRunning {
+		if c.Outcome == OutcomeRuntimeStuck || c.Outcome == OutcomeLeftRunning {
 			errs = append(errs, c.Err)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 
 func TestTheOutcomeOfAPodIsItsWorst(t *testing.T) {
 	order := []lifecycle.Outcome{
-		lifecycle.Graceful, lifecycle.NotFound, lifecycle.GraceExceeded,
-		lifecycle.Forced, lifecycle.RuntimeStuck, lifecycle.LeftRunning, "",
+		lifecycle.OutcomeGraceful, lifecycle.OutcomeNotFound, lifecycle.OutcomeGraceExceeded,
+		lifecycle.OutcomeForced, lifecycle.OutcomeRuntimeStuck, lifecycle.OutcomeLeftRunning, "",
 	}
-	require.Equal(t, lifecycle.NotFound, lifecycle.Result{}.Outcome())
+	require.Equal(t, lifecycle.OutcomeNotFound, lifecycle.Result{}.Outcome())
 	for i, worse := range order {
 		for _, better := range order[:i+1] {
 			result := lifecycle.Result{Containers: []lifecycle.ContainerResult{{Outcome: better}, {Outcome: worse}, {Outcome: better}}}
@@ -26,10 +26,10 @@ func TestTheOutcomeOfAPodIsItsWorst(t *testing.T) {
 func TestErrOfAPodHasOnlyContainersThatMayRun(t *testing.T) {
 	forced, stuck, left := errors.New("forced"), errors.New("stuck"), errors.New("left")
 	result := lifecycle.Result{Containers: []lifecycle.ContainerResult{
-		{Outcome: lifecycle.Forced, Err: forced},
-		{Outcome: lifecycle.RuntimeStuck, Err: stuck},
-		{Outcome: lifecycle.LeftRunning, Err: left},
-		{Outcome: lifecycle.Graceful},
+		{Outcome: lifecycle.OutcomeForced, Err: forced},
+		{Outcome: lifecycle.OutcomeRuntimeStuck, Err: stuck},
+		{Outcome: lifecycle.OutcomeLeftRunning, Err: left},
+		{Outcome: lifecycle.OutcomeGraceful},
 	}}
 	require.ErrorIs(t, result.Err(), stuck)
 	require.ErrorIs(t, result.Err(), left)

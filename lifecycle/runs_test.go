@@ -30,7 +30,7 @@ func TestAnIDThatIsUsedAgainDuringAKill(t *testing.T) {
 		result, err := b.KillContainer(b.Context(), b.pod, second, lifecycle.ContainerRequest{})
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.HookCompleted, result.Hook.Outcome)
-		require.Equal(b, lifecycle.Graceful, result.Outcome)
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome)
 		require.Len(b, b.rt.Execs(), 2)
 		require.Len(b, b.rt.Exits(), 2)
 	})
@@ -104,9 +104,9 @@ func TestAnExactRequestForAnEarlierRunOfAnID(t *testing.T) {
 		require.NoError(b, err)
 		require.Equal(b, [][2]time.Duration{{60, 0}, {60, 1000}}, b.stopsOf("app"))
 		require.Len(b, result.Containers, 2)
-		require.Equal(b, lifecycle.NotFound, result.Containers[0].Outcome)
+		require.Equal(b, lifecycle.OutcomeNotFound, result.Containers[0].Outcome)
 		require.Equal(b, second.Began, result.Containers[1].Began)
-		require.Equal(b, lifecycle.Graceful, result.Containers[1].Outcome)
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Containers[1].Outcome)
 	})
 }
 
@@ -119,7 +119,7 @@ func TestAContainerThatIsUnlistedIsNotStoppedAgain(t *testing.T) {
 		result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
 		require.NoError(b, err)
 		require.ErrorIs(b, result.Containers[0].Err, lifecycletest.ErrScripted)
-		require.Equal(b, lifecycle.Graceful, result.Containers[0].Outcome)
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Containers[0].Outcome)
 		require.Equal(b, [][2]time.Duration{{60, 0}, {60, 100}, {60, 300}, {60, 700}}, b.stopsOf("app"))
 	})
 }

@@ -126,7 +126,7 @@ func newSim(seed uint64) *sim {
 		options.Exits = w
 	}
 	if rng.IntN(4) == 0 {
-		options.HookTiming = lifecycle.HooksAtTurn
+		options.HooksAtTurn = true
 	}
 	if rng.IntN(2) == 0 {
 		options.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { w.Event(nil, "", "OnHook", "") }

@@ -67,7 +67,7 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 	}
 	ctx, c.cancel = context.WithCancelCause(ctx)
 	defer c.cancel(nil)
-	defer context.AfterFunc(tr.ctx, func() { c.cancel(TerminatorClosed) })()
+	defer context.AfterFunc(tr.ctx, func() { c.cancel(CauseTerminatorClosed) })()
 	p := tr.lock(pod)
 	if p.termination != nil && !p.termination.restartable(name) {
 		p.unlock()

@@ -33,7 +33,7 @@ func TestStartIsRefusedAfterTheTerminationHasBegun(t *testing.T) {
 		require.ErrorContains(b, err, `failed to start container "app" of pod "pod_ns(uid)"`)
 		b.Forget(b.pod)
 		require.NoError(b, b.startContainer("app", "1", lifecycletest.Script{}))
-		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
 		require.NoError(b, b.Close(b.Context()))
 		require.ErrorIs(b, b.startContainer("app", "2", lifecycletest.Script{}), lifecycle.ErrClosed)
 	})
@@ -61,7 +61,7 @@ func TestAContainerThatIsStartingIsStoppedWithTheOthers(t *testing.T) {
 		b.requireStop("late", 25, 5*time.Second)
 		b.requireStop("proxy", 23, 7*time.Second)
 		require.Equal(b, "late", result.Containers[0].ID)
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		b.requireEvents("Killing", "Killing")
 	})
 }
@@ -75,10 +75,10 @@ func TestTheTerminationEndsTheContextOfAStart(t *testing.T) {
 		panic bool
 		want  lifecycle.Outcome
 	}{
-		"it fails, and nothing runs":           {want: lifecycle.NotFound},
-		"it fails, and its container runs":     {runs: true, want: lifecycle.Graceful},
-		"it panics, and nothing runs":          {panic: true, want: lifecycle.NotFound},
-		"it panics, and its container runs on": {panic: true, runs: true, want: lifecycle.Graceful},
+		"it fails, and nothing runs":           {want: lifecycle.OutcomeNotFound},
+		"it fails, and its container runs":     {runs: true, want: lifecycle.OutcomeGraceful},
+		"it panics, and nothing runs":          {panic: true, want: lifecycle.OutcomeNotFound},
+		"it panics, and its container runs on": {panic: true, runs: true, want: lifecycle.OutcomeGraceful},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 30, func(b *bed) {
@@ -138,8 +138,8 @@ func TestAStartThatNeverReturns(t *testing.T) {
 		})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, `failed to stop container "app" (id=""): its start has not returned`)
-		require.Equal(b, lifecycle.RuntimeStuck, result.Containers[0].Outcome)
-		require.Equal(b, lifecycle.Graceful, result.Containers[1].Outcome)
+		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Containers[0].Outcome)
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Containers[1].Outcome)
 		b.requireStop("proxy", 2, 3*time.Second)
 		require.Equal(b, 3*time.Second+lifecycle.DefaultGiveUpAfter, b.at())
 		close(hangs)
@@ -232,7 +232,7 @@ func TestCloseDoesNotWaitForAStart(t *testing.T) {
 		synctest.Wait()
 		require.NoError(b, b.Close(b.Context()))
 		require.Zero(b, b.at())
-		require.Equal(b, lifecycle.LeftRunning, termination.Result().Outcome())
+		require.Equal(b, lifecycle.OutcomeLeftRunning, termination.Result().Outcome())
 		require.ErrorIs(b, started(), lifecycle.ErrTerminating)
 	})
 }

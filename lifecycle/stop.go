@@ -146,7 +146,7 @@ func (s *stop) perform(recordsKilling bool) {
 	if recordsKilling {
 		s.recordKilling()
 	}
-	if s.pod.terminator.opts.HookTiming == HooksAtTurn && s.unit == nil {
+	if s.pod.terminator.opts.HooksAtTurn && s.unit == nil {
 		s.awaitTurn()
 	}
 	s.runHook()
@@ -224,13 +224,13 @@ func (s *stop) setPhase(phase Phase) {
 func (s *stop) end(outcome Outcome, err error) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
-	if outcome == LeftRunning {
+	if outcome == OutcomeLeftRunning {
 		err = errors.Join(ErrClosed, err)
 	}
 	if err != nil {
 		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: err})
 	}
-	if outcome == GraceExceeded {
+	if outcome == OutcomeGraceExceeded {
 		s.pod.terminator.opts.Metrics.ContainerKilledAfterGrace()
 	}
 	s.result.Outcome = outcome

@@ -74,7 +74,7 @@ func (c *stopCalls) untilEnded() (Outcome, error) {
 		case err == nil:
 			return c.outcomeOfEnded()
 		case c.ctx.Err() != nil:
-			return LeftRunning, c.failure
+			return OutcomeLeftRunning, c.failure
 		case callErr == nil:
 			c.recordFailure(err)
 		}
@@ -88,7 +88,7 @@ func (c *stopCalls) untilEnded() (Outcome, error) {
 			return c.giveUp()
 		}
 	}
-	return LeftRunning, c.failure
+	return OutcomeLeftRunning, c.failure
 }
 
 // isKnownToHaveEnded reports whether the newest list makes another call unnecessary. Such a list has begun
@@ -103,7 +103,7 @@ func (c *stopCalls) isKnownToHaveEnded() bool {
 	}
 	isReplaced := c.isReplaced()
 	if isReplaced && c.made == 0 {
-		c.reported = NotFound
+		c.reported = OutcomeNotFound
 	}
 	return isReplaced
 }
@@ -216,14 +216,14 @@ func (c *stopCalls) setReported(a stopAnswer) {
 	case !a.isSuccess():
 	case errors.Is(a.err, ErrContainerNotFound):
 		if c.reported == "" {
-			c.reported = NotFound
+			c.reported = OutcomeNotFound
 		}
 	case c.forced:
-		c.reported = Forced
-	case a.err != nil || c.reported == GraceExceeded || !a.returnedAt.Before(times.Earlier(a.killAt(), c.killAt)):
-		c.reported = GraceExceeded
+		c.reported = OutcomeForced
+	case a.err != nil || c.reported == OutcomeGraceExceeded || !a.returnedAt.Before(times.Earlier(a.killAt(), c.killAt)):
+		c.reported = OutcomeGraceExceeded
 	default:
-		c.reported = Graceful
+		c.reported = OutcomeGraceful
 	}
 }
 
@@ -258,7 +258,7 @@ func (c *stopCalls) checkEnded(callErr error) error {
 	defer c.pod.mu.Unlock()
 	for _, s := range c.runs {
 		if s.listedBy >= l.number {
-			if c.reported != GraceExceeded {
+			if c.reported != OutcomeGraceExceeded {
 				c.reported = "" // the call said that the container had ended, which is not true
 			}
 			return errStillListed
@@ -274,13 +274,13 @@ func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 	switch {
 	case outcome != "":
 	case c.forced:
-		outcome = Forced
+		outcome = OutcomeForced
 	case time.Now().Before(c.killAt):
-		outcome = Graceful
+		outcome = OutcomeGraceful
 	default:
-		outcome = GraceExceeded
+		outcome = OutcomeGraceExceeded
 	}
-	if outcome == Forced && c.failure == nil {
+	if outcome == OutcomeForced && c.failure == nil {
 		c.failure = errNoTimeLeft
 	}
 	if c.failures > 0 {
@@ -314,7 +314,7 @@ func (c *stopCalls) giveUp() (Outcome, error) {
 		}
 		c.pod.mu.Unlock()
 	}
-	return RuntimeStuck, c.lastFailure()
+	return OutcomeRuntimeStuck, c.lastFailure()
 }
 
 // lastFailure returns the newest failure, with the number of failures; nil if there was none.

@@ -43,10 +43,10 @@ func TestOverlappingStops(t *testing.T) {
 		want    lifecycle.Outcome
 	}{
 		"the first fails, the second succeeds later": {
-			10, []answer{{3000 * ms, lifecycletest.ErrScripted}, {5000 * ms, nil}}, 6000 * ms, lifecycle.Graceful,
+			10, []answer{{3000 * ms, lifecycletest.ErrScripted}, {5000 * ms, nil}}, 6000 * ms, lifecycle.OutcomeGraceful,
 		},
 		"the first succeeds after the second has killed": {
-			5, []answer{{7000 * ms, nil}, {7000 * ms, nil}}, 7000 * ms, lifecycle.GraceExceeded,
+			5, []answer{{7000 * ms, nil}, {7000 * ms, nil}}, 7000 * ms, lifecycle.OutcomeGraceExceeded,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

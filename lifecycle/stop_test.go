@@ -23,7 +23,7 @@ func TestAStopThatFailsForAMomentCostsNoGrace(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.addMain("app", sleep(1), lifecycletest.Script{ExitAfterTerm: 3 * time.Second, FailStops: 5})
 		result := b.kill()
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		require.ErrorContains(b, result.Containers[0].Err, `failed to stop container "app" (id="app"): StopContainer with timeout 28 failed: the script fails this stop (the last of 5 failures)`)
 		require.Equal(b, [][2]time.Duration{
 			{29, 1000}, {29, 1100}, {29, 1300}, {29, 1700}, {28, 2500}, {27, 3500},
@@ -51,7 +51,7 @@ func TestAStopThatFailsThoughTheContainerHasEnded(t *testing.T) {
 		b.rt.SetLists(lifecycletest.Lists{Poll: 10 * time.Second})
 		result, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		require.ErrorIs(b, result.Containers[0].Err, lifecycletest.ErrScripted)
 		require.Len(b, log.errors, 1)
 		require.Len(b, b.rt.Stops(), 1)
@@ -65,7 +65,7 @@ func TestARuntimeThatIsAwayForAMomentCostsNoGrace(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.addMain("app", sleep(1), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		b.rt.Away(0, 3*time.Second)
-		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
 		require.Equal(b, [][2]time.Duration{{26, 4500}}, b.stopsOf("app"))
 		b.requireEvents("Killing")
 	})
@@ -76,7 +76,7 @@ func TestAStopThatFailsUntilAfterTheDeadline(t *testing.T) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true, FailStops: 13})
 		result := b.kill()
-		require.Equal(b, lifecycle.Forced, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeForced, result.Outcome())
 		require.Equal(b, [][2]time.Duration{
 			{2, 0},
 			{2, 100},
@@ -102,7 +102,7 @@ func TestARuntimeThatGoesAwayUnderAStop(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.rt.Away(4*time.Second, 6*time.Second)
-		require.Equal(b, lifecycle.GraceExceeded, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceExceeded, b.kill().Outcome())
 		require.Equal(b, [][2]time.Duration{{10, 0}, {6, 4100}, {6, 4300}, {6, 4700}, {5, 5500}, {4, 6500}}, b.stopsOf("app"))
 		require.Equal(b, 10500*time.Millisecond, b.at())
 	})
@@ -113,7 +113,7 @@ func TestARuntimeThatFailsIsGivenUp(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: -1})
 		b.addMain("web", nil, lifecycletest.Script{FailStops: -1})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome())
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
 		require.ErrorContains(b, err, `failed to stop container "app" (id="app")`)
 		require.Equal(b, 10*time.Second+lifecycle.DefaultGiveUpAfter, b.at())
@@ -139,7 +139,7 @@ func TestSilentRuntimeIsGivenUp(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(10))})
 		require.ErrorContains(b, err, "has not returned")
-		require.Equal(b, lifecycle.RuntimeStuck, result.Containers[0].Outcome)
+		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Containers[0].Outcome)
 		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 15000}, {0, 25000}, {0, 45000}, {0, 85000}}, b.stopsOf("app"))
 		require.Equal(b, [][2]time.Duration{{2, 10000}}, b.stopsOf("proxy"))
 		require.Equal(b, 130*time.Second, b.at())
@@ -150,7 +150,7 @@ func TestASilentStopIsForced(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
 		result := b.kill()
-		require.Equal(b, lifecycle.Forced, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeForced, result.Outcome())
 		require.ErrorContains(b, result.Containers[0].Err, "has not returned for 12s")
 		require.NotContains(b, result.Containers[0].Err.Error(), "the last of", "there is only one failure")
 		require.Equal(b, 12*time.Second, b.at())
@@ -162,7 +162,7 @@ func TestASilentStopIsForced(t *testing.T) {
 func TestSilentStopIsForcedRightAfterTheDeadline(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
-		require.Equal(b, lifecycle.Forced, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeForced, b.kill().Outcome())
 		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 10500}}, b.stopsOf("app"))
 	}, func(o *lifecycle.TerminatorOptions) { o.StopTimeoutSlack = 500 * time.Millisecond })
 }
@@ -189,7 +189,7 @@ func TestSilenceIsMeasuredFromTheSecondCall(t *testing.T) {
 		<-time.After(time.Second)
 		b.Shorten(termination, 3)
 		<-termination.Done()
-		require.Equal(b, lifecycle.RuntimeStuck, termination.Result().Outcome())
+		require.Equal(b, lifecycle.OutcomeRuntimeStuck, termination.Result().Outcome())
 		require.Equal(b, [][2]time.Duration{{600, 0}, {3, 1000}, {0, 9000}}, b.stopsOf("app")[:3])
 		require.Equal(b, 4*time.Second+lifecycle.DefaultGiveUpAfter, b.at())
 	})
@@ -243,7 +243,7 @@ func TestWaitForATermination(t *testing.T) {
 		for range 2 {
 			result, err = termination.Wait(b.Context())
 			require.NoError(b, err)
-			require.Equal(b, lifecycle.GraceExceeded, result.Outcome())
+			require.Equal(b, lifecycle.OutcomeGraceExceeded, result.Outcome())
 			require.Equal(b, 5*time.Second, b.at())
 		}
 	})

@@ -19,7 +19,7 @@ import (
 func TestAStopThatFails(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: 2})
-		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
 		require.Equal(b, [][2]time.Duration{{30, 0}, {30, 100}, {30, 300}}, b.stopsOf("app"))
 		b.requireEvents("Killing", "FailedKillPod")
 	})
@@ -30,7 +30,7 @@ func TestAStopThatFails(t *testing.T) {
 func TestAStopThatReturnsEarly(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second, StopReturnsEarly: true})
-		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
 		require.False(b, b.rt.Exits()[0].At.After(time.Now()))
 		require.Equal(b, [][2]time.Duration{{30, 0}, {30, 100}, {30, 300}, {30, 700}, {29, 1500}, {28, 2500}, {27, 3500}}, b.stopsOf("app"))
 	})
@@ -41,7 +41,7 @@ func TestAStopThatReturnsEarly(t *testing.T) {
 func TestAStopThatIsLost(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
-		require.Equal(b, lifecycle.Graceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
 		require.Equal(b, [][2]time.Duration{{30, 100}}, b.stopsOf("app"), "the second call")
 		require.Equal(b, 1100*time.Millisecond, b.at())
 	}, func(o *lifecycle.TerminatorOptions) {
@@ -53,7 +53,7 @@ func TestAStopThatIsLost(t *testing.T) {
 func TestAStopThatNeverReturns(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1, HangIgnoresContext: true})
-		require.Equal(b, lifecycle.Forced, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeForced, b.kill().Outcome())
 		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 15000}}, b.stopsOf("app"))
 	})
 }
@@ -64,7 +64,7 @@ func TestARuntimeThatNeverStopsAnything(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, `failed to stop container "app" (id="app"): StopContainer has not returned for 2m10s`)
-		require.Equal(b, lifecycle.RuntimeStuck, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome())
 		require.Equal(b, 130*time.Second, b.at())
 	})
 }
@@ -87,7 +87,7 @@ func TestASidecarThatExits(t *testing.T) {
 				}
 				result, err := termination.Wait(b.Context())
 				require.NoError(b, err)
-				require.True(b, result.Outcome() == lifecycle.Graceful || result.Outcome() == lifecycle.NotFound)
+				require.True(b, result.Outcome() == lifecycle.OutcomeGraceful || result.Outcome() == lifecycle.OutcomeNotFound)
 				require.Equal(b, 5*time.Second, b.at())
 				if restarts {
 					b.requireStop("proxy-2", 25, 5*time.Second)
@@ -104,7 +104,7 @@ func TestAListThatIsOld(t *testing.T) {
 		b.rt.SetLists(lifecycletest.Lists{HasEnded: true})
 		time.AfterFunc(4*time.Second, func() { b.rt.SetLists(lifecycletest.Lists{}) })
 		result := b.kill()
-		require.Equal(b, lifecycle.Graceful, result.Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		require.ErrorContains(b, result.Containers[0].Err, "StopContainer has returned, but the runtime lists the container")
 		require.Equal(b, 4500*time.Millisecond, b.at())
 	})

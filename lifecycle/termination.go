@@ -241,7 +241,7 @@ func (t *Termination) endIfOver(failure error) bool {
 		return false
 	}
 	for _, s := range reappeared {
-		s.result.Outcome = RuntimeStuck
+		s.result.Outcome = OutcomeRuntimeStuck
 		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: errStillListed})
 	}
 	if t.foundNothing() && t.previous != nil {
@@ -275,7 +275,7 @@ func (t *Termination) foundNothing() bool {
 func (t *Termination) recordMetrics() {
 	result, metrics := t.result(), t.pod.terminator.opts.Metrics
 	metrics.PodTerminated(string(result.Outcome()), time.Since(t.startedAt))
-	if slices.ContainsFunc(result.Containers, func(c ContainerResult) bool { return c.Outcome == GraceExceeded }) {
+	if slices.ContainsFunc(result.Containers, func(c ContainerResult) bool { return c.Outcome == OutcomeGraceExceeded }) {
 		metrics.PodGraceExceeded()
 	}
 }

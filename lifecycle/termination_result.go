@@ -46,12 +46,12 @@ func (t *Termination) finalResults(failure error) []ContainerResult {
 			results = append(results, t.resultWithoutRun(name, outcome, err))
 		}
 	}
-	outcome, cause := RuntimeStuck, errNotListed
+	outcome, cause := OutcomeRuntimeStuck, errNotListed
 	if failure != nil {
 		cause = fmt.Errorf("%w: %w", errNotListed, failure)
 	}
 	if t.ctx.Err() != nil {
-		outcome, cause = LeftRunning, ErrClosed
+		outcome, cause = OutcomeLeftRunning, ErrClosed
 	}
 	if !t.isForgotten() {
 		for c := range t.pod.starts {
@@ -59,7 +59,7 @@ func (t *Termination) finalResults(failure error) []ContainerResult {
 		}
 	}
 	if t.foundNothing() {
-		outcome, cause = NotFound, nil
+		outcome, cause = OutcomeNotFound, nil
 	}
 	if t.foundNothing() || t.needsList() {
 		for spec := range specsOf(t.apiPod) {
@@ -83,7 +83,7 @@ func (t *Termination) resultsSinceEnded() []ContainerResult {
 	results := slices.Clone(t.results)
 	for i := range results {
 		if c := &results[i]; !c.Outcome.hasEnded() {
-			c.Outcome, c.Err = NotFound, nil
+			c.Outcome, c.Err = OutcomeNotFound, nil
 		}
 	}
 	return results

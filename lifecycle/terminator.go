@@ -45,7 +45,7 @@ func NewTerminator(opts TerminatorOptions) (*Terminator, error) {
 	opts.GiveUpAfter = cmp.Or(opts.GiveUpAfter, DefaultGiveUpAfter)
 	if opts.Hooks == nil {
 		opts.Hooks = NewHandlerRunner(HandlerRunnerOptions{
-			Commands: opts.Commands, HTTP: opts.HTTP, PodIP: opts.PodIP,
+			Commands: opts.Commands, PodIP: opts.PodIP,
 			Events: opts.Events, Metrics: opts.Metrics, Gates: opts.Gates,
 		})
 	}
@@ -67,23 +67,23 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 // termination has ended, the next call begins another one, which stops what the runtime lists then. A
 // container that could not be stopped keeps its old deadline; one that was started since gets a new
 // deadline. If the runtime lists nothing, the result is that of the previous termination, in which a
-// container that had not ended is now [NotFound].
+// container that had not ended is now [OutcomeNotFound].
 //
 // Only the values of ctx are used, such as the logger; its end has no effect. For a nil pod, and for a
 // request with a container without a valid ID, Terminate returns a termination that has ended with an
-// error. After [Terminator.Close] it returns one that has ended with the outcome [LeftRunning] and
+// error. After [Terminator.Close] it returns one that has ended with the outcome [OutcomeLeftRunning] and
 // [ErrClosed].
 func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *Termination {
 	if pod == nil {
-		return failedTermination(RuntimeStuck, errNoPod)
+		return failedTermination(OutcomeRuntimeStuck, errNoPod)
 	}
 	for _, c := range req.Containers {
 		if err := c.check(); err != nil {
-			return failedTermination(RuntimeStuck, fmt.Errorf("failed to terminate pod %q: Containers: %w", podText(pod), err))
+			return failedTermination(OutcomeRuntimeStuck, fmt.Errorf("failed to terminate pod %q: Containers: %w", podText(pod), err))
 		}
 	}
 	if tr.ctx.Err() != nil {
-		return failedTermination(LeftRunning, ErrClosed)
+		return failedTermination(OutcomeLeftRunning, ErrClosed)
 	}
 	p := tr.lock(pod)
 	defer p.unlock()
@@ -116,15 +116,15 @@ func (tr *Terminator) Forget(pod *v1.Pod) {
 	p.forget()
 }
 
-// Close ends the contexts of all hooks, stops and lists with the cause [TerminatorClosed], and waits for
-// the terminator's goroutines. Containers that have not ended are [LeftRunning]. Close also ends the
+// Close ends the contexts of all hooks, stops and lists with the cause [CauseTerminatorClosed], and waits for
+// the terminator's goroutines. Containers that have not ended are [OutcomeLeftRunning]. Close also ends the
 // contexts of [Terminator.Start] and [Terminator.PostStart], but does not wait for these calls, which
 // run in the agent's goroutines.
 //
 // When ctx ends first, the error is a [*StillRunningError] that names the containers whose hook,
 // StopContainer or list ignores its context. Close may be called again.
 func (tr *Terminator) Close(ctx context.Context) error {
-	tr.close(TerminatorClosed)
+	tr.close(CauseTerminatorClosed)
 	running := tr.calls.Wait(ctx.Done())
 	if len(running) == 0 {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/metrics"
 )
@@ -20,18 +21,6 @@ const (
 	DefaultGiveUpAfter = 2 * time.Minute
 )
 
-// HookTiming says when preStop hooks run.
-type HookTiming string
-
-const (
-	// HooksAtTermination runs all preStop hooks of a pod, including those of sidecars, in parallel
-	// when the termination begins, as the kubelet does. It is the zero value.
-	HooksAtTermination HookTiming = ""
-	// HooksAtTurn runs the preStop hook of a sidecar only after the main containers, and the
-	// sidecars that are declared after it, have ended.
-	HooksAtTurn HookTiming = "AtTurn"
-)
-
 // TerminatorOptions configures a [Terminator]. Runtime or Pods is required.
 type TerminatorOptions struct {
 	// Runtime lists and stops the containers; nil is an error unless Pods is set.
@@ -39,15 +28,13 @@ type TerminatorOptions struct {
 	// Pods replaces Runtime for pods that stop as a unit; nil: containers stop one by one. The
 	// preStop hooks of all containers run in parallel. When they have ended, or at the deadline,
 	// StopPod is called with the rest of the grace period, at least 2 s. There is no order of
-	// containers, sidecars are not started again, and HookTiming has no effect.
+	// containers, sidecars are not started again, and HooksAtTurn has no effect.
 	Pods PodStopper
-	// Commands, HTTP and PodIP are as in [HandlerRunnerOptions]. They have no effect if Hooks is
-	// set.
+	// Commands and PodIP are as in [HandlerRunnerOptions]. They have no effect if Hooks is set.
 	Commands CommandRunner
-	HTTP     HTTPDoer
 	PodIP    func(context.Context, *v1.Pod) (string, error)
-	// Hooks runs the hooks; nil: the runner of [NewHandlerRunner] with the Commands,
-	// HTTP, PodIP, Events, Metrics and Gates of these options.
+	// Hooks runs the hooks; nil: the runner of [NewHandlerRunner] with the Commands, PodIP, Events,
+	// Metrics and Gates of these options.
 	Hooks HandlerRunner
 	// Exits tells when a container has exited, which ends its sleep hook; nil: the hook goes on
 	// sleeping, as in the kubelet (k/k#134338).
@@ -57,8 +44,10 @@ type TerminatorOptions struct {
 	// earlier events of the container. Calls for several containers may run at the same time. The
 	// termination waits for OnHook for at most a second.
 	OnHook func(pod *v1.Pod, c Container, r HookResult)
-	// HookTiming says when preStop hooks run; "": [HooksAtTermination].
-	HookTiming HookTiming
+	// HooksAtTurn runs the preStop hook of a sidecar only after the main containers, and the sidecars
+	// that are declared after it, have ended. If it is false, all hooks of a pod run in parallel when
+	// the termination begins, as in the kubelet.
+	HooksAtTurn bool
 	// StopTimeoutSlack is how long a StopContainer call may take beyond its timeout. After that a
 	// second, concurrent call with timeout 0 is made, and each further call after twice the wait.
 	// It is also how long a Running call may take, until its context ends and another call is
@@ -67,7 +56,7 @@ type TerminatorOptions struct {
 	StopTimeoutSlack time.Duration
 	// GiveUpAfter is how long the terminator goes on trying to stop a container after its deadline,
 	// or after the first StopContainer call if that is later. A container that the runtime still
-	// lists then is [RuntimeStuck]. 0 means [DefaultGiveUpAfter]; a negative value is an error.
+	// lists then is [OutcomeRuntimeStuck]. 0 means [DefaultGiveUpAfter]; a negative value is an error.
 	//
 	// The one call of OneAttempt is given up GiveUpAfter and StopTimeoutSlack past its timeout. So
 	// the error of a client that gives up first, such as the kubelet's, is still awaited.
@@ -77,7 +66,7 @@ type TerminatorOptions struct {
 	// Metrics counts terminations, hooks and kills; nil: nothing is counted.
 	Metrics *metrics.Lifecycle
 	// Gates is read once, by [NewTerminator]; nil: the default of each feature.
-	Gates FeatureGate
+	Gates featuregate.FeatureGate
 }
 
 // validate returns everything that is wrong with the options, joined.
@@ -85,9 +74,6 @@ func (o TerminatorOptions) validate() error {
 	var errs []error
 	if f, isFunc := o.Runtime.(RuntimeFunc); o.Pods == nil && o.Runtime == nil || isFunc && f == nil {
 		errs = append(errs, errors.New("Runtime: must be set"))
-	}
-	if o.HookTiming != HooksAtTermination && o.HookTiming != HooksAtTurn {
-		errs = append(errs, fmt.Errorf("HookTiming: unknown value %q", o.HookTiming))
 	}
 	for name, span := range map[string]time.Duration{"StopTimeoutSlack": o.StopTimeoutSlack, "GiveUpAfter": o.GiveUpAfter} {
 		if span < 0 {

@@ -35,14 +35,14 @@ func (p *pod) openUnit() *unit {
 func (u *unit) untilEnded(s *stop) (Outcome, error) {
 	began := time.Now()
 	if !u.awaitHooks(s) {
-		return LeftRunning, nil
+		return OutcomeLeftRunning, nil
 	}
 	calls := u.lead(s, time.Since(began))
 	if calls == nil {
 		select {
 		case <-u.done:
 		case <-s.ctx.Done():
-			return LeftRunning, nil
+			return OutcomeLeftRunning, nil
 		}
 		s.pod.mu.Lock()
 		defer s.pod.mu.Unlock()

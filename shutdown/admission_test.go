@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -46,9 +48,9 @@ func TestTriggerRefusesAtOnce(t *testing.T) {
 		n.opts.Source = nil
 		n.run()
 		for range 100 {
-			require.NoError(t, n.m.Trigger(shutdown.Event{}))
+			require.NoError(t, n.m.Trigger(source.Event{}))
 			require.False(t, n.m.Admit(nil).Admit)
-			require.NoError(t, n.m.Trigger(shutdown.Event{Cancelled: true}))
+			require.NoError(t, n.m.Trigger(source.Event{Cancelled: true}))
 			require.True(t, n.m.Admit(nil).Admit)
 		}
 	})
@@ -109,7 +111,7 @@ func TestAdmissionRace(t *testing.T) {
 				if i == admissions/10*round {
 					racing.Go(func() {
 						<-start
-						if err := n.m.Trigger(shutdown.Event{}); err != nil {
+						if err := n.m.Trigger(source.Event{}); err != nil {
 							t.Error(err)
 						}
 						announced.Store(true)

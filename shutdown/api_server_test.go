@@ -41,7 +41,7 @@ func TestMarkNotReadyThenKill(t *testing.T) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		reporter := &shutdowntest.Reporter{MarkTakes: 200 * time.Millisecond}
 		n.opts.Reporter = reporter
-		n.opts.Plan.FlushReserve = 2 * time.Second
+		n.opts.Plan.StatusesTimeout = 2 * time.Second
 		n.run()
 		began := time.Now()
 		n.announce()
@@ -102,3 +102,5 @@ func (hangingMarker) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	}
 	return waitOrCancelled(ctx, time.Hour)
 }
+
+func (hangingMarker) RestoreReadiness(context.Context, *v1.Pod) error { return nil }

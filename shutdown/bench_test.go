@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
@@ -42,17 +44,17 @@ func killInAMoment(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (
 
 // benchHost is a source with one session. It closes released when its lock is closed.
 type benchHost struct {
-	events   chan shutdown.Event
+	events   chan source.Event
 	released chan struct{}
 }
 
 func newBenchHost() *benchHost {
-	return &benchHost{events: make(chan shutdown.Event), released: make(chan struct{})}
+	return &benchHost{events: make(chan source.Event), released: make(chan struct{})}
 }
 
-func (h *benchHost) Connect(context.Context) (shutdown.Session, error) { return h, nil }
-func (h *benchHost) Events() <-chan shutdown.Event                     { return h.events }
-func (h *benchHost) Pending(context.Context) (*shutdown.Event, error)  { return nil, nil }
+func (h *benchHost) Connect(context.Context) (source.Session, error) { return h, nil }
+func (h *benchHost) Events() <-chan source.Event                     { return h.events }
+func (h *benchHost) Pending(context.Context) (*source.Event, error)  { return nil, nil }
 func (h *benchHost) Inhibit(context.Context) (io.Closer, error) {
 	return notifyingLock(h.released), nil
 }
@@ -161,7 +163,7 @@ func benchManager(b *testing.B, pods []*v1.Pod, killer shutdown.PodKiller) {
 		runtime.GC() // the garbage of the start is not measured
 		b.StartTimer()
 
-		host.events <- shutdown.Event{}
+		host.events <- source.Event{}
 		<-host.released
 
 		b.StopTimer()

@@ -10,10 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -70,9 +71,9 @@ func TestManyCancelledShutdowns(t *testing.T) {
 		before := runtime.NumGoroutine()
 		for i := range cycles {
 			n.setPods(append(n.currentPods(), shutdowntest.Pod(fmt.Sprint("pod-", i), 0, 5))...)
-			require.NoError(t, n.m.Trigger(shutdown.Event{}))
+			require.NoError(t, n.m.Trigger(source.Event{}))
 			n.advance(time.Second)
-			require.NoError(t, n.m.Trigger(shutdown.Event{Cancelled: true}))
+			require.NoError(t, n.m.Trigger(source.Event{Cancelled: true}))
 			n.advance(time.Second)
 		}
 		require.Len(t, n.killer.Kills(), cycles)
@@ -92,7 +93,7 @@ func TestNoLockIsHeld(t *testing.T) {
 		require.Equal(t, []string{"no inhibitor lock is held: the host may go on before the pods have ended"}, n.lastReport().Errors)
 		n.host.Cancel()
 		n.advance(time.Second)
-		require.NoError(t, n.m.Trigger(shutdown.Event{}))
+		require.NoError(t, n.m.Trigger(source.Event{}))
 		n.advance(time.Minute)
 		require.Empty(t, n.lastReport().Errors)
 	})

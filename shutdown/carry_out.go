@@ -321,7 +321,7 @@ func (s *shell) tell(e node.Effect) {
 	case node.Ready:
 		pod := e.Pod.Object
 		name = "Options.Reporter.RestoreReadiness" + of
-		do = func(ctx context.Context) error { return s.opts.Reporter.(ReadinessRestorer).RestoreReadiness(ctx, pod) } //nolint:forcetypeassert // likewise
+		do = func(ctx context.Context) error { return s.opts.Reporter.(ReadinessMarker).RestoreReadiness(ctx, pod) } //nolint:forcetypeassert // likewise
 	}
 	s.start(e, name, do, answer)
 }

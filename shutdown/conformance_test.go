@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -172,7 +174,7 @@ func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 					n.opts.Source = grantingHost{n.host, time.Duration(c.granted) * time.Second}
 					n.run()
 					require.True(t, n.m.Inhibitor().Held)
-					var capped *shutdown.DelayCappedError
+					var capped *source.DelayCappedError
 					require.ErrorAs(t, n.m.Inhibitor().Err, &capped)
 					require.Equal(t, time.Duration(c.granted)*time.Second, capped.Granted)
 					n.announce()
@@ -192,18 +194,18 @@ type grantingHost struct {
 }
 
 type grantingSession struct {
-	shutdown.Session
+	source.Session
 
 	granted time.Duration
 }
 
-func (h grantingHost) Connect(ctx context.Context) (shutdown.Session, error) {
+func (h grantingHost) Connect(ctx context.Context) (source.Session, error) {
 	session, err := h.Host.Connect(ctx)
 	return grantingSession{session, h.granted}, err
 }
 
 func (s grantingSession) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
-	return s.granted, &shutdown.DelayCappedError{Requested: wish, Granted: s.granted}
+	return s.granted, &source.DelayCappedError{Requested: wish, Granted: s.granted}
 }
 
 func (v managerVectors) check(t *testing.T, n *node, c managerCase) {

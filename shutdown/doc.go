@@ -55,7 +55,7 @@
 // # What happens in a shutdown
 //
 // A [plan.Config] gives a [plan.Schedule]: buckets of pods by priority, each with its seconds. When the
-// [Source] announces a shutdown, the [Manager] refuses new pods, has the [Reporter] publish the node's
+// [source.Source] announces a shutdown, the [Manager] refuses new pods, has the [Reporter] publish the node's
 // state, and drains the buckets from the lowest priority to the highest. It kills the pods of a bucket and
 // waits for their end, their volumes and their final statuses. Then it releases the inhibitor lock, and
 // [Options.OnReport] gets a [Report].

@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -67,7 +68,7 @@ func TestDeadlineOfTheEvent(t *testing.T) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 				n.run()
 				began := time.Now()
-				n.host.Announce(shutdown.Event{Deadline: began.Add(test.deadline)})
+				n.host.Announce(source.Event{Deadline: began.Add(test.deadline)})
 				n.advance(time.Minute)
 				require.Equal(t, test.granted, n.grantedSeconds())
 				require.Equal(t, test.released, n.releasedAfter(began))
@@ -98,7 +99,7 @@ func TestNoSchedule(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", topPriority, 90), shutdowntest.Pod("plain", 0, -1), shutdowntest.Pod("cni", topPriority, 5)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.opts.Config = plan.Config{}
-		n.opts.Reporter, n.opts.Plan.FlushReserve = &shutdowntest.Reporter{}, 1500*time.Millisecond
+		n.opts.Reporter, n.opts.Plan.StatusesTimeout = &shutdowntest.Reporter{}, 1500*time.Millisecond
 		n.run()
 		require.Empty(t, n.host.Calls(), "nothing is watched")
 		want := map[string]int64{"web": 5, "db": 90, "plain": 30, "cni": 5}
@@ -109,7 +110,7 @@ func TestNoSchedule(t *testing.T) {
 			}
 		}
 		require.Equal(t, want, planned)
-		require.NoError(t, n.m.Trigger(shutdown.Event{}))
+		require.NoError(t, n.m.Trigger(source.Event{}))
 		n.advance(time.Minute)
 		require.Equal(t, want, n.grantedSeconds())
 	})

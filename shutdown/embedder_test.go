@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -91,6 +93,8 @@ func (r callingReporter) MarkNotReady(_ context.Context, pod *v1.Pod) error {
 	return callIfSet(r.mark)
 }
 
+func (callingReporter) RestoreReadiness(context.Context, *v1.Pod) error { return nil }
+
 func (r callingReporter) FlushPod(_ context.Context, pod *v1.Pod) error {
 	if pod.Name != "web" {
 		return nil
@@ -112,13 +116,13 @@ type closingHost struct {
 	before func()
 }
 
-func (c closingHost) Connect(ctx context.Context) (shutdown.Session, error) {
+func (c closingHost) Connect(ctx context.Context) (source.Session, error) {
 	session, err := c.Host.Connect(ctx)
 	return closingSession{session, c.before}, err
 }
 
 type closingSession struct {
-	shutdown.Session
+	source.Session
 
 	before func()
 }
@@ -167,7 +171,7 @@ func drainWithMisbehaviour(t *testing.T, name string, hangs bool, set func(*node
 	begun.Store(true)
 	began := time.Now()
 	const limit = 50 * time.Second
-	n.host.Announce(shutdown.Event{Deadline: began.Add(limit)})
+	n.host.Announce(source.Event{Deadline: began.Add(limit)})
 	n.advance(limit)
 	if name != "the closing of the shutdown inhibitor" {
 		require.LessOrEqual(t, n.releasedAfter(began), limit, "the lock was released in time")

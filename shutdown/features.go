@@ -21,10 +21,6 @@ const (
 	DaemonSetGracefulNodeShutdown = features.DaemonSetGracefulNodeShutdown
 )
 
-// FeatureGate reports whether a feature is on, through Enabled(featuregate.Feature) bool. A
-// kubelet fork's DefaultFeatureGate is one. A nil FeatureGate means the default of every gate.
-type FeatureGate = features.Gate
-
 // AddFeatureGates adds the gates of this package to gate, except those that gate has. Call it
 // before the gate's AddFlag, which refuses later additions; that is an error.
 func AddFeatureGates(gate featuregate.MutableFeatureGate) error {

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
@@ -174,7 +176,7 @@ func TestOnPlanAndOnReport(t *testing.T) {
 			n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
 			n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports <- r }
 			n.run()
-			n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Deadline: time.Now().Add(20 * time.Second)})
+			n.host.Announce(source.Event{Kind: source.KindReboot, Deadline: time.Now().Add(20 * time.Second)})
 			synctest.Wait()
 			require.Len(t, plans, 1)
 			require.Equal(t, map[string]int64{"web": 13, "etcd": 5}, granted(<-plans))
@@ -186,7 +188,7 @@ func TestOnPlanAndOnReport(t *testing.T) {
 			require.Empty(t, plans)
 			require.Len(t, reports, 1)
 			report := <-reports
-			require.Equal(t, shutdown.KindReboot, report.Kind)
+			require.Equal(t, source.KindReboot, report.Kind)
 			require.Equal(t, cancels, report.Cancelled)
 			require.Equal(t, n.lastReport(), report)
 		})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
@@ -13,7 +15,7 @@ import (
 // This file passes on what the host, or Trigger, announces.
 
 // event returns an event as an input.
-func (s *shell) event(event Event, isOfHost bool) node.Input {
+func (s *shell) event(event source.Event, isOfHost bool) node.Input {
 	now := s.opts.Clock.Now()
 	if !event.Deadline.IsZero() {
 		event.Deadline = s.log.Since(now.Add(time.Until(event.Deadline)))
@@ -22,14 +24,14 @@ func (s *shell) event(event Event, isOfHost bool) node.Input {
 }
 
 // HostEvent implements host.Listener.
-func (s *shell) HostEvent(event Event, _ time.Time) {
+func (s *shell) HostEvent(event source.Event, _ time.Time) {
 	s.hearLimit()
 	in := s.event(event, true)
 	s.opening.then(func() { s.step(in) })
 }
 
 // HostPending implements host.Listener.
-func (s *shell) HostPending(pending *Event, known bool, received time.Time) {
+func (s *shell) HostPending(pending *source.Event, known bool, received time.Time) {
 	s.hearLimit()
 	in := node.Pending{Known: known, Wall: received}
 	if pending != nil { // whether a delay is asked for follows from what is done now

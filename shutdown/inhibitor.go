@@ -38,7 +38,7 @@ type Inhibitor struct {
 	Budget plan.Budget
 	// Err is the reason why the lock is not held as wanted: the host cannot be reached, it
 	// refuses, or it waits for so much less than asked that a bucket loses time (a
-	// *[DelayCappedError]). Nil if all is well or no host is watched.
+	// *[source.DelayCappedError]). Nil if all is well or no host is watched.
 	Err error
 }
 

@@ -24,6 +24,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -514,7 +516,7 @@ func playDrain(t *testing.T, in drainInput, change ...func(*shutdown.Options)) d
 	w.mu.Lock()
 	w.began = time.Now()
 	w.mu.Unlock()
-	host.Announce(shutdown.Event{})
+	host.Announce(source.Event{})
 	<-time.After(time.Hour)
 	if released, ok := host.Released(); ok {
 		w.mu.Lock()

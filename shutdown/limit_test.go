@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -33,7 +35,7 @@ func TestLimitBelowTheSchedule(t *testing.T) {
 		require.True(t, inhibitor.Held)
 		require.Equal(t, 32500*time.Millisecond, inhibitor.Requested)
 		require.Equal(t, 15*time.Second, inhibitor.Granted)
-		var capped *shutdown.DelayCappedError
+		var capped *source.DelayCappedError
 		require.ErrorAs(t, inhibitor.Err, &capped)
 		require.Equal(t, n.host.SetBy, capped.SetBy)
 		require.Equal(t, []string{"Warning Shutdown " + capped.Error()}, n.events.all())
@@ -75,7 +77,7 @@ func TestLimitThatChangesUnderTheManager(t *testing.T) {
 		require.True(t, now.Held)
 		require.Equal(t, asked, now.Requested)
 		require.Equal(t, 15*time.Second, now.Granted)
-		var capped *shutdown.DelayCappedError
+		var capped *source.DelayCappedError
 		require.ErrorAs(t, now.Err, &capped)
 		require.Equal(t, sitesFile, capped.SetBy)
 		require.Equal(t, []string{"Warning Shutdown " + capped.Error()}, n.events.all())
@@ -126,7 +128,7 @@ func TestDrainLogsItsTime(t *testing.T) {
 				go func() { ended <- m.Run(ctx) }()
 				<-m.Ready()
 				synctest.Wait()
-				event := shutdown.Event{Kind: shutdown.KindReboot}
+				event := source.Event{Kind: source.KindReboot}
 				if c.deadline != 0 {
 					event.Deadline = time.Now().Add(c.deadline)
 				}
@@ -138,7 +140,7 @@ func TestDrainLogsItsTime(t *testing.T) {
 				synctest.Wait()
 				first := log.first("setBy")
 				require.Equal(t, setBy, first["setBy"])
-				require.Equal(t, shutdown.KindReboot, first["kind"])
+				require.Equal(t, source.KindReboot, first["kind"])
 				if c.most == 0 {
 					require.NotContains(t, first, "time", "it is not known before the list of the pods")
 				} else {

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -83,7 +85,7 @@ func TestLinesOfADrain(t *testing.T) {
 		isAny := func(logLine) bool { return true }
 		require.Empty(t, n.log.all(isAny))
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
-		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Origin: "logind"})
+		n.host.Announce(source.Event{Kind: source.KindReboot, Origin: "logind"})
 		n.advance(time.Second)
 		require.Len(t, n.log.all(isAny), 1)
 		require.Len(t, n.log.about("logind"), 1)
@@ -182,7 +184,7 @@ func TestHangingCallsAreLogged(t *testing.T) {
 func TestDeadlineThatHasPassedIsLogged(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()
-		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "ups", Deadline: time.Now().Add(-time.Second)}))
+		require.NoError(t, n.m.Trigger(source.Event{Origin: "ups", Deadline: time.Now().Add(-time.Second)}))
 		n.advance(time.Minute)
 		require.Len(t, n.log.all(func(l logLine) bool { return l.isError && strings.Contains(l.text, `"ups"`) }), 1)
 		require.Len(t, n.killer.Kills(), 2)

@@ -7,6 +7,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/internal/call"
@@ -74,7 +76,7 @@ func (m *Manager) Run(ctx context.Context) error { return m.shell.run(ctx) }
 // announcement of event.Origin, or with the Origin "" all that Trigger has announced; what the host
 // has announced only the host takes back. When Trigger returns, admission is refused, or open again
 // after a cancellation. Outside Run the error is [ErrNotRunning].
-func (m *Manager) Trigger(event Event) error {
+func (m *Manager) Trigger(event source.Event) error {
 	if !m.shell.isRunning() {
 		return ErrNotRunning
 	}
@@ -148,7 +150,7 @@ func (m *Manager) ShutdownStatus() error {
 func (m *Manager) LastReport() (Report, bool) { return m.shell.lastReport() }
 
 // TerminateAll drains the node without a shutdown, for an agent that stops its pods when it is
-// stopped itself. It uses the same buckets, the same times and the pod policy of [KindUnknown].
+// stopped itself. It uses the same buckets, the same times and the pod policy of [source.KindUnknown].
 // It returns the report, after Options.OnReport has returned; the error has that of
 // [Report.Err], with the pods that are not known to have ended. From its call on no pod is admitted
 // any more.

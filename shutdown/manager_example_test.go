@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,7 +36,7 @@ func Example() {
 	}
 	go func() {
 		<-manager.Ready()
-		host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+		host.Announce(source.Event{Kind: source.KindReboot})
 	}()
 	fmt.Println(manager.Run(ctx))
 	// Output:
@@ -76,7 +78,7 @@ func ExampleManager_Trigger() {
 	ended := make(chan error)
 	go func() { ended <- manager.Run(ctx) }()
 
-	for errors.Is(manager.Trigger(shutdown.Event{Kind: shutdown.KindPoweroff, Origin: "ups"}), shutdown.ErrNotRunning) {
+	for errors.Is(manager.Trigger(source.Event{Kind: source.KindPoweroff, Origin: "ups"}), shutdown.ErrNotRunning) {
 		<-time.After(time.Millisecond) // until Run has begun
 	}
 	fmt.Println(manager.ShutdownStatus())
@@ -156,7 +158,7 @@ func ExampleManager_Admit() {
 
 	pod := shutdowntest.Pod("late", 0, 30)
 	for _, cancelled := range []bool{false, true} {
-		if err := manager.Trigger(shutdown.Event{Cancelled: cancelled}); err != nil {
+		if err := manager.Trigger(source.Event{Cancelled: cancelled}); err != nil {
 			fmt.Println(err)
 		}
 		fmt.Printf("%+v\n", manager.Admit(pod))

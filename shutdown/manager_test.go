@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/featuregate"
@@ -26,7 +28,7 @@ func TestNewManagerRefuses(t *testing.T) {
 		Config:   config(10*time.Second, 20*time.Second),
 		ListPods: shutdown.ListPodsFunc(nil, nil),
 		Events:   &recorder{},
-		Gates:    gates{},
+		Gates:    allOff{},
 	})
 	for _, text := range []string{
 		"Options.ListPods is required",
@@ -79,7 +81,7 @@ func TestGateOff(t *testing.T) {
 		require.Empty(t, n.host.Calls())
 		n.announce()
 		require.True(t, n.m.Admit(n.pods[0]).Admit)
-		require.NoError(t, n.m.Trigger(shutdown.Event{}))
+		require.NoError(t, n.m.Trigger(source.Event{}))
 		synctest.Wait()
 		require.Len(t, n.killer.Kills(), 1)
 	})
@@ -106,13 +108,13 @@ func TestRunOnce(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		m, err := shutdown.NewManager(n.opts)
 		require.NoError(t, err)
-		require.ErrorIs(t, m.Trigger(shutdown.Event{}), shutdown.ErrNotRunning)
+		require.ErrorIs(t, m.Trigger(source.Event{}), shutdown.ErrNotRunning)
 		n.start(m)
 		synctest.Wait()
 		require.ErrorContains(t, m.Run(t.Context()), "has been run already")
-		require.NoError(t, m.Trigger(shutdown.Event{}))
+		require.NoError(t, m.Trigger(source.Event{}))
 		n.end()
-		require.ErrorIs(t, m.Trigger(shutdown.Event{}), shutdown.ErrNotRunning)
+		require.ErrorIs(t, m.Trigger(source.Event{}), shutdown.ErrNotRunning)
 		require.ErrorContains(t, m.Run(t.Context()), "has been run already")
 	})
 }
@@ -148,7 +150,7 @@ func TestReadyWithoutASource(t *testing.T) {
 		}
 		n.start(m)
 		<-m.Ready()
-		require.NoError(t, m.Trigger(shutdown.Event{Kind: shutdown.KindReboot}))
+		require.NoError(t, m.Trigger(source.Event{Kind: source.KindReboot}))
 	})
 }
 

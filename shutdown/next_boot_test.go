@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -63,7 +65,7 @@ func TestMachineGoesDownDuringAShutdown(t *testing.T) {
 			inBubbleWithState(t, pods, func(t *testing.T, n *node, one *boot) {
 				c := &cluster{}
 				n.opts.Reporter = hangingMarker{c}
-				n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return test.policy }
+				n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return test.policy }
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true}}
 				n.runOnBoot(one)
 				n.announce()

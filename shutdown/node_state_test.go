@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -25,9 +27,9 @@ func TestNodeStateIsRevertedAtTheStart(t *testing.T) {
 		"no host":               {func(n *node) { n.opts.Source = nil }, []bool{false}},
 		"the host cannot tell":  {func(n *node) { n.host.PendingErr = errors.ErrUnsupported }, []bool{false}},
 		"the host is not there": {func(n *node) { n.host.ConnectErr = errors.New("no bus") }, []bool{false}},
-		"a shutdown is pending": {func(n *node) { n.host.SetPending(&shutdown.Event{}) }, []bool{true}},
+		"a shutdown is pending": {func(n *node) { n.host.SetPending(&source.Event{}) }, []bool{true}},
 		"it was cancelled, and the session was lost": {func(n *node) {
-			n.host.SetPending(&shutdown.Event{})
+			n.host.SetPending(&source.Event{})
 			time.AfterFunc(time.Second, n.host.Cancel)
 			time.AfterFunc(2*time.Second, n.host.Lose)
 		}, []bool{true, false}},

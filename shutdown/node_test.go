@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -153,7 +155,7 @@ func (n *node) advance(d time.Duration) {
 
 // announce makes the host announce a shutdown without a deadline.
 func (n *node) announce() {
-	n.host.Announce(shutdown.Event{})
+	n.host.Announce(source.Event{})
 	synctest.Wait()
 }
 

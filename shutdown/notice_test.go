@@ -7,16 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
 // notify has a termination notice come, through Trigger, or be taken back.
 func (n *node) notify(deadline time.Time) {
 	n.t.Helper()
-	require.NoError(n.t, n.m.Trigger(shutdown.Event{Origin: "EC2 instance-action", Deadline: deadline, Cancelled: deadline.IsZero()}))
+	require.NoError(n.t, n.m.Trigger(source.Event{Origin: "EC2 instance-action", Deadline: deadline, Cancelled: deadline.IsZero()}))
 }
 
 // killsSince lists the calls of the killer: whom, when, and with how many seconds.
@@ -50,7 +51,7 @@ func TestNoticeAndLogindAreOneShutdown(t *testing.T) {
 					if isNotice {
 						n.notify(began.Add(test.notice))
 					} else {
-						n.host.Announce(shutdown.Event{Origin: "logind", Kind: shutdown.KindPoweroff, Deadline: began.Add(test.logind)})
+						n.host.Announce(source.Event{Origin: "logind", Kind: source.KindPoweroff, Deadline: began.Add(test.logind)})
 					}
 					n.advance(10 * time.Second)
 				}
@@ -84,7 +85,7 @@ func TestNoticeAndLogindTakeBack(t *testing.T) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 				n.run()
 				n.notify(time.Now().Add(2 * time.Minute))
-				n.host.Announce(shutdown.Event{Origin: "logind", Deadline: time.Now().Add(time.Minute)})
+				n.host.Announce(source.Event{Origin: "logind", Deadline: time.Now().Add(time.Minute)})
 				n.advance(2 * time.Second)
 				takeBack[first](n)
 				n.advance(2 * time.Second)

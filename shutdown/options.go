@@ -9,6 +9,10 @@ import (
 	"reflect"
 	"time"
 
+	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -39,9 +43,9 @@ type Options struct {
 	// Killer kills one pod. It is called for many pods at once.
 	Killer PodKiller
 
-	// Source is the host that announces its shutdown, and that the inhibitor lock delays. Nil:
+	// source.Source is the host that announces its shutdown, and that the inhibitor lock delays. Nil:
 	// shutdowns begin with Trigger only.
-	Source Source
+	Source source.Source
 	// Volumes waits for the volumes of a bucket's pods after their end. Nil: there is no wait,
 	// and the plan reserves no time for it.
 	Volumes VolumeWaiter
@@ -57,13 +61,13 @@ type Options struct {
 	// counted.
 	Metrics *metrics.Shutdown
 	// Gates switches features. Nil, and gates that lack those of this package, mean the defaults.
-	Gates FeatureGate
+	Gates featuregate.FeatureGate
 
 	// Policy returns what becomes of the status of killed pods in a kind of shutdown.
-	// [KindUnknown] also stands for TerminateAll. Nil: [PolicySetTerminal] for every kind, as the
+	// [source.KindUnknown] also stands for TerminateAll. Nil: [PolicySetTerminal] for every kind, as the
 	// kubelet does. An unknown policy counts as PolicySetTerminal too and is reported as an
 	// error.
-	Policy func(Kind) PodPolicy
+	Policy func(source.Kind) PodPolicy
 	// Plan sets the times beside the kills, priorities, and a limit to the time of a
 	// drain. Its Steps are overwritten: they follow from Prepare, Hold,
 	// Reporter and Volumes.

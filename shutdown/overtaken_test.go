@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -58,10 +60,10 @@ func TestOneReportOfANoticeAndTheHost(t *testing.T) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: time.Hour}, "etcd": {Takes: time.Second}}
 		n.runOnBoot(one)
 		began := time.Now()
-		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "cloud", Kind: shutdown.KindHalt, Deadline: began.Add(time.Minute)}))
+		require.NoError(t, n.m.Trigger(source.Event{Origin: "cloud", Kind: source.KindHalt, Deadline: began.Add(time.Minute)}))
 		n.advance(10 * time.Second)
 		require.Zero(t, n.killedAfter("web", began))
-		n.host.Announce(shutdown.Event{Origin: "logind", Kind: shutdown.KindPoweroff, Deadline: began.Add(28 * time.Second)})
+		n.host.Announce(source.Event{Origin: "logind", Kind: source.KindPoweroff, Deadline: began.Add(28 * time.Second)})
 		n.advance(time.Minute)
 
 		require.Len(t, n.killer.Kills(), 2, "web is not killed again, what is left is enough")
@@ -72,7 +74,7 @@ func TestOneReportOfANoticeAndTheHost(t *testing.T) {
 		require.Equal(t, n.lastReport(), report)
 		require.Equal(t, []string{"web", "etcd"}, names(report))
 		require.Equal(t, "logind", report.Origin)
-		require.Equal(t, shutdown.KindPoweroff, report.Kind)
+		require.Equal(t, source.KindPoweroff, report.Kind)
 		require.True(t, report.Started.Equal(began))
 		require.True(t, report.Pods[0].Started.Equal(began))
 		require.Equal(t, "GraceExceeded", report.Pods[0].Outcome)
@@ -93,11 +95,11 @@ func TestAnnouncedAfterTheReleaseWithoutADeadline(t *testing.T) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Takes: time.Hour}}
 		n.run()
 		began := time.Now()
-		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "cloud", Deadline: began.Add(time.Minute)}))
+		require.NoError(t, n.m.Trigger(source.Event{Origin: "cloud", Deadline: began.Add(time.Minute)}))
 		n.advance(50 * time.Second)
 		require.Zero(t, n.host.Held())
 		n.setPods(shutdowntest.Pod("late", topPriority, 60))
-		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "UPS"}))
+		require.NoError(t, n.m.Trigger(source.Event{Origin: "UPS"}))
 		n.advance(time.Hour)
 		require.LessOrEqual(t, n.grantedSeconds()["late"], int64(10))
 		require.LessOrEqual(t, n.releasedAfter(began), time.Minute)
@@ -118,9 +120,9 @@ func TestAnEventThatJoinsTakesNoTimeThatIsThere(t *testing.T) {
 					}
 					n.run()
 					began := time.Now()
-					require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "UPS"}))
+					require.NoError(t, n.m.Trigger(source.Event{Origin: "UPS"}))
 					n.advance(gap)
-					n.host.Announce(shutdown.Event{Deadline: time.Now().Add(limit)})
+					n.host.Announce(source.Event{Deadline: time.Now().Add(limit)})
 					n.advance(2 * time.Minute)
 					for _, kill := range n.killer.Kills() {
 						until := kill.Started.Add(time.Duration(*kill.Request.GracePeriodSeconds) * time.Second)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
@@ -69,7 +71,7 @@ func TestPendingRemoval(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{}
 		n.opts.Reporter = c
-		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
+		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
 		n.runOnBoot(one)
 		n.announce()

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -43,8 +44,8 @@ func TestWishes(t *testing.T) {
 		"a limit of less than": {func(n *node) { n.opts.Plan.Limit = -1 }, 0},
 		"spans of one's own": {func(n *node) {
 			setAllHooks(n)
-			n.opts.Plan.HoldTimeout, n.opts.Plan.PublishTimeout, n.opts.Plan.ReleaseMargin = time.Second, -1, 2*time.Second
-		}, 43 * time.Second},
+			n.opts.Plan.HoldTimeout, n.opts.Plan.PublishTimeout = time.Second, -1
+		}, 41500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, n *node) {
@@ -211,9 +212,9 @@ func TestOvertakenByLessTimeOnly(t *testing.T) {
 			}
 			n.run()
 			began := time.Now()
-			n.host.Announce(shutdown.Event{Deadline: began.Add(30 * time.Minute)})
+			n.host.Announce(source.Event{Deadline: began.Add(30 * time.Minute)})
 			n.advance(time.Second)
-			n.host.Announce(shutdown.Event{Deadline: began.Add(c.deadline)})
+			n.host.Announce(source.Event{Deadline: began.Add(c.deadline)})
 			n.advance(5 * time.Minute)
 			require.Equal(t, c.holds, holds, c.deadline)
 			require.Equal(t, c.granted, n.grantedSeconds(), c.deadline)
@@ -228,9 +229,9 @@ func TestNotOvertakenWithoutALimit(t *testing.T) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 10 * time.Second}
 		n.run()
 		began := time.Now()
-		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "first"}))
+		require.NoError(t, n.m.Trigger(source.Event{Origin: "first"}))
 		n.advance(2 * time.Second)
-		require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "second"}))
+		require.NoError(t, n.m.Trigger(source.Event{Origin: "second"}))
 		n.advance(time.Minute)
 		require.Len(t, n.killer.Kills(), 2)
 		require.Equal(t, "first", n.lastReport().Origin)

@@ -12,10 +12,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// gates is a feature gate of which these features are on.
-type gates map[featuregate.Feature]bool
+// allOff is a feature gate of which every feature is off.
+type allOff struct {
+	featuregate.FeatureGate // nil: only Enabled is called
+}
 
-func (g gates) Enabled(key featuregate.Feature) bool { return g[key] }
+func (allOff) Enabled(featuregate.Feature) bool { return false }
 
 func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) plan.Config {
 	return plan.Config{

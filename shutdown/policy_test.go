@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,23 +19,23 @@ import (
 )
 
 // statusAfterShutdown is what a shutdown of this kind makes of a pod's status.
-func statusAfterShutdown(t *testing.T, kind shutdown.Kind, status v1.PodStatus) (after v1.PodStatus) {
+func statusAfterShutdown(t *testing.T, kind source.Kind, status v1.PodStatus) (after v1.PodStatus) {
 	t.Helper()
 	pod := shutdowntest.Pod("web", 0, 5)
 	pod.Status, pod.Generation = status, 7
 	inBubble(t, list(pod), func(t *testing.T, n *node) {
-		n.opts.Policy = func(kind shutdown.Kind) shutdown.PodPolicy {
+		n.opts.Policy = func(kind source.Kind) shutdown.PodPolicy {
 			switch kind {
-			case shutdown.KindReboot:
+			case source.KindReboot:
 				return shutdown.PolicyLeaveAsIs
-			case shutdown.KindHalt:
+			case source.KindHalt:
 				return shutdown.PolicyDelete
 			default:
 				return shutdown.PolicySetTerminal
 			}
 		}
 		n.run()
-		n.host.Announce(shutdown.Event{Kind: kind})
+		n.host.Announce(source.Event{Kind: kind})
 		synctest.Wait()
 		kill, _ := n.killer.Kill("web")
 		require.False(t, kill.Request.Evict)
@@ -46,16 +48,16 @@ func statusAfterShutdown(t *testing.T, kind shutdown.Kind, status v1.PodStatus) 
 func TestPolicy(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		kind shutdown.Kind
+		kind source.Kind
 		from v1.PodPhase
 		want v1.PodPhase
 		left bool
 	}{
-		{"running", shutdown.KindPoweroff, v1.PodRunning, v1.PodFailed, false},
-		{"failed", shutdown.KindPoweroff, v1.PodFailed, v1.PodFailed, false},
-		{"succeeded", shutdown.KindUnknown, v1.PodSucceeded, v1.PodSucceeded, false},
-		{"left as is", shutdown.KindReboot, v1.PodRunning, v1.PodRunning, true},
-		{"deleted", shutdown.KindHalt, v1.PodRunning, v1.PodFailed, false},
+		{"running", source.KindPoweroff, v1.PodRunning, v1.PodFailed, false},
+		{"failed", source.KindPoweroff, v1.PodFailed, v1.PodFailed, false},
+		{"succeeded", source.KindUnknown, v1.PodSucceeded, v1.PodSucceeded, false},
+		{"left as is", source.KindReboot, v1.PodRunning, v1.PodRunning, true},
+		{"deleted", source.KindHalt, v1.PodRunning, v1.PodFailed, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			status := statusAfterShutdown(t, test.kind, v1.PodStatus{Phase: test.from})
@@ -87,7 +89,7 @@ func TestPolicyOverAnOldCondition(t *testing.T) {
 	for _, old := range []v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse} {
 		condition := v1.PodCondition{Type: v1.DisruptionTarget, Status: old, Reason: "EvictionByEvictionAPI"}
 		ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue}
-		status := statusAfterShutdown(t, shutdown.KindPoweroff, v1.PodStatus{Conditions: []v1.PodCondition{ready, condition}})
+		status := statusAfterShutdown(t, source.KindPoweroff, v1.PodStatus{Conditions: []v1.PodCondition{ready, condition}})
 		require.Len(t, status.Conditions, 2)
 		require.Equal(t, ready, status.Conditions[0])
 		require.Equal(t, "TerminationByKubelet", status.Conditions[1].Reason)
@@ -103,7 +105,7 @@ func flushedUnder(t *testing.T, policy shutdown.PodPolicy, how map[string]shutdo
 		n.killer.Pods = how
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
-		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return policy }
+		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return policy }
 		n.run()
 		n.announce()
 		n.advance(time.Minute)
@@ -207,9 +209,9 @@ func TestUnknownPolicy(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
-		n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return "Restart" }
+		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return "Restart" }
 		n.run()
-		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+		n.host.Announce(source.Event{Kind: source.KindReboot})
 		synctest.Wait()
 		n.advance(time.Minute)
 		require.Equal(t, shutdown.PolicySetTerminal, announcements(t, reporter)[0].State.Policy)

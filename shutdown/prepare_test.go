@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
@@ -39,7 +41,7 @@ func TestPrepare(t *testing.T) {
 				n.run()
 				require.Equal(t, []time.Duration{34500 * time.Millisecond}, n.host.RequestedDelays())
 				began := time.Now()
-				n.host.Announce(shutdown.Event{Deadline: began.Add(test.limit)})
+				n.host.Announce(source.Event{Deadline: began.Add(test.limit)})
 				n.advance(2 * time.Minute)
 				require.Equal(t, test.listed, listed[0].Sub(began))
 				require.Equal(t, test.listed, n.killedAfter("web", began))

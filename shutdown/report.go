@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
@@ -15,7 +17,7 @@ import (
 // Report says what became of the pods in one shutdown, over all of its drains and over the agents
 // that have drained for it.
 type Report struct {
-	Kind      Kind        `json:"kind,omitempty"`
+	Kind      source.Kind `json:"kind,omitempty"`
 	Origin    string      `json:"origin,omitempty"`    // the host, if it has announced the shutdown, else who was first
 	Started   time.Time   `json:"started"`             // the first event, by the wall clock
 	Ended     time.Time   `json:"ended"`               // when the host was released; zero: not yet

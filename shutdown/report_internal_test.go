@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +18,7 @@ import (
 func TestReportHasEveryField(t *testing.T) {
 	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
 	report := reportOf(&node.Shutdown{
-		Number: 2, Kind: KindReboot, Origin: "logind", Began: at(10), Wall: at(1000), Ended: at(40), Cancelled: true, Statuses: true, Errors: []string{"failed"},
+		Number: 2, Kind: source.KindReboot, Origin: "logind", Began: at(10), Wall: at(1000), Ended: at(40), Cancelled: true, Statuses: true, Errors: []string{"failed"},
 	}, []*node.Pod{{
 		Key: "uid", Namespace: "default", Name: "web", Priority: 1, Bucket: 2, Shutdown: 1, Joined: []int{2}, Granted: 20,
 		Signalled: at(11), Ended: at(12), Outcome: "Graceful", Error: "failed", Policy: node.SetTerminal,

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
@@ -40,14 +42,14 @@ func TestReport(t *testing.T) {
 		}
 		n.run()
 		began := time.Now()
-		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Origin: "logind"})
+		n.host.Announce(source.Event{Kind: source.KindReboot, Origin: "logind"})
 		synctest.Wait()
 		_, ok := n.m.LastReport()
 		require.False(t, ok, "not before it is over")
 		n.advance(time.Minute)
 		at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
 		require.Equal(t, shutdown.Report{
-			Kind: shutdown.KindReboot, Origin: "logind", Started: began, Ended: at(20),
+			Kind: source.KindReboot, Origin: "logind", Started: began, Ended: at(20),
 			Pods: []shutdown.PodReport{
 				{Namespace: "default", Name: "web", UID: "uid-web", GrantedSeconds: 20, Started: began, Ended: at(20), Outcome: "GraceExceeded"},
 				{Namespace: "default", Name: "broken", UID: "uid-broken", GrantedSeconds: 5, Started: began, Outcome: "Graceful", Error: "no such sandbox: the kill is not tried again"},
@@ -69,7 +71,7 @@ func TestStoredReport(t *testing.T) {
 		}
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 5 * time.Second}, "stuck": {Hangs: true, IgnoresContext: true}}
 		n.runOnBoot(one)
-		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot, Origin: "logind"})
+		n.host.Announce(source.Event{Kind: source.KindReboot, Origin: "logind"})
 		n.advance(time.Second)
 		require.Zero(t, stored().Ended)
 		require.Len(t, stored().Pods, 2)

@@ -4,13 +4,15 @@ import (
 	"context"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	v1 "k8s.io/api/core/v1"
 )
 
 // Reporter tells the cluster about the shutdown. Package apistatus has one that uses client-go. A
-// Reporter may also be a [StatusFlusher], a [ReadinessMarker] and a [ReadinessRestorer]; the plan
-// reserves no time for interfaces that it lacks. The context of each call has a deadline. The
-// manager does not wait for a call that outlives its context, except at the end of Run.
+// Reporter may also be a [StatusFlusher] and a [ReadinessMarker]; the plan reserves no time for an
+// interface that it lacks. The context of each call has a deadline. The manager does not wait for a
+// call that outlives its context, except at the end of Run.
 type Reporter interface {
 	// PublishNode makes the node state known. There is one call at a time, in the order of the
 	// states. After an error it is called again, with a pause that doubles from 100 ms to 30 s;
@@ -47,22 +49,17 @@ type ReadinessMarker interface {
 	// that no probe uses. Ten calls of MarkNotReady and FlushPod together run at once, FlushPod
 	// first. A mark that is not acknowledged in time is dropped.
 	MarkNotReady(ctx context.Context, pod *v1.Pod) error
-}
-
-// ReadinessRestorer is a [ReadinessMarker] that can revert its marks. The manager reverts those
-// of pods that a cancelled shutdown has not killed.
-type ReadinessRestorer interface {
 	// RestoreReadiness makes one attempt to restore the readiness that the pod had before
-	// MarkNotReady. It returns nil when the API server has accepted that, or when somebody else
-	// has changed the condition meanwhile.
+	// MarkNotReady. It is called for pods that a cancelled shutdown has not killed. It returns nil when
+	// the API server has accepted that, or when somebody else has changed the condition meanwhile.
 	RestoreReadiness(ctx context.Context, pod *v1.Pod) error
 }
 
 // NodeState is the state of the node that a [Reporter] publishes. The zero value says that the
 // node does not shut down.
 type NodeState struct {
-	ShuttingDown bool      // false: the shutdown was cancelled, or none is under way
-	Kind         Kind      // what the host is going to do
-	Since        time.Time // when the shutdown was announced
-	Policy       PodPolicy // what becomes of the killed pods
+	ShuttingDown bool        // false: the shutdown was cancelled, or none is under way
+	Kind         source.Kind // what the host is going to do
+	Since        time.Time   // when the shutdown was announced
+	Policy       PodPolicy   // what becomes of the killed pods
 }

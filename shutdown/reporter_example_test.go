@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/featuregate"
 
@@ -22,7 +24,7 @@ func ExampleReporterFunc() {
 	opts.Reporter = shutdown.ReporterFunc(func(_ context.Context, state shutdown.NodeState) error {
 		fmt.Printf("shutting down: %v, kind %q\n", state.ShuttingDown, state.Kind)
 		if !state.ShuttingDown {
-			go host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+			go host.Announce(source.Event{Kind: source.KindPoweroff})
 		}
 		return nil
 	})
@@ -49,7 +51,7 @@ func ExamplePodPolicy() {
 		return shutdown.KillResult{Status: status}, nil
 	})
 	for _, policy := range []shutdown.PodPolicy{shutdown.PolicySetTerminal, shutdown.PolicyLeaveAsIs} {
-		opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return policy }
+		opts.Policy = func(source.Kind) shutdown.PodPolicy { return policy }
 		manager, err := shutdown.NewManager(opts)
 		if err != nil {
 			fmt.Println(err)
@@ -68,7 +70,7 @@ func ExamplePodPolicy() {
 
 // The error names what has to be changed for a longer delay.
 func ExampleDelayCappedError() {
-	err := &shutdown.DelayCappedError{Requested: 35 * time.Second, Granted: 5 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/etc/systemd/logind.conf.d/90.conf"}
+	err := &source.DelayCappedError{Requested: 35 * time.Second, Granted: 5 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/etc/systemd/logind.conf.d/90.conf"}
 	fmt.Println(err)
 	// Output:
 	// the host delays its shutdown by 5s at most, 35s was asked for; InhibitDelayMaxSec is set by /etc/systemd/logind.conf.d/90.conf

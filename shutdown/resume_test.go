@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -34,7 +36,7 @@ func TestResumeAfterTheFirstBucket(t *testing.T) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 				n.runOnBoot(one)
 				began := time.Now()
-				event := shutdown.Event{Kind: shutdown.KindReboot, Origin: "test"}
+				event := source.Event{Kind: source.KindReboot, Origin: "test"}
 				if sourced {
 					n.host.Announce(event)
 				} else {
@@ -53,7 +55,7 @@ func TestResumeAfterTheFirstBucket(t *testing.T) {
 				kill, _ := n.killer.Kill("etcd")
 				require.Equal(t, 30*time.Second, kill.Ended.Sub(began), "the same end")
 				report := n.lastReport()
-				require.Equal(t, shutdown.KindReboot, report.Kind)
+				require.Equal(t, source.KindReboot, report.Kind)
 				require.Equal(t, "test", report.Origin)
 				require.True(t, began.Equal(report.Started))
 				require.Equal(t, []string{"web", "etcd"}, names(report))
@@ -107,7 +109,7 @@ func TestStepsOfAResumedDrain(t *testing.T) {
 		n.opts.Hold = func(context.Context) error { held++; return nil }
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)
-		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(50 * time.Second)})
+		n.host.Announce(source.Event{Deadline: time.Now().Add(50 * time.Second)})
 		n.advance(time.Second)
 		require.Equal(t, map[string]int64{"web": 32}, n.grantedSeconds())
 		n.crash()
@@ -124,7 +126,7 @@ func TestResumeWithoutALimit(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)
-		n.host.Announce(shutdown.Event{Deadline: time.Now().Add(math.MaxInt64)})
+		n.host.Announce(source.Event{Deadline: time.Now().Add(math.MaxInt64)})
 		n.advance(22 * time.Second)
 		n.crash()
 		n.setPods(n.pods[1])
@@ -142,7 +144,7 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter, n.opts.Plan.PublishTimeout = flusher{reporter}, -1
 		n.runOnBoot(one)
-		n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+		n.host.Announce(source.Event{Kind: source.KindReboot})
 		n.advance(22 * time.Second)
 		n.crash()
 		test(t, n, one)
@@ -154,8 +156,8 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 // a shutdown. Another shutdown also kills who has ended in the first and is listed again.
 func TestWhetherTheShutdownGoesOn(t *testing.T) {
 	noBus := errors.New("no bus")
-	pending := func(kind shutdown.Kind) func(n *node) {
-		return func(n *node) { n.host.SetPending(&shutdown.Event{Kind: kind}) }
+	pending := func(kind source.Kind) func(n *node) {
+		return func(n *node) { n.host.SetPending(&source.Event{Kind: kind}) }
 	}
 	nothingPending := func(n *node) { n.host.SetPending(nil) }
 	noAnswer := func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = noBus }) }
@@ -172,14 +174,14 @@ func TestWhetherTheShutdownGoesOn(t *testing.T) {
 		"no answer":                        {noAnswer, 0, 12 * time.Second, map[string]int64{"etcd": 0}},
 		"it cannot tell":                   {cannotTell, 0, never, map[string]int64{"etcd": left}},
 		"nobody can tell":                  {noSource, 0, never, map[string]int64{"etcd": left}},
-		"it goes on":                       {pending(shutdown.KindReboot), 0, never, map[string]int64{"etcd": left}},
-		"another one":                      {pending(shutdown.KindSoftReboot), 0, never, map[string]int64{"etcd": left, "web": 20}}, // web is listed again
+		"it goes on":                       {pending(source.KindReboot), 0, never, map[string]int64{"etcd": left}},
+		"another one":                      {pending(source.KindSoftReboot), 0, never, map[string]int64{"etcd": left, "web": 20}}, // web is listed again
 		"a day later, no answer":           {noAnswer, 24 * time.Hour, 5 * time.Second, map[string]int64{"etcd": 0}},
 		"a day later, it cannot tell":      {cannotTell, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
 		"a day later, nobody can tell":     {noSource, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
 		"a day later, nothing is pending":  {nothingPending, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
-		"a day later, it is pending still": {pending(shutdown.KindReboot), 24 * time.Hour, never, map[string]int64{}},
-		"a day later, another is pending":  {pending(shutdown.KindSoftReboot), 24 * time.Hour, never, map[string]int64{"etcd": 0, "web": 20}},
+		"a day later, it is pending still": {pending(source.KindReboot), 24 * time.Hour, never, map[string]int64{}},
+		"a day later, another is pending":  {pending(source.KindSoftReboot), 24 * time.Hour, never, map[string]int64{"etcd": 0, "web": 20}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
@@ -218,15 +220,15 @@ func TestTriggersShutdownAfterARestart(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: takes}
 				n.runOnBoot(one)
-				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice"}))
-				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "UPS"}))
+				require.NoError(t, n.m.Trigger(source.Event{Origin: "notice"}))
+				require.NoError(t, n.m.Trigger(source.Event{Origin: "UPS"}))
 				n.advance(time.Second)
 				n.crash()
 
 				n.runOnBoot(one)
-				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "notice", Cancelled: true}))
+				require.NoError(t, n.m.Trigger(source.Event{Origin: "notice", Cancelled: true}))
 				require.Error(t, n.m.ShutdownStatus())
-				require.NoError(t, n.m.Trigger(shutdown.Event{Origin: "UPS", Cancelled: true}))
+				require.NoError(t, n.m.Trigger(source.Event{Origin: "UPS", Cancelled: true}))
 				require.NoError(t, n.m.ShutdownStatus())
 				n.advance(time.Second)
 				require.Equal(t, 1, n.host.Held())
@@ -365,7 +367,7 @@ func TestShutdownJoinsThatOfTheLog(t *testing.T) {
 		})
 		t.Cleanup(func() { next.end() })
 		began := time.Now()
-		require.NoError(t, previous.m.Trigger(shutdown.Event{Origin: "notice", Deadline: began.Add(10 * time.Minute)}))
+		require.NoError(t, previous.m.Trigger(source.Event{Origin: "notice", Deadline: began.Add(10 * time.Minute)}))
 		previous.advance(5 * time.Second)
 		require.NotZero(t, previous.lastReport().Ended)
 		next.announce()
@@ -381,7 +383,7 @@ func TestShutdownJoinsThatOfTheLog(t *testing.T) {
 
 		third := previous.startOther(next.currentPods(), one, func(third *node) {
 			third.killer.Default = next.killer.Default
-			third.host.SetPending(&shutdown.Event{}) // before it is asked
+			third.host.SetPending(&source.Event{}) // before it is asked
 		})
 		t.Cleanup(func() { third.end() })
 		next.end()

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
@@ -59,13 +61,12 @@ func (s *settings) watches() bool { return s.off == "" }
 
 // nodeConfig returns what the core needs to know of the options.
 func (s *settings) nodeConfig() node.Config {
-	_, restores := s.opts.Reporter.(ReadinessRestorer)
-	return node.Config{Schedule: s.schedule, Options: s.opts.Plan, Restores: restores}
+	return node.Config{Schedule: s.schedule, Options: s.opts.Plan}
 }
 
 // policy returns the pod policy of a kind of shutdown. One that is not known is an error, and
 // PolicySetTerminal counts.
-func (s *settings) policy(kind Kind) (PodPolicy, error) {
+func (s *settings) policy(kind source.Kind) (PodPolicy, error) {
 	policy := s.opts.Policy(kind)
 	if !policy.known() {
 		return PolicySetTerminal, fmt.Errorf("pod policy %q for a shutdown of kind %q is not known, %s counts", policy, kind, PolicySetTerminal)

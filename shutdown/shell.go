@@ -65,8 +65,8 @@ type shell struct {
 	terminated chan struct{}          // closed when TerminateAll has drained the node
 	waiting    int                    // calls of TerminateAll that wait for that
 	shownTimes [2]time.Time
-	policyErrs map[Kind]error // of policies that are not known
-	toReport   []string       // failures for the report of the drain under way
+	policyErrs map[source.Kind]error // of policies that are not known
+	toReport   []string              // failures for the report of the drain under way
 	// seen, if not nil, is told of each step before its effects are carried out. Tests have it ask the judge.
 	seen func(at time.Time, in node.Input, effects []node.Effect)
 }
@@ -258,16 +258,16 @@ func (s *shell) enter(ctx context.Context) {
 
 // policies has the pod policy of each kind of shutdown, and why it is not the embedder's.
 type policies struct {
-	known map[Kind]node.Policy
-	errs  map[Kind]error
+	known map[source.Kind]node.Policy
+	errs  map[source.Kind]error
 }
 
 // askPolicies asks for the policies of all kinds of shutdown. For one that is not known in time
 // PolicySetTerminal counts.
 func (s *shell) askPolicies(ctx context.Context) {
-	kinds := append(source.Kinds(), KindUnknown)
+	kinds := append(source.Kinds(), source.KindUnknown)
 	asked := call.Start(ctx, s.calls, "Options.Policy", func(context.Context) (policies, error) {
-		p := policies{known: map[Kind]node.Policy{}, errs: map[Kind]error{}}
+		p := policies{known: map[source.Kind]node.Policy{}, errs: map[source.Kind]error{}}
 		for _, kind := range kinds {
 			policy, err := s.policy(kind)
 			p.known[kind] = node.Policy(policy)
@@ -279,7 +279,7 @@ func (s *shell) askPolicies(ctx context.Context) {
 	})
 	p, err := asked.Await(ctx, time.Now().Add(answerTime))
 	if err != nil {
-		p = policies{errs: map[Kind]error{}}
+		p = policies{errs: map[source.Kind]error{}}
 		for _, kind := range kinds {
 			p.errs[kind] = fmt.Errorf("failed to ask for the pod policy, %s counts: %w", PolicySetTerminal, err)
 		}

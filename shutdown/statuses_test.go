@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -123,7 +125,7 @@ func TestStatusesByTheServersPace(t *testing.T) {
 				n.opts.Reporter = server
 				n.run()
 				began := time.Now()
-				n.host.Announce(shutdown.Event{Deadline: began.Add(waits)})
+				n.host.Announce(source.Event{Deadline: began.Add(waits)})
 				n.advance(waits)
 				released, last := n.releasedAfter(began), server.last.Sub(began)
 				require.Len(t, server.acknowledged, row.acknowledged)
@@ -179,7 +181,7 @@ func TestNoFlushOfAPodThatMayRun(t *testing.T) {
 					n.killer.Pods = map[string]shutdowntest.Behaviour{"web": how}
 					reporter := &shutdowntest.Reporter{}
 					n.opts.Reporter = reporter
-					n.opts.Policy = func(shutdown.Kind) shutdown.PodPolicy { return policy }
+					n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return policy }
 					n.run()
 					n.announce()
 					n.advance(time.Hour)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -33,7 +35,7 @@ func ExampleStoredReport() {
 	}
 	go func() {
 		<-manager.Ready()
-		if err := manager.Trigger(shutdown.Event{Kind: shutdown.KindPoweroff, Origin: "ups"}); err != nil {
+		if err := manager.Trigger(source.Event{Kind: source.KindPoweroff, Origin: "ups"}); err != nil {
 			fmt.Println(err)
 		}
 	}()

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -26,7 +28,7 @@ func TestTerminateAllIsTakenOver(t *testing.T) {
 		"by a new shutdown": {
 			before: func(_ *testing.T, n *node, one *boot) { n.runOnBoot(one) },
 			after: func(_ *testing.T, n *node, _ *boot) {
-				n.host.Announce(shutdown.Event{Deadline: time.Now().Add(15 * time.Second)})
+				n.host.Announce(source.Event{Deadline: time.Now().Add(15 * time.Second)})
 			},
 			granted: 20,
 		},

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
@@ -69,11 +71,11 @@ func TestTerminateAllWithinAShutdown(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 		n.run()
-		n.host.Announce(shutdown.Event{Kind: shutdown.KindHalt})
+		n.host.Announce(source.Event{Kind: source.KindHalt})
 		synctest.Wait()
 		report, err := n.m.TerminateAll(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, shutdown.KindHalt, report.Kind)
+		require.Equal(t, source.KindHalt, report.Kind)
 		require.Len(t, n.killer.Kills(), 2)
 	})
 }

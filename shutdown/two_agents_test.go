@@ -9,10 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -78,7 +79,7 @@ func TestShutdownOfAnotherAgent(t *testing.T) {
 // without a wait for the folder, and keeps it when a session is lost.
 func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
 	besideAnotherAgent(t, func(other *node) {
-		other.host.SetPending(&shutdown.Event{})
+		other.host.SetPending(&source.Event{})
 		other.host.Kept = true
 		other.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 	}, func(t *testing.T, n, other *node) {
@@ -115,9 +116,9 @@ func TestSuccessorWaitsForTheFolder(t *testing.T) {
 // shutdown is in the log as soon as the folder is had.
 func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 	for name, say := range map[string]func(n *node, isCancelled bool){
-		"by the host": func(n *node, isCancelled bool) { n.host.Announce(shutdown.Event{Cancelled: isCancelled}) },
+		"by the host": func(n *node, isCancelled bool) { n.host.Announce(source.Event{Cancelled: isCancelled}) },
 		"by the embedder": func(n *node, isCancelled bool) {
-			require.NoError(n.t, n.m.Trigger(shutdown.Event{Cancelled: isCancelled}))
+			require.NoError(n.t, n.m.Trigger(source.Event{Cancelled: isCancelled}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +156,7 @@ func TestDeadlineWhileWaitingForTheFolder(t *testing.T) {
 	}, func(t *testing.T, n, other *node) {
 		require.Equal(t, 1, other.host.Held())
 		began := time.Now()
-		other.host.Announce(shutdown.Event{Deadline: began.Add(5 * time.Second)})
+		other.host.Announce(source.Event{Deadline: began.Add(5 * time.Second)})
 		n.advance(5 * time.Second)
 		require.Zero(t, other.host.Held())
 		n.advance(time.Minute)

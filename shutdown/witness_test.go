@@ -33,7 +33,7 @@ func (m *Manager) WitnessedBy(w *Witness) {
 	does := func(before, now bool) bool { return (isFirst || before) && now } // all managers of the node do it
 	w.Record.Publishes = does(w.Record.Publishes, c.Options.Steps.Publish)
 	w.Record.Statuses = does(w.Record.Statuses, c.Options.Steps.Statuses)
-	w.Record.Restores = does(w.Record.Restores, c.Restores)
+	w.Record.Marks = does(w.Record.Marks, c.Options.Steps.Readiness)
 	w.Record.NoRollOver = c.Options.NoRollOver
 	w.node = m.shell.node
 	w.windows = judge.NodeFact{} // each agent says its own

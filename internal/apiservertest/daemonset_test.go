@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,7 +162,7 @@ func (n *testNode) start() (stop func()) {
 	n.manager, err = shutdown.NewManager(shutdown.Options{
 		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: time.Minute}},
 		// The server may be as slow as it likes.
-		Plan:   plan.Options{PublishTimeout: time.Minute, FlushReserve: time.Minute},
+		Plan:   plan.Options{PublishTimeout: time.Minute, StatusesTimeout: time.Minute},
 		Source: n.host,
 		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod {
 			n.mu.Lock()
@@ -197,7 +199,7 @@ func (n *testNode) kill(pod *v1.Pod) {
 
 // shutDown shuts the node down, and waits until its pods have ended.
 func (n *testNode) shutDown() {
-	n.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+	n.host.Announce(source.Event{Kind: source.KindReboot})
 	require.True(n.t, (<-n.published).ShuttingDown)
 	require.Empty(n.t, (<-n.reports).Errors)
 }

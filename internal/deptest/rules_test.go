@@ -42,14 +42,14 @@ func allowedImports() map[string][]string {
 		"shutdown/internal/statelog":  {"golang.org/x/sys/unix", api, machine, module + "/graceperiod", module + "/internal/atomicfile", module + "/internal/call", module + "/internal/podkey", parts + "/node"},
 		"shutdown/internal/timetable": {api, module + "/shutdown/plan"},
 
-		"shutdown/shutdowntest":      {api, machine, module + "/shutdown"},
+		"shutdown/shutdowntest":      {api, machine, module + "/shutdown", module + "/shutdown/source"},
 		"shutdown/podkiller":         {api, machine, module + "/lifecycle", module + "/shutdown", module + "/internal/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
 		"shutdown/source":            {},
 		"shutdown/logind":            {klog, dbus, systemd, module + "/shutdown/source", module + "/internal/atomicfile"},
 		"shutdown/logind/logindtest": {dbus},
 		"shutdown/notice":            {module + "/shutdown/source"},
 		"shutdown/unixsocket":        {klog, module + "/shutdown/source"},
-		"shutdown/apistatus":         {api, machine, klog, client, module + "/shutdown", module + "/internal/features", module + "/internal/podcondition", module + "/internal/staticpod"},
+		"shutdown/apistatus":         {api, machine, klog, gates, client, module + "/shutdown", module + "/internal/features", module + "/internal/podcondition", module + "/internal/staticpod"},
 
 		"internal/readme":     {},
 		"validation":          {api, machine, module + "/graceperiod", module + "/shutdown/plan"},

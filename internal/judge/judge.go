@@ -357,5 +357,5 @@ func (t *Termination) result(c lifecycle.Container) *lifecycle.ContainerResult {
 
 // hasEnded reports whether an outcome says that a container has ended.
 func hasEnded(o lifecycle.Outcome) bool {
-	return o == lifecycle.Graceful || o == lifecycle.NotFound || o == lifecycle.GraceExceeded || o == lifecycle.Forced
+	return o == lifecycle.OutcomeGraceful || o == lifecycle.OutcomeNotFound || o == lifecycle.OutcomeGraceExceeded || o == lifecycle.OutcomeForced
 }

@@ -111,8 +111,9 @@ func (f NodeFact) String() string {
 
 // NodeRecord is all that was seen of a node, in order.
 type NodeRecord struct {
-	// Publishes, Statuses and Restores say what the API server is told.
-	Publishes, Statuses, Restores bool
+	// Publishes, Statuses and Marks say what the API server is told: the node's state, final statuses of
+	// pods, and readiness marks, which are also taken back.
+	Publishes, Statuses, Marks bool
 	// NoRollOver says that the pods have their bucket's time alone.
 	NoRollOver bool
 	// Facts are what was seen.

@@ -168,7 +168,7 @@ func nobodyIsForgotten(r *NodeRecord) (broken []string) {
 
 // whoeverLivesOnIsReady judges section 6: a mark is taken back if the pod lives on.
 func whoeverLivesOnIsReady(r *NodeRecord) (broken []string) {
-	if !r.Restores {
+	if !r.Marks {
 		return nil
 	}
 	killed, runs, state := map[string]bool{}, map[string]bool{}, ""

@@ -354,7 +354,7 @@ func (p *pod) whatMayRunIsNeverSaidToHaveEnded() {
 			return t.begun().Before(l.Called) && l.Returned.Before(t.Done) && (forgotten.IsZero() || !l.Returned.At.After(forgotten.At)) && len(l.Running) == 0
 		}
 		for _, c := range t.Result.Containers {
-			if c.Outcome == lifecycle.NotFound && c.ID == "" && t.asks() && !t.IsLate && !slices.ContainsFunc(p.lists, isEmptyForT) {
+			if c.Outcome == lifecycle.OutcomeNotFound && c.ID == "" && t.asks() && !t.IsLate && !slices.ContainsFunc(p.lists, isEmptyForT) {
 				p.breach(rule, t.Done.At, "%s is %s, but no list that was asked for since is empty", c.Name, c.Outcome)
 			}
 			if !hasEnded(c.Outcome) || c.ID == "" || !t.asks() && !t.names(c.ID) { // the caller says what runs
@@ -363,7 +363,7 @@ func (p *pod) whatMayRunIsNeverSaidToHaveEnded() {
 			run := lifecycle.Container{ID: c.ID, Began: c.Began}
 			var first Moment
 			for _, s := range p.stops {
-				if (s.ID == run.ID && c.Outcome != lifecycle.NotFound || s.ID == "") && first.IsZero() && !s.Called.At.Before(p.firstKnown(run).At) {
+				if (s.ID == run.ID && c.Outcome != lifecycle.OutcomeNotFound || s.ID == "") && first.IsZero() && !s.Called.At.Before(p.firstKnown(run).At) {
 					first = s.Called
 				}
 			}
@@ -439,7 +439,7 @@ func (p *pod) whatWasKilledIsNotGraceful() {
 				return s.ID == "" && (run.Exit.Before(s.Called) || s.Seconds > 0 && s.Called.At.Equal(run.Exit.At))
 			})
 			isReused := slices.ContainsFunc(p.runs, func(other *Run) bool { return other != run && other.ID == run.ID })
-			if result != nil && result.Outcome == lifecycle.Graceful && run.How == "KILL" && t.begun().Before(run.Exit) && run.Exit.Before(t.Done) && !p.isNamed(run.ID) && !hasLied && !isReused && !isOfUnit {
+			if result != nil && result.Outcome == lifecycle.OutcomeGraceful && run.How == "KILL" && t.begun().Before(run.Exit) && run.Exit.Before(t.Done) && !p.isNamed(run.ID) && !hasLied && !isReused && !isOfUnit {
 				p.breach("whatWasKilledIsNotGraceful", run.Exit.At, "%q", run.ID)
 			}
 		}
@@ -574,7 +574,7 @@ func (p *pod) lateStartsAreStopped() {
 func (p *pod) nothingIsLostInSilence() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {
-			if c.Err == nil && (c.Outcome == lifecycle.Forced || !hasEnded(c.Outcome)) {
+			if c.Err == nil && (c.Outcome == lifecycle.OutcomeForced || !hasEnded(c.Outcome)) {
 				p.breach("nothingIsLostInSilence", t.Done.At, "%s(%s) is %s without an error", c.Name, c.ID, c.Outcome)
 			}
 		}

@@ -35,7 +35,7 @@ func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator
 	}
 	if options.Hooks == nil {
 		wrapped.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
-			Commands: options.Commands, HTTP: options.HTTP, PodIP: options.PodIP,
+			Commands: options.Commands, PodIP: options.PodIP,
 			Events: options.Events, Metrics: options.Metrics, Gates: options.Gates,
 		})
 	}

@@ -41,8 +41,8 @@ func testContainerdIsKilledInTheMiddleOfAStop(t *testing.T, build containerdtest
 		code    int32
 		atLeast time.Duration
 	}{
-		"slow":     {grace: 30, outcome: lifecycle.Graceful, code: 7, atLeast: 6 * time.Second},
-		"stubborn": {grace: 8, outcome: lifecycle.GraceExceeded, code: 137, atLeast: 8 * time.Second},
+		"slow":     {grace: 30, outcome: lifecycle.OutcomeGraceful, code: 7, atLeast: 6 * time.Second},
+		"stubborn": {grace: 8, outcome: lifecycle.OutcomeGraceExceeded, code: 137, atLeast: 8 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/true"}}}

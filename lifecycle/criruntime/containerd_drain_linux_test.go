@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,7 +143,7 @@ func testContainerdIsDrained(t *testing.T, build containerdtest.Build, restarts 
 		d.server.Kill(t)
 		require.Eventually(t, func() bool { _, err := d.runtime.Pods(t.Context()); return err != nil }, waitAtMost, pollEvery)
 	}
-	d.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+	d.host.Announce(source.Event{Kind: source.KindPoweroff})
 	require.Equal(t, "web", <-d.hooks)
 	if restarts {
 		d.server.Kill(t)

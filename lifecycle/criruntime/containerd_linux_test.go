@@ -270,7 +270,7 @@ func (c *containerd) testStartFailsAfterItsCreate(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, result.Containers, 1, "nothing else was listed")
 	require.NoError(t, result.Containers[0].Err)
-	require.Equal(t, lifecycle.Graceful, result.Containers[0].Outcome)
+	require.Equal(t, lifecycle.OutcomeGraceful, result.Containers[0].Outcome)
 	require.EqualValues(t, 7, c.status(t, id).GetExitCode(), "the trap of TERM")
 	require.NoError(t, terminator.Close(t.Context()))
 }

@@ -61,7 +61,7 @@ func TestStartContainer(t *testing.T) {
 
 			result, err := terminator.KillPod(t.Context(), pod, lifecycle.Request{})
 			require.NoError(t, err)
-			want := map[bool]lifecycle.Outcome{true: lifecycle.NotFound, false: lifecycle.Graceful}
+			want := map[bool]lifecycle.Outcome{true: lifecycle.OutcomeNotFound, false: lifecycle.OutcomeGraceful}
 			require.Equal(t, want[c.before == none || c.before == runtimeapi.ContainerState_CONTAINER_EXITED], result.Outcome())
 			require.Equal(t, c.after, s.state("web-2"))
 			for _, call := range s.callsOf("StopContainer") {

@@ -96,7 +96,7 @@ func TestAgentStopsItsPod(t *testing.T) {
 
 		result, err := terminator.KillPod(t.Context(), pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(30))})
 		require.NoError(t, err)
-		require.Equal(t, lifecycle.Graceful, result.Outcome())
+		require.Equal(t, lifecycle.OutcomeGraceful, result.Outcome())
 		require.Equal(t, lifecycletest.ByTerm, rt.Exits()[0].By)
 	})
 }

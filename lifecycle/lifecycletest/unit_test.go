@@ -27,7 +27,7 @@ func TestAUnitStopsAllAtOnce(t *testing.T) {
 		began := time.Now()
 		result, err := terminator.KillPod(t.Context(), pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(30))})
 		require.NoError(t, err)
-		require.Equal(t, lifecycle.Graceful, result.Outcome())
+		require.Equal(t, lifecycle.OutcomeGraceful, result.Outcome())
 		require.Equal(t, 5100*time.Millisecond, time.Since(began))
 		require.Len(t, rt.Exits(), 2)
 		require.ErrorIs(t, unit.StopPod(t.Context(), pod, 1), lifecycle.ErrContainerNotFound)

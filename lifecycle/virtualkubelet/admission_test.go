@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -203,7 +205,7 @@ func TestNoPodStartsInAShutdown(t *testing.T) {
 						created++
 					}
 				}
-				n.host.Announce(shutdown.Event{Deadline: time.Now().Add(60 * second)})
+				n.host.Announce(source.Event{Deadline: time.Now().Add(60 * second)})
 				synctest.Wait()
 				createTen()
 				for range 4 {
@@ -253,7 +255,7 @@ func TestEachPodIsRefusedOrDrained(t *testing.T) {
 		for i := range 1000 {
 			racing.Go(func() { require.NoError(b, b.CreatePod(b.Context(), n.pod(fmt.Sprintf("pod-%d", i), 0))) })
 			if i == 500 {
-				racing.Go(func() { n.host.Announce(shutdown.Event{}) })
+				racing.Go(func() { n.host.Announce(source.Event{}) })
 			}
 		}
 		racing.Wait()

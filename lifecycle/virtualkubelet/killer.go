@@ -30,7 +30,7 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 	}
 	r := p.agent.pods.find(pod)
 	if r == nil && p.agent.opts.Pods != nil {
-		return shutdown.KillResult{Outcome: string(lifecycle.NotFound)}, nil
+		return shutdown.KillResult{Outcome: string(lifecycle.OutcomeNotFound)}, nil
 	}
 	if r == nil || !r.addKill(req.SetStatus) {
 		return shutdown.KillResult{}, newNotFoundError(pod.Namespace, pod.Name)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,9 +79,9 @@ func (a *agent) interrupt() {
 
 // shutDown makes the host announce a shutdown, waits until it is released, and returns the
 // report.
-func (a *agent) shutDown(kind shutdown.Kind) shutdown.Report {
+func (a *agent) shutDown(kind source.Kind) shutdown.Report {
 	a.t.Helper()
-	a.host.Announce(shutdown.Event{Kind: kind})
+	a.host.Announce(source.Event{Kind: kind})
 	return a.awaitRelease()
 }
 

@@ -10,10 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -27,7 +28,7 @@ func TestACancelledShutdownIsTakenBack(t *testing.T) {
 		a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		a.run()
 		defer a.end()
-		a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+		a.host.Announce(source.Event{Kind: source.KindPoweroff})
 		advance(5 * time.Second)
 		require.Equal(t, poweringOff, conditionTexts(c.node(t).Status.Conditions))
 		a.host.Cancel()
@@ -63,7 +64,7 @@ func TestBothConditionsOfAShutdown(t *testing.T) {
 		advance(5 * time.Second)
 		require.Equal(t, []conditionText{ready}, conditions())
 
-		a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+		a.host.Announce(source.Event{Kind: source.KindPoweroff})
 		advance(5 * time.Second)
 		require.Equal(t, append(poweringOff[:2:2], drains), conditions())
 		kill, killed := a.killer.Kill("web")
@@ -75,7 +76,7 @@ func TestBothConditionsOfAShutdown(t *testing.T) {
 		advance(5 * time.Second)
 		require.Equal(t, []conditionText{ready, noShutdown, noDrain}, conditions())
 
-		a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+		a.host.Announce(source.Event{Kind: source.KindPoweroff})
 		advance(5 * time.Second)
 		require.Equal(t, append(poweringOff[:2:2], drains), conditions())
 		a.interrupt()
@@ -111,7 +112,7 @@ func TestARestart(t *testing.T) {
 					a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 					a.opts.StateDir = dir
 					a.run()
-					a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+					a.host.Announce(source.Event{Kind: source.KindPoweroff})
 					advance(5 * time.Second)
 					require.Equal(t, poweringOff, conditionTexts(c.node(t).Status.Conditions))
 					a.interrupt()

@@ -3,6 +3,8 @@ package apistatus
 import (
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -53,7 +55,7 @@ func NodeConditions(state shutdown.NodeState, ready v1.NodeCondition, now time.T
 	}}
 	if state.ShuttingDown {
 		message := messageShutdown
-		if state.Kind != shutdown.KindUnknown {
+		if state.Kind != source.KindUnknown {
 			message += ": " + string(state.Kind)
 		}
 		conditions = []v1.NodeCondition{notReady(), {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
@@ -104,9 +106,9 @@ func TestCrashAgent(t *testing.T) {
 	switch {
 	case !o.BeginShutdown:
 	case host != nil:
-		host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+		host.Announce(source.Event{Kind: source.KindReboot})
 	default:
-		require.NoError(t, manager.Trigger(shutdown.Event{Kind: shutdown.KindReboot}))
+		require.NoError(t, manager.Trigger(source.Event{Kind: source.KindReboot}))
 	}
 	var watching sync.WaitGroup
 	watching.Go(func() { poll(ctx, func() bool { return printEnd(manager) }) })
@@ -129,7 +131,7 @@ func (o agentOrders) fakeHost() *shutdowntest.Host {
 	host := &shutdowntest.Host{}
 	switch o.Host {
 	case hostGoesDown:
-		pending := &shutdown.Event{Kind: shutdown.KindReboot}
+		pending := &source.Event{Kind: source.KindReboot}
 		if !o.HostEnd.IsZero() && time.Until(o.HostEnd) < 2*time.Second {
 			pending.Deadline = o.HostEnd // the machine is off soon, so no other shutdown begins after the stored one
 		}

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,7 +49,7 @@ func TestStatusesAreAcknowledgedBeforeTheRelease(t *testing.T) {
 		a.run()
 		defer a.end()
 		began := time.Now()
-		report := a.shutDown(shutdown.KindPoweroff)
+		report := a.shutDown(source.KindPoweroff)
 		require.Empty(t, report.Errors)
 		require.Empty(t, unflushedNames(report))
 		released, _ := a.host.Released()
@@ -59,7 +61,7 @@ func TestStatusesAreAcknowledgedBeforeTheRelease(t *testing.T) {
 			require.Equal(t, v1.PodFailed, c.pod(t, pod.Name).Status.Phase)
 		}
 		for _, kill := range a.killer.Kills() {
-			require.Equal(t, shutdowntest.OutcomeGraceExceeded, outcomeOf(report, kill.Pod.Name))
+			require.Equal(t, "GraceExceeded", outcomeOf(report, kill.Pod.Name))
 		}
 	})
 }
@@ -90,7 +92,7 @@ func TestStatusesAreAcknowledgedBeforeTheReleaseOverTCP(t *testing.T) {
 	a.opts.OnRelease = func(context.Context) { atRelease = server.terminated() }
 	a.run()
 	defer a.end()
-	report := a.shutDown(shutdown.KindPoweroff)
+	report := a.shutDown(source.KindPoweroff)
 	require.Empty(t, report.Errors)
 	require.Empty(t, unflushedNames(report))
 	require.Equal(t, 20, atRelease)
@@ -120,7 +122,7 @@ func TestADeadServerCostsItsReserves(t *testing.T) {
 					synctest.Wait()
 					dead.Store(true)
 					began := time.Now()
-					a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff, Deadline: began.Add(limit)})
+					a.host.Announce(source.Event{Kind: source.KindPoweroff, Deadline: began.Add(limit)})
 					report := a.awaitRelease()
 					released, _ := a.host.Released()
 					require.LessOrEqual(t, released.Sub(began), limit-500*time.Millisecond, "never after the host's end")
@@ -155,7 +157,7 @@ func TestTheReportNamesWhatIsNotAcknowledged(t *testing.T) {
 				}
 				a.run()
 				defer a.end()
-				report := a.shutDown(shutdown.KindPoweroff)
+				report := a.shutDown(source.KindPoweroff)
 				require.Equal(t, []string{"pod-007"}, unflushedNames(report))
 				require.Contains(t, strings.Join(report.Errors, "\n"), err.Error())
 			})

@@ -23,7 +23,7 @@ func serves(status *v1.PodStatus) bool {
 	if ready == nil {
 		return false
 	}
-	if isTakenOut(ready) {
+	if isMark(ready) {
 		ready = podcondition.Get(status, v1.ContainersReady)
 	}
 	return ready != nil && ready.Status == v1.ConditionTrue

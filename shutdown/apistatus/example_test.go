@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -95,7 +97,7 @@ func ExampleReporter_PublishNode() {
 		fmt.Println(err)
 		return
 	}
-	for _, state := range []shutdown.NodeState{{ShuttingDown: true, Kind: shutdown.KindReboot}, {}} {
+	for _, state := range []shutdown.NodeState{{ShuttingDown: true, Kind: source.KindReboot}, {}} {
 		fmt.Println(reporter.PublishNode(ctx, state))
 		node, err := client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
 		if err != nil {

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-
-	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // saysShuttingDown reports whether a condition of the node says that it shuts down.
@@ -32,7 +32,7 @@ func TestTheNodeSaysSoBeforeTheFirstKill(t *testing.T) {
 			a.killer.OnKill = func(*v1.Pod) { require.True(t, saysShuttingDown(c.node(t)), "run %d", i) }
 			a.run()
 			defer a.end()
-			a.shutDown(shutdown.KindReboot)
+			a.shutDown(source.KindReboot)
 			require.Len(t, a.killer.Kills(), 2)
 		})
 	}
@@ -52,7 +52,7 @@ func TestTheNodeSaysSoBeforeTheFirstKillOverTCP(t *testing.T) {
 			said = saysShuttingDown(node)
 		}
 		a.run()
-		a.shutDown(shutdown.KindReboot)
+		a.shutDown(source.KindReboot)
 		a.end()
 		require.True(t, said, "run %d", run)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,7 +66,7 @@ func conditionTexts(conditions []v1.NodeCondition) []conditionText {
 	return all
 }
 
-var reboot = shutdown.NodeState{ShuttingDown: true, Kind: shutdown.KindReboot}
+var reboot = shutdown.NodeState{ShuttingDown: true, Kind: source.KindReboot}
 
 func TestPublishNode(t *testing.T) {
 	unknown := conditionText{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/component-base/featuregate"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -38,7 +40,7 @@ type Options struct {
 	RequestTimeout time.Duration
 	// Gates are the feature gates. Nil means the default of every gate; that of
 	// [shutdown.DaemonSetGracefulNodeShutdown], the only one that is asked for here, is off.
-	Gates shutdown.FeatureGate
+	Gates featuregate.FeatureGate
 }
 
 // Reporter reports the state of a node and the final statuses of its pods to the API
@@ -52,10 +54,9 @@ type Reporter struct {
 }
 
 var (
-	_ shutdown.Reporter          = (*Reporter)(nil)
-	_ shutdown.StatusFlusher     = (*Reporter)(nil)
-	_ shutdown.ReadinessMarker   = (*Reporter)(nil)
-	_ shutdown.ReadinessRestorer = (*Reporter)(nil)
+	_ shutdown.Reporter        = (*Reporter)(nil)
+	_ shutdown.StatusFlusher   = (*Reporter)(nil)
+	_ shutdown.ReadinessMarker = (*Reporter)(nil)
 )
 
 // New returns a Reporter. It makes no request. The error joins all faults of the options.

@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -72,12 +73,12 @@ func TestStatusesAtThePaceOfARealServer(t *testing.T) {
 			reporter := &timingReporter{Reporter: server.reporter(time.Minute)}
 			a := newAgent(t, reporter, pods...)
 			a.opts.Config = plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 2 * time.Second}}
-			a.opts.Plan.FlushReserve = 30 * time.Second // the host is held for no longer than the drain may need
+			a.opts.Plan.StatusesTimeout = 30 * time.Second // the host is held for no longer than the drain may need
 			a.killer.Default = shutdowntest.Behaviour{Takes: test.takes}
 			a.run()
 			defer a.end()
 			began := time.Now()
-			a.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff, Deadline: began.Add(time.Minute)})
+			a.host.Announce(source.Event{Kind: source.KindPoweroff, Deadline: began.Add(time.Minute)})
 			report := a.awaitRelease()
 			released, _ := a.host.Released()
 			t.Logf("released after %v, %v after the last answer", released.Sub(began).Round(time.Millisecond), released.Sub(reporter.lastAcknowledged()).Round(time.Millisecond))

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,15 +50,15 @@ func TestPoliciesOfAllKinds(t *testing.T) {
 		shutdown.PolicyLeaveAsIs:   {"web": v1.PodRunning, "daemon": v1.PodRunning, "static": v1.PodRunning, "deleted": ""},
 		shutdown.PolicyDelete:      {"web": "", "daemon": v1.PodRunning, "static": v1.PodRunning, "deleted": ""},
 	}
-	kinds := []shutdown.Kind{
-		shutdown.KindReboot, shutdown.KindPoweroff, shutdown.KindHalt, shutdown.KindKexec, shutdown.KindSoftReboot, shutdown.KindUnknown,
+	kinds := []source.Kind{
+		source.KindReboot, source.KindPoweroff, source.KindHalt, source.KindKexec, source.KindSoftReboot, source.KindUnknown,
 	}
 	for policy, want := range fates {
 		for _, kind := range kinds {
 			for _, manual := range []bool{false, true} {
 				t.Run(string(policy)+" "+string(kind), func(t *testing.T) {
 					inBubble(t, podsOfEachKind(), func(t *testing.T, c *cluster, a *agent) {
-						a.opts.Policy = func(asked shutdown.Kind) shutdown.PodPolicy {
+						a.opts.Policy = func(asked source.Kind) shutdown.PodPolicy {
 							if asked != kind {
 								return "wrong"
 							}
@@ -69,9 +71,9 @@ func TestPoliciesOfAllKinds(t *testing.T) {
 						defer a.end()
 						synctest.Wait()
 						if manual {
-							require.NoError(t, a.m.Trigger(shutdown.Event{Kind: kind}))
+							require.NoError(t, a.m.Trigger(source.Event{Kind: kind}))
 						} else {
-							a.host.Announce(shutdown.Event{Kind: kind})
+							a.host.Announce(source.Event{Kind: kind})
 						}
 						report := a.awaitRelease()
 						require.Empty(t, report.Errors)

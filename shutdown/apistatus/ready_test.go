@@ -13,8 +13,8 @@ import (
 
 // takenOut returns the Ready condition that MarkNotReady sets.
 func takenOut() v1.PodCondition {
-	c := condition(v1.PodReady, v1.ConditionFalse, apistatus.ReasonTakenOut)
-	c.Message = apistatus.MessageTakenOut
+	c := condition(v1.PodReady, v1.ConditionFalse, v1.PodReasonTerminationByKubelet)
+	c.Message = "Pod is being terminated by its node."
 	return c
 }
 
@@ -75,7 +75,7 @@ func TestPodsThatNobodyPutsBack(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
 		"ready": running("web"),
 		"another message": with(func(pod *v1.Pod) {
-			pod.Status.Conditions[2] = condition(v1.PodReady, v1.ConditionFalse, apistatus.ReasonTakenOut)
+			pod.Status.Conditions[2] = condition(v1.PodReady, v1.ConditionFalse, v1.PodReasonTerminationByKubelet)
 		}),
 		"another reason": with(func(pod *v1.Pod) {
 			pod.Status.Conditions[2] = takenOut()

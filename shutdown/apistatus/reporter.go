@@ -20,11 +20,10 @@ import (
 )
 
 const (
-	// ReasonTakenOut is the reason of the Ready condition that MarkNotReady sets.
-	// [MessageTakenOut] distinguishes it from other uses of that reason.
-	ReasonTakenOut = v1.PodReasonTerminationByKubelet
-	// MessageTakenOut is the message of the Ready condition that MarkNotReady sets.
-	MessageTakenOut = "Pod is being terminated by its node."
+	// reasonMarked is the reason of the Ready condition that MarkNotReady sets.
+	reasonMarked = v1.PodReasonTerminationByKubelet
+	// messageMarked distinguishes that condition from others with the same reason.
+	messageMarked = "Pod is being terminated by its node."
 
 	// reasonContainers and reasonGates are the kubelet's reasons for a pod that is not
 	// ready.
@@ -171,9 +170,9 @@ func twoWayPatch[T any](before, after T) ([]byte, error) {
 }
 
 // MarkNotReady removes a pod from its services before it is stopped: it sets the Ready
-// condition to False with [ReasonTakenOut] and [MessageTakenOut], in one patch with the
-// pod's UID as its precondition. It sends nothing for a pod that has ended or is not
-// ready already. An agent whose own loop writes the pod's status must keep that condition
+// condition to False with the reason TerminationByKubelet and the message "Pod is being
+// terminated by its node.", in one patch with the pod's UID as its precondition. It sends
+// nothing for a pod that has ended or is not ready already. An agent whose own loop writes the pod's status must keep that condition
 // until the pod has ended.
 //
 // It makes one attempt and returns errors as [Reporter.FlushPod] does. It returns nil if
@@ -189,7 +188,7 @@ func (r *Reporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	if err != nil || target == nil {
 		return err
 	}
-	taken := &v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: ReasonTakenOut, Message: MessageTakenOut}
+	taken := &v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: reasonMarked, Message: messageMarked}
 	return r.patchReady(ctx, target, newConditionPatch(&pod.Status, taken, podcondition.Generation(pod), metav1.Now()))
 }
 
@@ -225,16 +224,16 @@ func (r *Reporter) patchReady(ctx context.Context, target *object, ready conditi
 	return err
 }
 
-// isTakenOut reports whether MarkNotReady has set this Ready condition.
-func isTakenOut(ready *v1.PodCondition) bool {
-	return ready.Status == v1.ConditionFalse && ready.Reason == ReasonTakenOut && ready.Message == MessageTakenOut
+// isMark reports whether MarkNotReady has set this Ready condition.
+func isMark(ready *v1.PodCondition) bool {
+	return ready.Status == v1.ConditionFalse && ready.Reason == reasonMarked && ready.Message == messageMarked
 }
 
 // restoredReady returns the Ready condition of a pod that MarkNotReady has marked,
 // computed as in the kubelet's GeneratePodReadyCondition. It returns nil for other pods.
 func restoredReady(pod *v1.Pod) *v1.PodCondition {
 	ready := podcondition.Get(&pod.Status, v1.PodReady)
-	if ready == nil || !isTakenOut(ready) {
+	if ready == nil || !isMark(ready) {
 		return nil
 	}
 	restored := &v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, ObservedGeneration: ready.ObservedGeneration}

@@ -114,7 +114,7 @@ func TestReadinessOverAnotherWriter(t *testing.T) {
 	web := running("web")
 	server, r := serve(t, web)
 	require.NoError(t, r.MarkNotReady(t.Context(), web))
-	require.Equal(t, apistatus.MessageTakenOut, readyOf(server.pod("web")).Message)
+	require.Equal(t, "Pod is being terminated by its node.", readyOf(server.pod("web")).Message)
 	beforeFirst(server, http.MethodPatch, func() { server.setStatus(ended(web)) })
 	require.ErrorContains(t, r.RestoreReadiness(t.Context(), web), "the object has been modified")
 	require.NoError(t, r.RestoreReadiness(t.Context(), web), "another attempt")

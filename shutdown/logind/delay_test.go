@@ -14,9 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
@@ -121,10 +122,10 @@ func TestLimitCapped(t *testing.T) {
 	for range 2 {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
 		require.Equal(t, 30*time.Second, granted, "what there is counts all the same")
-		var capped *shutdown.DelayCappedError
+		var capped *source.DelayCappedError
 		ok := errors.As(err, &capped)
 		require.True(t, ok, "%v", err)
-		require.Equal(t, shutdown.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/" + winner}, *capped)
+		require.Equal(t, source.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/" + winner}, *capped)
 		require.Len(t, systemd1.Killed(), 1, "logind is not disturbed again for nothing")
 	}
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "it counts once the winner is gone")
@@ -136,7 +137,7 @@ func TestLimitThatNothingExplains(t *testing.T) {
 	logindtest.StartSystemd1(t, h.bus.Address, func() {}) // reloads, and changes nothing
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.Zero(t, granted)
-	var capped *shutdown.DelayCappedError
+	var capped *source.DelayCappedError
 	ok := errors.As(err, &capped)
 	require.True(t, ok, "%v", err)
 	require.Empty(t, capped.SetBy)
@@ -152,7 +153,7 @@ func TestReloadThatFails(t *testing.T) {
 			start(t, h)
 			granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 			require.Equal(t, 5*time.Second, granted)
-			var capped *shutdown.DelayCappedError
+			var capped *source.DelayCappedError
 			ok := errors.As(err, &capped)
 			require.True(t, ok, "%v", err)
 			require.Empty(t, capped.SetBy, "the file that could not be brought into effect is not to blame")
@@ -177,7 +178,7 @@ func TestNoDirectoryTakesTheDropIn(t *testing.T) {
 	h.writeFile(t, "run", "")
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.Equal(t, 5*time.Second, granted)
-	ok := errors.As(err, new(*shutdown.DelayCappedError))
+	ok := errors.As(err, new(*source.DelayCappedError))
 	require.True(t, ok, "%v", err)
 	require.ErrorContains(t, err, filepath.Join(h.root, "etc"))
 	require.ErrorContains(t, err, filepath.Join(h.root, "run"))
@@ -189,7 +190,7 @@ func TestDropInOfOursThatWins(t *testing.T) {
 	h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
 	h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\nInhibitDelayMaxSec=5\n") // of an agent that wrote to /etc
 	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
-	var capped *shutdown.DelayCappedError
+	var capped *source.DelayCappedError
 	ok := errors.As(err, &capped)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, "/"+etc+"/zz-kubegrace.conf", capped.SetBy)
@@ -266,7 +267,7 @@ func TestForeignDropInIsLeftAlone(t *testing.T) {
 			require.NoError(t, err)
 			granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 			require.Equal(t, 5*time.Second, granted)
-			ok := errors.As(err, new(*shutdown.DelayCappedError))
+			ok := errors.As(err, new(*source.DelayCappedError))
 			require.True(t, ok, "%v", err)
 			require.ErrorContains(t, err, path)
 			after, err := os.Lstat(path)
@@ -288,6 +289,6 @@ func TestRequestDelayEndsWithItsContext(t *testing.T) {
 	h.bus.Stop()
 	_, err := session.RequestDelay(ctx, time.Minute)
 	require.Error(t, err)
-	capped := errors.As(err, new(*shutdown.DelayCappedError))
+	capped := errors.As(err, new(*source.DelayCappedError))
 	require.False(t, capped, "a host that is lost grants nothing")
 }

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
@@ -18,43 +19,43 @@ import (
 func TestDropInThatIsNotSeen(t *testing.T) {
 	h := newHost(t)
 	systemd1 := logindtest.StartSystemd1(t, h.bus.Address, func() {}) // it is reloaded, and goes on as before
-	source := h.source(t)
+	host := h.source(t)
 	for range 5 {
-		session, err := source.Connect(t.Context())
+		session, err := host.Connect(t.Context())
 		require.NoError(t, err)
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
 		require.Equal(t, 5*time.Second, granted)
-		require.ErrorAs(t, err, new(*shutdown.DelayCappedError))
+		require.ErrorAs(t, err, new(*source.DelayCappedError))
 		require.ErrorContains(t, err, "is "+h.root+" the host's own file system?")
 		require.NoError(t, session.Close())
 	}
 	require.Len(t, systemd1.Killed(), 1)
 
 	h.writeFile(t, etc+"/zzz-admin.conf", "[Login]\nInhibitDelayMaxSec=2min\n") // enough, says what we see
-	session := connect(t, source)
+	session := connect(t, host)
 	for range 5 {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
 		require.Equal(t, 5*time.Second, granted)
-		require.ErrorAs(t, err, new(*shutdown.DelayCappedError))
+		require.ErrorAs(t, err, new(*source.DelayCappedError))
 	}
 	require.Len(t, systemd1.Killed(), 3, "the files have changed: ours was removed for once, and written again")
 
 	_, err := session.RequestDelay(t.Context(), 3*time.Minute)
-	require.ErrorAs(t, err, new(*shutdown.DelayCappedError))
+	require.ErrorAs(t, err, new(*source.DelayCappedError))
 	require.Len(t, systemd1.Killed(), 4, "another wish is another attempt")
 }
 
 func TestRemoveDropIn(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
-	source := h.source(t)
-	require.NoError(t, source.RemoveDropIn(t.Context()))
+	host := h.source(t)
+	require.NoError(t, host.RemoveDropIn(t.Context()))
 	require.Empty(t, systemd1.Killed(), "nothing was there")
 
-	session := connect(t, source)
+	session := connect(t, host)
 	_, err := session.RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
-	require.NoError(t, source.RemoveDropIn(t.Context()))
+	require.NoError(t, host.RemoveDropIn(t.Context()))
 	require.NoFileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
 	require.Len(t, systemd1.Killed(), 2)
 	granted, err := session.RequestDelay(t.Context(), 0)
@@ -62,7 +63,7 @@ func TestRemoveDropIn(t *testing.T) {
 	require.Equal(t, 5*time.Second, granted, "as before")
 
 	h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\n")
-	require.ErrorContains(t, source.RemoveDropIn(t.Context()), "left alone")
+	require.ErrorContains(t, host.RemoveDropIn(t.Context()), "left alone")
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
 }
 

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/logindhost"
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
@@ -55,12 +56,12 @@ func (h *host) source(t testing.TB) *logind.Source {
 }
 
 // connect returns a session that is closed when the test ends.
-func (h *host) connect(t *testing.T) shutdown.Session {
+func (h *host) connect(t *testing.T) source.Session {
 	t.Helper()
 	return connect(t, h.source(t))
 }
 
-func connect(t testing.TB, source *logind.Source) shutdown.Session {
+func connect(t testing.TB, source *logind.Source) source.Session {
 	t.Helper()
 	session, err := source.Connect(t.Context())
 	require.NoError(t, err)
@@ -69,7 +70,7 @@ func connect(t testing.TB, source *logind.Source) shutdown.Session {
 }
 
 // inhibit takes a lock and returns login1's view of it too.
-func (h *host) inhibit(t *testing.T, session shutdown.Session) (io.Closer, *logindtest.Lock) {
+func (h *host) inhibit(t *testing.T, session source.Session) (io.Closer, *logindtest.Lock) {
 	t.Helper()
 	lock, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
@@ -86,7 +87,7 @@ func timeoutContext(t *testing.T) context.Context {
 }
 
 // nextEvent returns the next event. It fails the test if the session has ended.
-func nextEvent(t *testing.T, session shutdown.Session) shutdown.Event {
+func nextEvent(t *testing.T, session source.Session) source.Event {
 	t.Helper()
 	select {
 	case event, open := <-session.Events():
@@ -94,12 +95,12 @@ func nextEvent(t *testing.T, session shutdown.Session) shutdown.Event {
 		return event
 	case <-time.After(soon):
 		require.Fail(t, "no event")
-		return shutdown.Event{}
+		return source.Event{}
 	}
 }
 
 // awaitEnd waits for the end of the session.
-func awaitEnd(t *testing.T, session shutdown.Session) {
+func awaitEnd(t *testing.T, session source.Session) {
 	t.Helper()
 	select {
 	case event, open := <-session.Events():

@@ -11,16 +11,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/logindhost"
-	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // connectNamed connects a session and returns the bus names that appeared with it, as a
 // hostile user would find them.
-func (h *host) connectNamed(t *testing.T) (session shutdown.Session, came []string) {
+func (h *host) connectNamed(t *testing.T) (session source.Session, came []string) {
 	t.Helper()
 	asking := h.bus.Connect()
 	list := func() (names []string) {
@@ -41,14 +42,14 @@ func awaitDelivery(t *testing.T, c *dbus.Conn) {
 }
 
 // onlyItsOwn checks that the session delivers only events of its own logind.
-func (h *host) onlyItsOwn(t *testing.T, session shutdown.Session) {
+func (h *host) onlyItsOwn(t *testing.T, session source.Session) {
 	t.Helper()
 	pending, err := session.Pending(t.Context()) // the answer comes after all that was sent before
 	require.NoError(t, err)
 	require.Nil(t, pending)
 	h.login1.SetKind("kexec")
 	h.login1.Prepare(true)
-	require.Equal(t, shutdown.KindKexec, nextEvent(t, session).Kind)
+	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind)
 	h.login1.Prepare(false)
 	require.True(t, nextEvent(t, session).Cancelled)
 }

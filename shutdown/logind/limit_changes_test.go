@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/logindhost"
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
@@ -22,17 +23,17 @@ import (
 const ours = etc + "/zz-kubegrace.conf"
 
 // requireCapped reads the limit, and requires that it is lower than a minute because of a file.
-func requireCapped(t *testing.T, session shutdown.Session, limit time.Duration, winner string) {
+func requireCapped(t *testing.T, session source.Session, limit time.Duration, winner string) {
 	t.Helper()
 	granted, err := session.RequestDelay(t.Context(), time.Minute)
 	require.Equal(t, limit, granted)
-	var capped *shutdown.DelayCappedError
+	var capped *source.DelayCappedError
 	require.ErrorAs(t, err, &capped)
 	require.Equal(t, winner, capped.SetBy)
 }
 
 // requireMinute reads the limit, and requires that it is a minute.
-func requireMinute(t *testing.T, session shutdown.Session) {
+func requireMinute(t *testing.T, session source.Session) {
 	t.Helper()
 	granted, err := session.RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
@@ -153,7 +154,7 @@ func TestShutdownThatBeginsWhileTheLimitIsRaised(t *testing.T) {
 		h.login1.SetLimit(time.Minute)
 	})
 	raised := make(chan error, 1)
-	events := make(chan shutdown.Event, 1)
+	events := make(chan source.Event, 1)
 	go func() { events <- <-session.Events() }()
 	go func() {
 		_, err := session.RequestDelay(t.Context(), time.Minute)

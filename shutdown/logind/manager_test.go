@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
@@ -46,12 +48,12 @@ func runReadyManager(t *testing.T, options shutdown.Options) *shutdown.Manager {
 	return runManagerOn(t, impatientSource(t), options)
 }
 
-func runManagerOn(t *testing.T, source shutdown.Source, options shutdown.Options) *shutdown.Manager {
+func runManagerOn(t *testing.T, source source.Source, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
 	return runManagerIn(t.Context(), t, source, options)
 }
 
-func runManagerIn(ctx context.Context, t *testing.T, source shutdown.Source, options shutdown.Options) *shutdown.Manager {
+func runManagerIn(ctx context.Context, t *testing.T, source source.Source, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
 	options.Source = source
 	options.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod {

@@ -12,13 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/internal/need"
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
@@ -67,7 +68,7 @@ func impatientSource(t *testing.T) *logind.Source {
 	return source
 }
 
-func takeLock(t *testing.T, session shutdown.Session) io.Closer {
+func takeLock(t *testing.T, session source.Session) io.Closer {
 	t.Helper()
 	lock, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
@@ -132,7 +133,7 @@ func testRealLimitCapped(t *testing.T, host *logindhost.Host) {
 	host.Configure(winner, "[Login]\nInhibitDelayMaxSec=30\n", 30*time.Second)
 	granted, err := connect(t, impatientSource(t)).RequestDelay(t.Context(), time.Minute)
 	require.Equal(t, 30*time.Second, granted)
-	var capped *shutdown.DelayCappedError
+	var capped *source.DelayCappedError
 	ok := errors.As(err, &capped)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, winner, capped.SetBy)

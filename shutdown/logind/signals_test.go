@@ -6,11 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/logindhost"
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
@@ -30,7 +31,7 @@ func TestShutdownAndCancellation(t *testing.T) {
 	event := nextEvent(t, session)
 	require.False(t, event.Cancelled)
 	require.Equal(t, "logind", event.Origin)
-	require.Equal(t, shutdown.KindUnknown, event.Kind, "v252 does not say")
+	require.Equal(t, source.KindUnknown, event.Kind, "v252 does not say")
 	require.WithinRange(t, event.Deadline, before.Add(30*time.Second), time.Now().Add(30*time.Second))
 
 	h.login1.Prepare(false)
@@ -40,14 +41,14 @@ func TestShutdownAndCancellation(t *testing.T) {
 }
 
 func TestBothSignalsAreOneShutdown(t *testing.T) {
-	for sent, kind := range map[string]shutdown.Kind{
-		"poweroff":    shutdown.KindPoweroff,
-		"power-off":   shutdown.KindPoweroff,
-		"reboot":      shutdown.KindReboot,
-		"halt":        shutdown.KindHalt,
-		"kexec":       shutdown.KindKexec,
-		"soft-reboot": shutdown.KindSoftReboot,
-		"hibernate":   shutdown.KindUnknown,
+	for sent, kind := range map[string]source.Kind{
+		"poweroff":    source.KindPoweroff,
+		"power-off":   source.KindPoweroff,
+		"reboot":      source.KindReboot,
+		"halt":        source.KindHalt,
+		"kexec":       source.KindKexec,
+		"soft-reboot": source.KindSoftReboot,
+		"hibernate":   source.KindUnknown,
 	} {
 		t.Run(sent, func(t *testing.T) {
 			h := newHost(t)
@@ -103,7 +104,7 @@ func TestMalformedSignalsAreIgnored(t *testing.T) {
 	h.login1.Emit("PrepareForShutdownWithMetadata", true, "not metadata")
 	event := nextEvent(t, session)
 	require.False(t, event.Cancelled)
-	require.Equal(t, shutdown.KindUnknown, event.Kind)
+	require.Equal(t, source.KindUnknown, event.Kind)
 }
 
 func TestForgedSignalsAreIgnored(t *testing.T) {
@@ -126,7 +127,7 @@ func TestForgedSignalsAreIgnored(t *testing.T) {
 
 	h.login1.SetKind("kexec")
 	h.login1.Prepare(true)
-	require.Equal(t, shutdown.KindKexec, nextEvent(t, session).Kind, "only logind's own signal counts")
+	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "only logind's own signal counts")
 }
 
 func TestEventsComeInOrder(t *testing.T) {
@@ -163,7 +164,7 @@ func TestStaleSignalsAreIgnored(t *testing.T) {
 		h.login1.SetKind("reboot")
 		h.login1.Prepare(true) // two signals, of which the second may still wait
 		h.login1.SetPreparing(false)
-		require.Equal(t, shutdown.KindReboot, nextEvent(t, session).Kind)
+		require.Equal(t, source.KindReboot, nextEvent(t, session).Kind)
 		require.True(t, nextEvent(t, session).Cancelled)
 	}
 }
@@ -178,7 +179,7 @@ func TestPending(t *testing.T) {
 	h.login1.SetPreparing(true)
 	event, err = session.Pending(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, &shutdown.Event{Origin: "logind"}, event, "logind does not say when it goes on, nor, before v257, the kind")
+	require.Equal(t, &source.Event{Origin: "logind"}, event, "logind does not say when it goes on, nor, before v257, the kind")
 
 	h.login1.SetPreparing(false)
 	require.True(t, nextEvent(t, session).Cancelled, "a shutdown that Pending told of is watched")
@@ -187,7 +188,7 @@ func TestPending(t *testing.T) {
 	h.login1.SetPreparing(true)
 	event, err = session.Pending(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, shutdown.KindReboot, event.Kind)
+	require.Equal(t, source.KindReboot, event.Kind)
 }
 
 // A shutdown that is cancelled right behind the answer to Pending, or behind that about its kind,

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -25,7 +27,7 @@ import (
 // soakAgent is an agent with pods, a state folder and a terminator.
 type soakAgent struct {
 	t      *testing.T
-	source shutdown.Source
+	source source.Source
 	dir    string
 
 	manager    *shutdown.Manager
@@ -41,7 +43,7 @@ type soakAgent struct {
 }
 
 // startSoakAgent starts an agent that ends with the test.
-func startSoakAgent(t *testing.T, source shutdown.Source, dir string) *soakAgent {
+func startSoakAgent(t *testing.T, source source.Source, dir string) *soakAgent {
 	t.Helper()
 	a := &soakAgent{t: t, source: source, dir: dir}
 	a.start()

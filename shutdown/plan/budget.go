@@ -13,7 +13,9 @@ const (
 	// containersFloor is the shortest timeout of a container's stop, which may end after the
 	// grace period of its pod.
 	containersFloor = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second
-	// leastMargin is what storing the report and releasing the lock take.
+	// wantedMargin is asked for: storing the report and releasing the lock take some of it.
+	wantedMargin = 500 * time.Millisecond
+	// leastMargin is kept however little time the host leaves.
 	leastMargin = 100 * time.Millisecond
 )
 
@@ -73,14 +75,16 @@ func NewBudget(s Schedule, opts Options) Budget {
 		Publish: orDefault(opts.PublishTimeout, 2*time.Second, opts.Steps.Publish),
 		Buckets: make([]BucketBudget, len(s)),
 		Floor:   containersFloor,
-		Margin:  max(orDefault(opts.ReleaseMargin, 500*time.Millisecond, true), leastMargin),
+		Margin:  wantedMargin,
 	}
 	for i, bucket := range s {
 		of := BucketBudget{Priority: bucket.Priority, Seconds: max(bucket.Seconds, 0)}
 		if of.Pods = graceperiod.Duration(of.Seconds); of.Pods > 0 {
-			of.Readiness = orDefault(opts.ReadinessReserve, time.Second, opts.Steps.Readiness)
-			of.Unmount = orDefault(opts.UnmountReserve, 2*time.Second, opts.Steps.Unmount)
-			of.Statuses = orDefault(opts.FlushReserve, time.Second, opts.Steps.Statuses)
+			if opts.Steps.Readiness {
+				of.Readiness = time.Second
+			}
+			of.Unmount = orDefault(opts.UnmountTimeout, 2*time.Second, opts.Steps.Unmount)
+			of.Statuses = orDefault(opts.StatusesTimeout, time.Second, opts.Steps.Statuses)
 		}
 		b.Buckets[i] = of
 	}

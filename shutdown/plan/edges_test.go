@@ -57,7 +57,7 @@ func TestPlanOfABudget(t *testing.T) {
 
 // The steps after the kills may take longer than there is: the windows of such a budget are at the event.
 func TestWindowOfStepsThatTakeForEver(t *testing.T) {
-	opts := plan.Options{Steps: allSteps(), UnmountReserve: math.MaxInt64, FlushReserve: math.MaxInt64}
+	opts := plan.Options{Steps: allSteps(), UnmountTimeout: math.MaxInt64, StatusesTimeout: math.MaxInt64}
 	w := plan.NewBudget(twoBuckets(), opts).Window(0, 0, opts)
 	require.Zero(t, w.Ready)
 	require.Zero(t, w.KillsEnd)

@@ -122,7 +122,7 @@ func ExampleNewBudget() {
 		Limit: 35 * time.Second,
 		Steps: plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true},
 		// volumes that take long to unmount
-		UnmountReserve: 5 * time.Second,
+		UnmountTimeout: 5 * time.Second,
 	}
 	wanted := plan.NewBudget(schedule, opts)
 	fmt.Println("request", opts.Cap(wanted.Total()), "of", wanted.Total())

@@ -140,26 +140,26 @@ func TestFitOfPrepare(t *testing.T) {
 func TestNewBudgetOfOptions(t *testing.T) {
 	all := plan.Options{
 		Steps:       plan.Steps{Prepare: true, Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
-		HoldTimeout: 1, PublishTimeout: 2, ReadinessReserve: 3, UnmountReserve: 4, FlushReserve: 5, ReleaseMargin: 6 * second, PrepareTimeout: 7,
+		HoldTimeout: 1, PublishTimeout: 2, UnmountTimeout: 4, StatusesTimeout: 5, PrepareTimeout: 7,
 	}
 	one := plan.Schedule{{0, 1}, {1, 0}}
 	require.Equal(t, plan.Budget{
-		Prepare: 7, Hold: 1, Publish: 2, Floor: 2 * second, Margin: 6 * second,
-		Buckets: []plan.BucketBudget{{Seconds: 1, Readiness: 3, Pods: second, Unmount: 4, Statuses: 5, End: second + 22}, {Priority: 1, End: second + 22}},
-		WaitEnd: 3*second + 22, End: 9*second + 22,
+		Prepare: 7, Hold: 1, Publish: 2, Floor: 2 * second, Margin: 500 * ms,
+		Buckets: []plan.BucketBudget{{Seconds: 1, Readiness: second, Pods: second, Unmount: 4, Statuses: 5, End: 2*second + 19}, {Priority: 1, End: 2*second + 19}},
+		WaitEnd: 4*second + 19, End: 4500*ms + 19,
 	}, plan.NewBudget(one, all))
 
 	steps := all.Steps
 	all.Steps = plan.Steps{}
 	buckets := []plan.BucketBudget{{Seconds: 1, Pods: second, End: second}, {Priority: 1, End: second}}
-	require.Equal(t, plan.Budget{Buckets: buckets, Floor: 2 * second, Margin: 6 * second, WaitEnd: 3 * second, End: 9 * second}, plan.NewBudget(one, all))
+	require.Equal(t, plan.Budget{Buckets: buckets, Floor: 2 * second, Margin: 500 * ms, WaitEnd: 3 * second, End: 3500 * ms}, plan.NewBudget(one, all))
 
+	steps.Readiness = false // its time is not an option
 	none := plan.Options{
 		Steps:          steps,
-		PrepareTimeout: -1, HoldTimeout: -1, PublishTimeout: -1, ReadinessReserve: -1, UnmountReserve: -1, FlushReserve: -1, ReleaseMargin: -1,
+		PrepareTimeout: -1, HoldTimeout: -1, PublishTimeout: -1, UnmountTimeout: -1, StatusesTimeout: -1,
 	}
-	require.Equal(t, plan.Budget{Buckets: buckets, Floor: 2 * second, Margin: 100 * ms, WaitEnd: 3 * second, End: 3100 * ms}, plan.NewBudget(one, none),
-		"a margin of 100 ms is always asked for")
+	require.Equal(t, plan.Budget{Buckets: buckets, Floor: 2 * second, Margin: 500 * ms, WaitEnd: 3 * second, End: 3500 * ms}, plan.NewBudget(one, none))
 }
 
 // An operator's limit caps the delay to request.
@@ -167,16 +167,6 @@ func TestCap(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, -1: 0, 30 * second: 30 * second, time.Hour: time.Minute} {
 		require.Equal(t, want, plan.Options{Limit: limit}.Cap(time.Minute), limit)
 	}
-}
-
-// A wide margin takes nothing from the pods, nor from their steps.
-func TestFitOfAWideMargin(t *testing.T) {
-	wide := plan.NewBudget(twoBuckets(), plan.Options{ReleaseMargin: time.Hour, Steps: allSteps()})
-	fitted := wide.Fit(time.Minute, nil)
-	require.Equal(t, []time.Duration{20 * second, 10 * second}, times(fitted))
-	require.Equal(t, 10*second, fitted.Beside())
-	require.Equal(t, 20*second, fitted.Margin)
-	require.Equal(t, 40*second, fitted.WaitEnd)
 }
 
 // With a short limit the lock is released in time, too: of less than 100 ms nothing is waited for.
@@ -196,7 +186,7 @@ func TestFitSaturates(t *testing.T) {
 	}
 	wanted := plan.NewBudget(many, plan.Options{
 		Steps:       plan.Steps{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
-		HoldTimeout: most, PublishTimeout: most, ReadinessReserve: most, UnmountReserve: most, FlushReserve: most, ReleaseMargin: most,
+		HoldTimeout: most, PublishTimeout: most, UnmountTimeout: most, StatusesTimeout: most,
 	})
 	require.Equal(t, most, wanted.Total())
 	for _, limit := range []time.Duration{0, time.Hour, most - 1, most} {

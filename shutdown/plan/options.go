@@ -6,10 +6,9 @@ import "time"
 // without a limit and a drain that only kills pods. It differs from the kubelet in one
 // thing: the pods of a bucket also have the time that lower buckets have left.
 //
-// For PrepareTimeout, HoldTimeout, PublishTimeout, the three reserves and ReleaseMargin, 0
-// means the default and a negative value means none. The first six are none if the step is
-// not set in Steps. If the host waits for less than all of them and the schedule need,
-// [Budget.Fit] shortens them.
+// A timeout of 0 means its default; a negative one means that the step has no time. A step
+// that is not set in Steps has none either. If the host waits for less than the steps and the
+// schedule need, [Budget.Fit] shortens the steps first.
 type Options struct {
 	// Limit is how long the host waits at most, counted from the announcement of its
 	// shutdown. 0: no limit. Negative: it does not wait. For a manager it is the time
@@ -28,25 +27,17 @@ type Options struct {
 	// start pods again to be stopped; 0 means 2 s. It has at most half of what
 	// the host leaves, and nothing else shortens it.
 	PrepareTimeout time.Duration
-	// HoldTimeout is the longest hold before the first bucket; 0 means
-	// 10 s.
+	// HoldTimeout is the longest hold before the first bucket; 0 means 10 s.
 	HoldTimeout time.Duration
 	// PublishTimeout is the longest wait for the node's state to be published, before
 	// the first bucket; 0 means 2 s.
 	PublishTimeout time.Duration
-	// ReadinessReserve is the longest wait for the readiness marks of a bucket, before
-	// its kills; 0 means 1 s.
-	ReadinessReserve time.Duration
-	// UnmountReserve is the time of a bucket for the unmount of its pods' volumes,
-	// after its kills; 0 means 2 s.
-	UnmountReserve time.Duration
-	// FlushReserve is the time of a bucket for its pods' final statuses, after the
+	// UnmountTimeout is the time of a bucket for the unmount of its pods' volumes, after
+	// its kills; 0 means 2 s.
+	UnmountTimeout time.Duration
+	// StatusesTimeout is the time of a bucket for its pods' final statuses, after the
 	// unmounts; 0 means 1 s.
-	FlushReserve time.Duration
-	// ReleaseMargin is how long before the end of the host's delay the lock is
-	// released, at the latest; 0 means 500 ms. It is never less than 100 ms, for the
-	// report that is stored before the release.
-	ReleaseMargin time.Duration
+	StatusesTimeout time.Duration
 
 	// NoRollOver gives the kubelet's behaviour: the pods of a bucket have the time of
 	// their own bucket, counted from its start, and what they do not use is lost.

@@ -36,8 +36,8 @@ func pickOptions(r *rand.Rand, sane bool) plan.Options {
 	yes := func() bool { return r.IntN(3) > 0 }
 	return plan.Options{
 		Steps:          plan.Steps{Prepare: yes(), Hold: yes(), Publish: yes(), Readiness: yes(), Unmount: yes(), Statuses: yes()},
-		PrepareTimeout: span(), HoldTimeout: span(), PublishTimeout: span(), ReadinessReserve: span(),
-		UnmountReserve: span(), FlushReserve: span(), ReleaseMargin: span(),
+		PrepareTimeout: span(), HoldTimeout: span(), PublishTimeout: span(),
+		UnmountTimeout: span(), StatusesTimeout: span(),
 		NoRollOver: r.IntN(2) == 0,
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,14 +43,14 @@ func (r *obedient) StopContainer(_ context.Context, id string, _ int64) error {
 
 // signalHost is a source with one session. It closes released when its lock is closed.
 type signalHost struct {
-	events   chan shutdown.Event
+	events   chan source.Event
 	released chan struct{}
 }
 
-func (h *signalHost) Connect(context.Context) (shutdown.Session, error) { return h, nil }
-func (h *signalHost) Events() <-chan shutdown.Event                     { return h.events }
-func (h *signalHost) Pending(context.Context) (*shutdown.Event, error)  { return nil, nil }
-func (h *signalHost) Inhibit(context.Context) (io.Closer, error)        { return closer(h.released), nil }
+func (h *signalHost) Connect(context.Context) (source.Session, error) { return h, nil }
+func (h *signalHost) Events() <-chan source.Event                     { return h.events }
+func (h *signalHost) Pending(context.Context) (*source.Event, error)  { return nil, nil }
+func (h *signalHost) Inhibit(context.Context) (io.Closer, error)      { return closer(h.released), nil }
 
 func (h *signalHost) Close() error { close(h.events); return nil }
 
@@ -89,7 +91,7 @@ func benchTerminator(b *testing.B, pods []*v1.Pod) {
 		b.StopTimer()
 		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: &obedient{}})
 		require.NoError(b, err)
-		host := &signalHost{events: make(chan shutdown.Event), released: make(chan struct{})}
+		host := &signalHost{events: make(chan source.Event), released: make(chan struct{})}
 		m, err := shutdown.NewManager(shutdown.Options{
 			Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
 			ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return pods }, nil),
@@ -104,7 +106,7 @@ func benchTerminator(b *testing.B, pods []*v1.Pod) {
 		runtime.GC() // of what the start has left
 		b.StartTimer()
 
-		host.events <- shutdown.Event{}
+		host.events <- source.Event{}
 		<-host.released
 
 		b.StopTimer()

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,7 +99,7 @@ func (m *mayRun) drain(begin func(*mayRun), ends bool) {
 	<-manager.Ready()
 	begin(m)
 	synctest.Wait() // a start has begun
-	host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+	host.Announce(source.Event{Kind: source.KindPoweroff})
 	for released := false; !released; _, released = host.Released() {
 		<-time.After(100 * time.Millisecond)
 		synctest.Wait()

@@ -42,6 +42,6 @@ func TestARequestWithoutAGracePeriod(t *testing.T) {
 
 // The fake killer has outcomes of package lifecycle.
 func TestTheOutcomesOfTheFakeKiller(t *testing.T) {
-	require.Contains(t, lifecycle.Outcomes(), lifecycle.Outcome(shutdowntest.OutcomeGraceful))
-	require.Contains(t, lifecycle.Outcomes(), lifecycle.Outcome(shutdowntest.OutcomeGraceExceeded))
+	require.Contains(t, lifecycle.Outcomes(), lifecycle.Outcome("Graceful"))
+	require.Contains(t, lifecycle.Outcomes(), lifecycle.Outcome("GraceExceeded"))
 }

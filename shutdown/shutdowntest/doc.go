@@ -35,7 +35,7 @@
 //			<-manager.Ready()
 //
 //			start := time.Now()
-//			host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+//			host.Announce(source.Event{Kind: source.KindReboot})
 //			<-time.After(time.Minute)
 //
 //			kill, found := killer.Kill("slow")

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +36,7 @@ func TestSlowPodIsKilledAtTheEndOfItsGracePeriod(t *testing.T) {
 		<-manager.Ready()
 
 		start := time.Now()
-		host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+		host.Announce(source.Event{Kind: source.KindReboot})
 		<-time.After(time.Minute)
 
 		kill, found := killer.Kill("slow")

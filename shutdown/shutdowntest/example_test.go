@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -27,7 +29,7 @@ func ExampleHost() {
 	lock, err := session.Inhibit(ctx)
 	fmt.Println(host.Held(), err)
 
-	host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+	host.Announce(source.Event{Kind: source.KindPoweroff})
 	fmt.Println((<-session.Events()).Kind)
 	_, err = session.Inhibit(ctx)
 	fmt.Println(err)
@@ -109,7 +111,7 @@ func ExampleKiller_Release() {
 func ExampleHost_SetPending() {
 	ctx := context.Background()
 	host := &shutdowntest.Host{}
-	host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot})
+	host.SetPending(&source.Event{Kind: source.KindReboot})
 	session, err := host.Connect(ctx)
 	if err != nil {
 		fmt.Println(err)
@@ -132,7 +134,7 @@ func ExampleHost_SetPending() {
 // A previous agent has died and left its lock, which the host would not grant during a shutdown.
 func ExampleHost_Adopt() {
 	host := &shutdowntest.Host{Left: true}
-	host.SetPending(&shutdown.Event{Kind: shutdown.KindReboot})
+	host.SetPending(&source.Event{Kind: source.KindReboot})
 	lock := host.Adopt()
 	fmt.Println(host.Held(), host.Adopt() == nil)
 	fmt.Println(lock.Close(), host.Held(), host.Calls())

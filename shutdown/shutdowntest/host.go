@@ -8,15 +8,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// ErrInProgress is the error of a host that is asked for a lock during a shutdown. logind answers
+// errInProgress is the error of a host that is asked for a lock during a shutdown. logind answers
 // with this text.
-var ErrInProgress = errors.New("the operation inhibition has been requested for is already running")
+var errInProgress = errors.New("the operation inhibition has been requested for is already running")
 
-// Host is a [shutdown.Source] and a [source.Adopter] that does what a test tells it to do. The zero
+// Host is a [source.Source] and a [source.Adopter] that does what a test tells it to do. The zero
 // value can be reached, is not shutting down, and grants every delay and every lock. All methods may
 // be called concurrently.
 //
@@ -42,7 +41,7 @@ type Host struct {
 	Left bool
 
 	mu              sync.Mutex // guards the fields above and all below
-	pending         *shutdown.Event
+	pending         *source.Event
 	sessions        []*session
 	calls           []string
 	held            int
@@ -52,8 +51,8 @@ type Host struct {
 }
 
 var (
-	_ shutdown.Source = (*Host)(nil)
-	_ source.Adopter  = (*Host)(nil)
+	_ source.Source  = (*Host)(nil)
+	_ source.Adopter = (*Host)(nil)
 )
 
 // Script changes the fields of a host that is in use.
@@ -64,7 +63,7 @@ func (h *Host) Script(change func(*Host)) {
 }
 
 // Announce begins a shutdown: every session gets the event, and later sessions find it pending.
-func (h *Host) Announce(event shutdown.Event) {
+func (h *Host) Announce(event source.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pending = &event
@@ -75,7 +74,7 @@ func (h *Host) Announce(event shutdown.Event) {
 func (h *Host) Cancel() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	event := shutdown.Event{Cancelled: true}
+	event := source.Event{Cancelled: true}
 	if h.pending != nil {
 		event.Kind = h.pending.Kind
 	}
@@ -85,7 +84,7 @@ func (h *Host) Cancel() {
 
 // SetPending changes the pending shutdown and sends no event, like a host that was restarted.
 // Nil: no shutdown is pending.
-func (h *Host) SetPending(event *shutdown.Event) {
+func (h *Host) SetPending(event *source.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pending = event
@@ -139,14 +138,14 @@ func (h *Host) Err() error {
 	return errors.Join(h.misuse...)
 }
 
-// Connect implements [shutdown.Source].
-func (h *Host) Connect(ctx context.Context) (shutdown.Session, error) {
+// Connect implements [source.Source].
+func (h *Host) Connect(ctx context.Context) (source.Session, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.logCall(ctx, "connect", h.ConnectErr); err != nil {
 		return nil, err
 	}
-	s := &session{host: h, events: make(chan shutdown.Event, 64)}
+	s := &session{host: h, events: make(chan source.Event, 64)}
 	h.sessions = append(h.sessions, s)
 	return s, nil
 }
@@ -173,7 +172,7 @@ func (h *Host) logCall(ctx context.Context, name string, refusal error) error {
 }
 
 // send sends an event to every session. The mutex is held; the channels have space for it.
-func (h *Host) send(event shutdown.Event) {
+func (h *Host) send(event source.Event) {
 	for _, s := range h.sessions {
 		s.events <- event
 	}

@@ -16,14 +16,6 @@ import (
 // ErrNotWaited is the error of KillPod if its context ends before the pod does.
 var ErrNotWaited = errors.New("timeout waiting to kill pod")
 
-const (
-	// OutcomeGraceful is the outcome of a pod that ended within its grace period.
-	OutcomeGraceful = "Graceful"
-	// OutcomeGraceExceeded is the outcome of a pod that was killed at the end of its grace
-	// period.
-	OutcomeGraceExceeded = "GraceExceeded"
-)
-
 // Behaviour is how a pod ends when it is killed. The zero value ends at once.
 type Behaviour struct {
 	// Takes is how long the pod needs to end. It is killed at the end of its grace period.
@@ -98,9 +90,9 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 		}
 	}
 	k.setReturned(call)
-	outcome := OutcomeGraceful
+	outcome := "Graceful"
 	if how.Hangs || how.Takes > call.Ended.Sub(call.Started) {
-		outcome = OutcomeGraceExceeded
+		outcome = "GraceExceeded"
 	}
 	return shutdown.KillResult{Outcome: outcome, Status: how.Status}, how.Err
 }

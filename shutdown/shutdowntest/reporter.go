@@ -12,7 +12,7 @@ import (
 )
 
 // Reporter is a [shutdown.Reporter] that is also a [shutdown.StatusFlusher], a
-// [shutdown.ReadinessMarker] and a [shutdown.ReadinessRestorer]. It records its calls. The zero
+// [shutdown.ReadinessMarker]. It records its calls. The zero
 // value accepts every call at once. Set the fields before the first use. All methods may be
 // called concurrently.
 type Reporter struct {
@@ -30,10 +30,9 @@ type Reporter struct {
 }
 
 var (
-	_ shutdown.Reporter          = (*Reporter)(nil)
-	_ shutdown.StatusFlusher     = (*Reporter)(nil)
-	_ shutdown.ReadinessMarker   = (*Reporter)(nil)
-	_ shutdown.ReadinessRestorer = (*Reporter)(nil)
+	_ shutdown.Reporter        = (*Reporter)(nil)
+	_ shutdown.StatusFlusher   = (*Reporter)(nil)
+	_ shutdown.ReadinessMarker = (*Reporter)(nil)
 )
 
 // Published is one call of PublishNode that has returned.
@@ -76,7 +75,7 @@ func (r *Reporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	return r.mark(ctx, pod, false)
 }
 
-// RestoreReadiness implements [shutdown.ReadinessRestorer].
+// RestoreReadiness implements [shutdown.ReadinessMarker].
 func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	return r.mark(ctx, pod, true)
 }

@@ -7,22 +7,22 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // session is a connection to a [Host]. The mutex of the host guards its fields.
 type session struct {
 	host   *Host
-	events chan shutdown.Event
+	events chan source.Event
 	ended  bool // the events are closed
 	closed bool
 }
 
 // Events returns the channel of what the host announces after Connect.
-func (s *session) Events() <-chan shutdown.Event { return s.events }
+func (s *session) Events() <-chan source.Event { return s.events }
 
 // Pending returns a copy of the shutdown that is pending when it is called.
-func (s *session) Pending(ctx context.Context) (*shutdown.Event, error) {
+func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 	h := s.host
 	h.mu.Lock()
 	pending, takes, err := h.pending, h.PendingTakes, h.logCall(ctx, "pending", h.PendingErr)
@@ -49,7 +49,7 @@ func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Du
 	if h.Limit == 0 || wish <= h.Limit {
 		return wish, nil
 	}
-	return h.Limit, &shutdown.DelayCappedError{Requested: wish, Granted: h.Limit, SetBy: h.SetBy}
+	return h.Limit, &source.DelayCappedError{Requested: wish, Granted: h.Limit, SetBy: h.SetBy}
 }
 
 // Inhibit returns a lock, unless the host refuses or is shutting down. A lock belongs to the
@@ -59,7 +59,7 @@ func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
 	h.mu.Lock()
 	err, takes := h.logCall(ctx, "inhibit", h.InhibitErr), h.InhibitTakes
 	if err == nil && h.pending != nil && !h.Kept {
-		err = ErrInProgress
+		err = errInProgress
 	}
 	h.Kept = false
 	h.mu.Unlock()

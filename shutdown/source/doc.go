@@ -33,8 +33,7 @@
 //		log.Printf("the machine goes down (%s) at %v at the latest", event.Kind, event.Deadline)
 //	}
 //
-// Packages shutdown/logind and shutdown/unixsocket have sources. Package shutdown has the same
-// types under the same names.
+// Packages shutdown/logind and shutdown/unixsocket have sources.
 //
 // # Concurrency properties
 //

@@ -8,19 +8,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
 // requireReaches checks that an announcement on a new connection reaches the session, and that
 // the session goes on.
-func requireReaches(t *testing.T, path string, session shutdown.Session) {
+func requireReaches(t *testing.T, path string, session source.Session) {
 	t.Helper()
 	h := dial(t, path)
 	h.send("kexec")
-	require.Equal(t, shutdown.KindKexec, nextEvent(t, session).Kind)
+	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind)
 	require.Equal(t, "released\n", h.readLine())
 	h.send("cancel")
 	require.True(t, nextEvent(t, session).Cancelled)
@@ -42,9 +43,9 @@ func TestSuccessorsSocketStays(t *testing.T) {
 	previous, path := newSource(t)
 	ending, err := previous.Connect(t.Context())
 	require.NoError(t, err)
-	source, err := unixsocket.New(unixsocket.Options{Path: path})
+	src, err := unixsocket.New(unixsocket.Options{Path: path})
 	require.NoError(t, err)
-	session := connect(t, source)
+	session := connect(t, src)
 	require.NoError(t, ending.Close())
 	requireReaches(t, path, session)
 }
@@ -66,8 +67,8 @@ func TestSocketIsMadeAnew(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source, path := newSource(t)
-			session := connect(t, source)
+			src, path := newSource(t)
+			session := connect(t, src)
 			harm(t, path)
 			awaitListener(t, path)
 			requireReaches(t, path, session)
@@ -78,8 +79,8 @@ func TestSocketIsMadeAnew(t *testing.T) {
 // A socket that cannot be made again ends the session, and the next Connect returns the
 // error.
 func TestSocketThatCannotBeMadeAnew(t *testing.T) {
-	source, path := newSource(t)
-	session, err := source.Connect(t.Context())
+	src, path := newSource(t)
+	session, err := src.Connect(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(filepath.Dir(path)))
 	select {
@@ -89,7 +90,7 @@ func TestSocketThatCannotBeMadeAnew(t *testing.T) {
 		t.Fatal("the session goes on")
 	}
 	require.NoError(t, session.Close())
-	_, err = source.Connect(t.Context())
+	_, err = src.Connect(t.Context())
 	require.ErrorContains(t, err, path)
 }
 
@@ -116,7 +117,7 @@ func TestTwoAgents(t *testing.T) {
 // What an agent left that was killed during listen is removed, and does not disturb
 // before. Other files stay.
 func TestLeftovers(t *testing.T) {
-	source, path := newSource(t)
+	src, path := newSource(t)
 	long := time.Now().Add(-time.Hour)
 	leave := func(name string, age time.Time) {
 		listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: name})
@@ -135,7 +136,7 @@ func TestLeftovers(t *testing.T) {
 		require.NoError(t, os.WriteFile(name, nil, 0o600))
 		require.NoError(t, os.Chtimes(name, long, long))
 	}
-	connect(t, source)
+	connect(t, src)
 	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	var names []string

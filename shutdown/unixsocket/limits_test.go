@@ -7,16 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 
-	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/stretchr/testify/require"
 )
 
 // Connections without a complete line keep neither goroutines nor descriptors, and
 // prevent no other connection from announcing.
 func TestHalfLines(t *testing.T) {
-	source, path := newSource(t)
-	session := connect(t, source)
+	host, path := newSource(t)
+	session := connect(t, host)
 	before := runtime.NumGoroutine()
 	const hosts = 400
 	for range hosts {
@@ -26,15 +26,15 @@ func TestHalfLines(t *testing.T) {
 	}
 	h := dial(t, path)
 	h.send("reboot")
-	require.Equal(t, shutdown.KindReboot, nextEvent(t, session).Kind)
+	require.Equal(t, source.KindReboot, nextEvent(t, session).Kind)
 	require.Equal(t, "released\n", h.readLine())
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+68 }, patience, time.Millisecond)
 }
 
 func TestIdleHostIsClosed(t *testing.T) {
-	source, path := newSource(t)
-	source.SetIdle(50 * time.Millisecond)
-	session := connect(t, source)
+	host, path := newSource(t)
+	host.SetIdle(50 * time.Millisecond)
+	session := connect(t, host)
 	h := dial(t, path)
 	require.Equal(t, "error: no line within 50ms\n", h.readLine())
 	_, err := h.in.ReadByte()
@@ -54,8 +54,8 @@ func TestIdleHostIsClosed(t *testing.T) {
 }
 
 func TestLongLine(t *testing.T) {
-	source, path := newSource(t)
-	session := connect(t, source)
+	host, path := newSource(t)
+	session := connect(t, host)
 	h := dial(t, path)
 	h.send(strings.Repeat("x", 1000))
 	require.Equal(t, "error: a line is longer than 256 bytes\n", h.readLine())
@@ -63,8 +63,8 @@ func TestLongLine(t *testing.T) {
 }
 
 func TestTooManyWait(t *testing.T) {
-	source, path := newSource(t)
-	session := connect(t, source)
+	src, path := newSource(t)
+	session := connect(t, src)
 	lock, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	var waiting []*host
@@ -87,8 +87,8 @@ func TestTooManyWait(t *testing.T) {
 // The pending shutdown changes together with the event: an announcement after a
 // cancellation stays after it, however long the replies to the waiting hosts take.
 func TestCancelThenReboot(t *testing.T) {
-	source, path := newSource(t)
-	session := connect(t, source)
+	host, path := newSource(t)
+	session := connect(t, host)
 	_, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	deaf := dial(t, path)
@@ -113,15 +113,15 @@ func TestCancelThenReboot(t *testing.T) {
 	second.send("reboot")
 	<-time.After(100 * time.Millisecond)
 	require.True(t, nextEvent(t, session).Cancelled)
-	require.Equal(t, shutdown.KindReboot, nextEvent(t, session).Kind)
+	require.Equal(t, source.KindReboot, nextEvent(t, session).Kind)
 	require.Equal(t, "reboot", pending())
 	require.Equal(t, "cancelled\n", first.readLine())
 }
 
 // A cancellation that the manager has not received has no effect.
 func TestCancelWhileTheSessionEnds(t *testing.T) {
-	source, path := newSource(t)
-	session, err := source.Connect(t.Context())
+	host, path := newSource(t)
+	session, err := host.Connect(t.Context())
 	require.NoError(t, err)
 	h := dial(t, path)
 	h.send("reboot")
@@ -134,15 +134,15 @@ func TestCancelWhileTheSessionEnds(t *testing.T) {
 	}, patience, time.Millisecond)
 	require.NoError(t, session.Close())
 	require.Equal(t, "error: the agent is about to listen anew, say it again\n", h.readLine())
-	event, err := connect(t, source).Pending(t.Context())
+	event, err := connect(t, host).Pending(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, shutdown.KindReboot, event.Kind)
+	require.Equal(t, source.KindReboot, event.Kind)
 }
 
 // A host that sends much and reads nothing does not delay Close.
 func TestDeafHostDoesNotHoldClose(t *testing.T) {
-	source, path := newSource(t)
-	session, err := source.Connect(t.Context())
+	host, path := newSource(t)
+	session, err := host.Connect(t.Context())
 	require.NoError(t, err)
 	deaf := dial(t, path)
 	require.NoError(t, deaf.conn.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))

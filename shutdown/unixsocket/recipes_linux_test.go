@@ -15,13 +15,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// TestMain lets the program of the tests be the socat that the scripts of the page call.
+// TestMain lets the program of the tests be the socat that the scripts of the page call, and keeps the
+// lines of klog out of the output of the tests.
 func TestMain(m *testing.M) {
+	klog.SetLogger(klog.Logger{})
 	if filepath.Base(os.Args[0]) != "socat" {
 		m.Run()
 		return

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,17 +25,17 @@ import (
 // patience bounds the waits of the tests on a busy machine.
 const patience = 30 * time.Second
 
-func newSource(t *testing.T) (source *unixsocket.Source, path string) {
+func newSource(t *testing.T) (src *unixsocket.Source, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "shutdown.sock")
-	source, err := unixsocket.New(unixsocket.Options{Path: path, Delay: 20 * time.Second})
+	src, err := unixsocket.New(unixsocket.Options{Path: path, Delay: 20 * time.Second})
 	require.NoError(t, err)
-	return source, path
+	return src, path
 }
 
-func connect(t *testing.T, source *unixsocket.Source) shutdown.Session {
+func connect(t *testing.T, src *unixsocket.Source) source.Session {
 	t.Helper()
-	session, err := source.Connect(t.Context())
+	session, err := src.Connect(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, session.Close()) })
 	return session
@@ -68,7 +70,7 @@ func (h *host) readLine() string {
 	return line
 }
 
-func nextEvent(t *testing.T, session shutdown.Session) shutdown.Event {
+func nextEvent(t *testing.T, session source.Session) source.Event {
 	t.Helper()
 	select {
 	case event, ok := <-session.Events():
@@ -76,7 +78,7 @@ func nextEvent(t *testing.T, session shutdown.Session) shutdown.Event {
 		return event
 	case <-time.After(patience):
 		t.Fatal("no event")
-		return shutdown.Event{}
+		return source.Event{}
 	}
 }
 
@@ -89,8 +91,8 @@ func TestNewRefuses(t *testing.T) {
 
 // A host is told when the last lock is closed, and not before.
 func TestAnnounceAndRelease(t *testing.T) {
-	source, path := newSource(t)
-	session := connect(t, source)
+	src, path := newSource(t)
+	session := connect(t, src)
 	_, err := session.Pending(t.Context())
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	lock, err := session.Inhibit(t.Context())
@@ -100,7 +102,7 @@ func TestAnnounceAndRelease(t *testing.T) {
 	before := time.Now()
 	h.send("reboot 90")
 	event := nextEvent(t, session)
-	require.Equal(t, shutdown.KindReboot, event.Kind)
+	require.Equal(t, source.KindReboot, event.Kind)
 	require.Equal(t, "unixsocket", event.Origin)
 	require.WithinRange(t, event.Deadline, before.Add(90*time.Second), time.Now().Add(90*time.Second))
 	pending, err := session.Pending(t.Context())
@@ -121,20 +123,20 @@ func TestAnnounceAndRelease(t *testing.T) {
 
 // Without a lock nobody waits.
 func TestNobodyHolds(t *testing.T) {
-	source, path := newSource(t)
-	session := connect(t, source)
+	src, path := newSource(t)
+	session := connect(t, src)
 	h := dial(t, path)
 	h.send("shutdown")
 	event := nextEvent(t, session)
-	require.Equal(t, shutdown.KindUnknown, event.Kind)
+	require.Equal(t, source.KindUnknown, event.Kind)
 	require.Zero(t, event.Deadline)
 	require.Equal(t, "released\n", h.readLine())
 }
 
 // A cancellation comes on any connection and releases those that wait.
 func TestCancel(t *testing.T) {
-	source, path := newSource(t)
-	session := connect(t, source)
+	src, path := newSource(t)
+	session := connect(t, src)
 	_, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	first, second := dial(t, path), dial(t, path)
@@ -149,8 +151,8 @@ func TestCancel(t *testing.T) {
 
 // A host may close its side after the announcement, as a pipe into socat does.
 func TestHalfClosed(t *testing.T) {
-	source, path := newSource(t)
-	session := connect(t, source)
+	src, path := newSource(t)
+	session := connect(t, src)
 	lock, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	h := dial(t, path)
@@ -163,8 +165,8 @@ func TestHalfClosed(t *testing.T) {
 
 // A line of another form is answered with an error and changes nothing.
 func TestGarbage(t *testing.T) {
-	source, path := newSource(t)
-	session := connect(t, source)
+	src, path := newSource(t)
+	session := connect(t, src)
 	_, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	h := dial(t, path)
@@ -181,14 +183,14 @@ func TestGarbage(t *testing.T) {
 		require.Equal(t, want, h.readLine())
 	}
 	h.send("kexec")
-	require.Equal(t, shutdown.KindKexec, nextEvent(t, session).Kind, "still heard")
+	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "still heard")
 }
 
 // Only the agent's user can open the socket, which replaces that of a previous agent.
 func TestSocketFile(t *testing.T) {
-	source, path := newSource(t)
+	src, path := newSource(t)
 	require.NoError(t, os.WriteFile(path, nil, 0o666))
-	session, err := source.Connect(t.Context())
+	session, err := src.Connect(t.Context())
 	require.NoError(t, err)
 	info, err := os.Stat(path)
 	require.NoError(t, err)
@@ -202,16 +204,16 @@ func TestSocketFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, entries)
 
-	source, err = unixsocket.New(unixsocket.Options{Path: "/nonexistent/shutdown.sock"})
+	src, err = unixsocket.New(unixsocket.Options{Path: "/nonexistent/shutdown.sock"})
 	require.NoError(t, err)
-	_, err = source.Connect(t.Context())
+	_, err = src.Connect(t.Context())
 	require.ErrorContains(t, err, "/nonexistent/shutdown.sock")
 }
 
 // A host that waits outlives the session and is told when the lock is closed.
 func TestLockOutlivesTheSession(t *testing.T) {
-	source, path := newSource(t)
-	session, err := source.Connect(t.Context())
+	src, path := newSource(t)
+	session, err := src.Connect(t.Context())
 	require.NoError(t, err)
 	lock, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
@@ -220,23 +222,23 @@ func TestLockOutlivesTheSession(t *testing.T) {
 	nextEvent(t, session)
 	require.NoError(t, session.Close())
 
-	again := connect(t, source)
+	again := connect(t, src)
 	pending, err := again.Pending(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, shutdown.KindPoweroff, pending.Kind)
+	require.Equal(t, source.KindPoweroff, pending.Kind)
 	require.NoError(t, lock.Close())
 	require.Equal(t, "released\n", h.readLine())
 }
 
 func TestRequestDelay(t *testing.T) {
-	source, _ := newSource(t)
-	session := connect(t, source)
+	src, _ := newSource(t)
+	session := connect(t, src)
 	granted, err := session.RequestDelay(t.Context(), 20*time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 20*time.Second, granted)
 	granted, err = session.RequestDelay(t.Context(), 21*time.Second)
 	require.Equal(t, 20*time.Second, granted)
-	require.ErrorAs(t, err, new(*shutdown.DelayCappedError))
+	require.ErrorAs(t, err, new(*source.DelayCappedError))
 
 	unlimited, err := unixsocket.New(unixsocket.Options{Path: filepath.Join(t.TempDir(), "agent.sock")})
 	require.NoError(t, err)
@@ -247,7 +249,7 @@ func TestRequestDelay(t *testing.T) {
 
 // A script announces, the manager drains, and the script goes on.
 func TestManager(t *testing.T) {
-	source, path := newSource(t)
+	src, path := newSource(t)
 	killed := make(chan string, 1)
 	manager, err := shutdown.NewManager(shutdown.Options{
 		Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 10 * time.Second}},
@@ -256,7 +258,7 @@ func TestManager(t *testing.T) {
 			killed <- pod.Name
 			return shutdown.KillResult{}, nil
 		}),
-		Source: source,
+		Source: src,
 	})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
@@ -270,7 +272,7 @@ func TestManager(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 	require.Equal(t, "web", <-killed)
 	report, _ := manager.LastReport()
-	require.Equal(t, shutdown.KindPoweroff, report.Kind)
+	require.Equal(t, source.KindPoweroff, report.Kind)
 	stop()
 	require.NoError(t, <-ended)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +42,7 @@ func happened() shutdown.Report {
 	t0 := time.Date(2026, 5, 1, 6, 0, 0, 0, time.UTC)
 	at := func(s float64) time.Time { return t0.Add(time.Duration(s * float64(time.Second))) }
 	return shutdown.Report{
-		Kind: shutdown.KindReboot, Origin: "logind", Started: t0, Ended: at(28), Errors: []string{"publish the node's state: the API server did not answer"},
+		Kind: source.KindReboot, Origin: "logind", Started: t0, Ended: at(28), Errors: []string{"publish the node's state: the API server did not answer"},
 		Pods: []shutdown.PodReport{
 			{Namespace: "shop", Name: "web-7c9d6b5f4-x2x7k", GrantedSeconds: 20, Started: at(5), Ended: at(14), Outcome: "Graceful"},
 			{Namespace: "shop", Name: "late-0", GrantedSeconds: 11, Started: at(9), Ended: at(20.5), Outcome: "GraceExceeded", Unflushed: true},

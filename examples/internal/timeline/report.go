@@ -67,7 +67,7 @@ func (p *Pod) report(r shutdown.PodReport, started, last time.Time) {
 
 // isKilled reports whether a pod was killed, and has not stopped by itself.
 func isKilled(r shutdown.PodReport) bool {
-	return r.Outcome == string(lifecycle.GraceExceeded) || r.Outcome == string(lifecycle.Forced)
+	return r.Outcome == string(lifecycle.OutcomeGraceExceeded) || r.Outcome == string(lifecycle.OutcomeForced)
 }
 
 // reportedProblem says what went wrong in the end of a pod; "": nothing.
@@ -78,7 +78,7 @@ func reportedProblem(r shutdown.PodReport) string {
 		problems = append(problems, "It is not known to have ended: "+r.Error)
 	case r.Ended.IsZero():
 		problems = append(problems, "It is not known to have ended.")
-	case r.Outcome == string(lifecycle.GraceExceeded):
+	case r.Outcome == string(lifecycle.OutcomeGraceExceeded):
 		problems = append(problems, "It was killed, its time was up.")
 	case isKilled(r):
 		problems = append(problems, "It was killed, its stop had failed.")

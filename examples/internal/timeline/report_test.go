@@ -41,9 +41,9 @@ func TestReportIsDrawnWithThePlan(t *testing.T) {
 
 func TestAPodThatWasKilledIsMarked(t *testing.T) {
 	for outcome, text := range map[lifecycle.Outcome]string{
-		lifecycle.Graceful:      "",
-		lifecycle.GraceExceeded: "It was killed, its time was up.",
-		lifecycle.Forced:        "It was killed, its stop had failed.",
+		lifecycle.OutcomeGraceful:      "",
+		lifecycle.OutcomeGraceExceeded: "It was killed, its time was up.",
+		lifecycle.OutcomeForced:        "It was killed, its stop had failed.",
 	} {
 		report := happened()
 		report.Pods = report.Pods[:1]

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
@@ -50,9 +52,9 @@ func testPowerOffDrainsThePodsFirst(t *testing.T, on platform) {
 		require.Len(t, report.Pods, podCount)
 		require.Empty(t, report.Errors)
 		if on.announcesKind {
-			require.Equal(t, shutdown.KindPoweroff, report.Kind)
+			require.Equal(t, source.KindPoweroff, report.Kind)
 		} else {
-			require.Equal(t, shutdown.KindUnknown, report.Kind)
+			require.Equal(t, source.KindUnknown, report.Kind)
 		}
 	})
 }

@@ -7,10 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
-	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // The socket of the host's containerd is mounted into the machine. Without this drop-in,
@@ -36,7 +37,7 @@ func TestSoftRebootDrainsThePods(t *testing.T) {
 
 	m.AwaitInvocation(t, agentUnit, agent)
 	require.Equal(t, kernel, m.Run(t, "cat", "/proc/sys/kernel/random/boot_id"), "it is the same boot")
-	require.Equal(t, shutdown.KindSoftReboot, lastReport(t, m).Kind)
+	require.Equal(t, source.KindSoftReboot, lastReport(t, m).Kind)
 	require.True(t, delaysShutdowns(t, m), "the agent that follows delays the next shutdown")
 	pods := testdataPods(t)
 	for i := range pods {

@@ -106,7 +106,7 @@ func (n *Node) seen(listed *Pod) {
 		n.pods.put(p)
 	}
 	p.Object, p.Priority, p.Static, p.DaemonSet, p.Deleted = listed.Object, listed.Priority, listed.Static, listed.DaemonSet, listed.Deleted
-	p.Marked = p.Marked || listed.Marked && n.Restores
+	p.Marked = p.Marked || listed.Marked && n.Options.Steps.Readiness
 	p.listed = n.lister.lists
 	n.wish(p)
 }

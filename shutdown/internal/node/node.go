@@ -33,8 +33,6 @@ type Config struct {
 	Options plan.Options
 	// Policies has the policy of each kind of shutdown; SetTerminal for those that it lacks.
 	Policies map[source.Kind]Policy
-	// Restores says that marks can be taken back.
-	Restores bool
 }
 
 // Node is all that an agent knows of the shutdown of its node. Only Step changes it.

@@ -142,7 +142,7 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		yes := func() bool { return random.IntN(2) == 0 }
-		c := node.Config{Options: plan.Options{NoRollOver: yes(), ReleaseMargin: time.Duration(random.IntN(3)-1) * 700 * time.Millisecond}}
+		c := node.Config{Options: plan.Options{NoRollOver: yes()}}
 		c.Options.Steps = plan.Steps{Prepare: yes(), Hold: yes(), Unmount: yes()}
 		pods, ends := []*v1.Pod(nil), map[string]time.Duration{}
 		for i := range 1 + random.IntN(4) {

@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 }
 
 func newScript(hasSchedule bool) *script {
-	c := node.Config{Restores: true}
+	c := node.Config{}
 	c.Options.Steps = plan.Steps{Publish: true, Readiness: true, Statuses: true}
 	if hasSchedule {
 		c.Schedule = plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}

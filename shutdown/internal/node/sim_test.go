@@ -38,12 +38,11 @@ func newSim(seed uint64) *world {
 	}[w.draw(3)]
 	yes := func() bool { return w.draw(2) == 0 }
 	h := &c.Options.Steps
-	h.Publish, h.Statuses, h.Readiness, c.Restores = w.draw(4) > 0, w.draw(4) > 0, yes(), yes()
+	h.Publish, h.Statuses, h.Readiness = w.draw(4) > 0, w.draw(4) > 0, yes()
 	h.Unmount, h.Hold, h.Prepare = w.draw(4) == 0, w.draw(4) == 0, w.draw(4) == 0
-	c.Restores = c.Restores && h.Readiness
 	c.Options.NoRollOver = w.draw(5) == 0
 	c.Options.Limit = []time.Duration{0, 0, 12 * time.Second}[w.draw(3)]
-	w.record.Publishes, w.record.Statuses, w.record.Restores, w.record.NoRollOver = h.Publish, h.Statuses, c.Restores, c.Options.NoRollOver
+	w.record.Publishes, w.record.Statuses, w.record.Marks, w.record.NoRollOver = h.Publish, h.Statuses, h.Readiness, c.Options.NoRollOver
 	for i := range 1 + w.draw(6) {
 		w.addRandom(i)
 	}

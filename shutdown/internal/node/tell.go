@@ -83,7 +83,7 @@ func (n *Node) wish(p *Pod) {
 		wish = FinalStatus
 	case p.isWaiting:
 		wish = NotReady
-	case p.Marked && !p.isSignalled() && n.Restores && n.state == StateNone:
+	case p.Marked && !p.isSignalled() && n.Options.Steps.Readiness && n.state == StateNone:
 		wish = Ready
 	}
 	if wish == t.wish {

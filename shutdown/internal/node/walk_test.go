@@ -33,7 +33,7 @@ type walker struct {
 }
 
 func newWalker() *walker {
-	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 2}, {Priority: 1000, Seconds: 1}}, Restores: true}
+	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 2}, {Priority: 1000, Seconds: 1}}}
 	c.Options.Steps = plan.Steps{Publish: true, Statuses: true, Readiness: true}
 	w := &walker{world: newWorld(1, c), faults: 1, spoken: 3}
 	w.addPod("low", 0, 2, 0)

@@ -103,7 +103,7 @@ func (q *events) Pop() any {
 func newWorld(seed uint64, c node.Config) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 41)), now: time.Unix(100, 0), serves: true, tells: true, isHeld: true, config: c}
 	hooks := c.Options.Steps
-	w.record = judge.NodeRecord{Publishes: hooks.Publish, Statuses: hooks.Statuses, Restores: c.Restores, NoRollOver: c.Options.NoRollOver}
+	w.record = judge.NodeRecord{Publishes: hooks.Publish, Statuses: hooks.Statuses, Marks: hooks.Readiness, NoRollOver: c.Options.NoRollOver}
 	return w
 }
 

@@ -237,8 +237,8 @@ func TestTimetablesAreNotDamaged(t *testing.T) {
 	upTo := func(n int) time.Duration { return time.Duration(random.IntN(n)) * time.Millisecond }
 	for range 5000 {
 		opts := plan.Options{
-			Steps:         plan.Steps{Prepare: random.IntN(2) == 0, Hold: random.IntN(2) == 0, Publish: random.IntN(2) == 0, Readiness: random.IntN(2) == 0, Unmount: random.IntN(2) == 0, Statuses: random.IntN(2) == 0},
-			ReleaseMargin: upTo(20_000), HoldTimeout: upTo(20_000), PrepareTimeout: upTo(5_000), NoRollOver: random.IntN(2) == 0,
+			Steps:       plan.Steps{Prepare: random.IntN(2) == 0, Hold: random.IntN(2) == 0, Publish: random.IntN(2) == 0, Readiness: random.IntN(2) == 0, Unmount: random.IntN(2) == 0, Statuses: random.IntN(2) == 0},
+			HoldTimeout: upTo(20_000), PrepareTimeout: upTo(5_000), NoRollOver: random.IntN(2) == 0,
 		}
 		var schedule plan.Schedule
 		for i := range random.IntN(5) + 1 {

@@ -84,7 +84,7 @@ func FuzzRead(f *testing.F) {
 // requireNoPanic takes a core with what was read through a shutdown, a cancellation and the end.
 func requireNoPanic(found Contents) {
 	for _, sameBoot := range []bool{true, false} {
-		n := node.New(node.Config{Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}, Options: plan.Options{Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}}, Restores: true})
+		n := node.New(node.Config{Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}, Options: plan.Options{Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}}})
 		at := now()
 		var step func(in node.Input)
 		step = func(in node.Input) {

@@ -246,7 +246,7 @@ func pickRequest(r *rand.Rand) timetable.Request {
 	}
 	request := timetable.Request{Received: after(time.Duration(r.Int64N(int64(time.Minute)))), Prepared: yes(), Held: yes(), Published: yes()}
 	request.Options = plan.Options{
-		NoRollOver: r.IntN(4) == 0, HoldTimeout: span(), UnmountReserve: span(), ReleaseMargin: span(),
+		NoRollOver: r.IntN(4) == 0, HoldTimeout: span(), UnmountTimeout: span(),
 		Steps: plan.Steps{Prepare: yes(), Hold: yes(), Publish: yes(), Readiness: yes(), Unmount: yes(), Statuses: yes()},
 	}
 	for i := range 1 + r.IntN(5) {

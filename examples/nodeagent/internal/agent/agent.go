@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	v1 "k8s.io/api/core/v1"
@@ -51,7 +53,7 @@ type Options struct {
 	// Runtime has the pods. The agent closes it.
 	Runtime Runtime
 	// Source announces the shutdown of the host. Nil: only drains and Notice begin one.
-	Source shutdown.Source
+	Source source.Source
 	// Notice is the metadata service of a cloud, nil for none.
 	Notice *notice.Provider
 	// Units are stopped before pods are, and started again afterwards. Nil for none.
@@ -66,7 +68,7 @@ type Options struct {
 	// Kubelet returns the kubelet's own list of pods. Nil: it is not asked.
 	Kubelet func(ctx context.Context) ([]v1.Pod, error)
 	// Policy decides what happens to the statuses of the pods on the APIServer. Nil means Failed.
-	Policy func(shutdown.Kind) shutdown.PodPolicy
+	Policy func(source.Kind) shutdown.PodPolicy
 	// Limit is the longest delay that the platform grants a shutdown. 0 means no limit.
 	Limit time.Duration
 	// StateDir is the folder that keeps the state of a shutdown. "" means that it is not kept.

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,7 +120,7 @@ func TestTheHostIsHeldAndItsPodsDrainedInOrder(t *testing.T) {
 		b.run()
 		require.Contains(t, b.states(), "READY=1")
 		require.Contains(t, b.output(), "This machine's shutdown is held back for up to ")
-		b.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+		b.host.Announce(source.Event{Kind: source.KindReboot})
 		b.advance(10 * time.Second)
 		require.Contains(t, b.output(), "ns/web                   gone after 2.0 s: stopped in time")
 		require.Contains(t, b.output(), "ns/db                    gone after 1.0 s: stopped in time")
@@ -145,7 +147,7 @@ func TestSignals(t *testing.T) {
 				b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
 				b.run()
 				if test.during {
-					b.host.Announce(shutdown.Event{})
+					b.host.Announce(source.Event{})
 					b.advance(time.Second)
 				}
 				b.signals <- syscall.SIGTERM
@@ -169,12 +171,12 @@ func TestAShutdownAfterACancelledOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"), podOf("db", 1000, ""))
 		b.run()
-		b.host.Announce(shutdown.Event{})
+		b.host.Announce(source.Event{})
 		b.advance(time.Second)
 		b.host.Cancel()
 		b.advance(10 * time.Second)
 		require.Contains(t, b.output(), "and was called off after ")
-		b.host.Announce(shutdown.Event{})
+		b.host.Announce(source.Event{})
 		b.advance(10 * time.Second)
 		require.Contains(t, b.output(), "Shutting down 1 pod in 1 bucket")
 		b.signals <- os.Interrupt
@@ -214,7 +216,7 @@ func TestARuntimeThatComesLate(t *testing.T) {
 		runtime.mu.Unlock()
 		b.advance(5 * time.Second)
 		require.NotContains(t, b.status(), "missing")
-		b.host.Announce(shutdown.Event{})
+		b.host.Announce(source.Event{})
 		b.advance(10 * time.Second)
 		require.Contains(t, b.output(), "ns/web         0      0+      5 s  3.0 s  stopped in time")
 		b.signals <- syscall.SIGTERM

@@ -8,11 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/agent"
-	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // countingRuntime counts the commands of hooks.
@@ -45,7 +46,7 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 				runtime := &countingRuntime{Runtime: first.opts.Runtime}
 				first.opts.Runtime, first.opts.StateDir = runtime, t.TempDir()
 				first.run()
-				first.host.Announce(shutdown.Event{})
+				first.host.Announce(source.Event{})
 				first.advance(test.endsAfter)
 				first.signals <- syscall.SIGTERM
 				first.signals <- syscall.SIGTERM
@@ -53,7 +54,7 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 
 				second := newTestbed(t)
 				second.opts.Runtime, second.opts.StateDir = runtime, first.opts.StateDir
-				second.host.SetPending(&shutdown.Event{})
+				second.host.SetPending(&source.Event{})
 				second.run()
 				second.advance(20 * time.Second)
 				require.Equal(t, test.commands, runtime.commands.Load())

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/units"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/view"
@@ -64,7 +66,7 @@ func (l *loop) run(ctx context.Context) error {
 		case <-l.drainTimer:
 			l.drainTimer = nil
 			l.opts.View.Say("--shutdown-after: shutting down.")
-			err = l.trigger(shutdown.Event{Origin: "--shutdown-after"})
+			err = l.trigger(source.Event{Origin: "--shutdown-after"})
 		case call := <-l.requests:
 			call(l)
 		case report := <-l.reports:
@@ -97,13 +99,13 @@ func (l *loop) begin(ctx context.Context) {
 	l.notify("READY=1")
 	if record := l.opts.Units.Stopped(); record != nil && record.Reason == units.Drain {
 		l.opts.View.Say("This node was drained by nodeagent drain, and stays so until nodeagent undrain.")
-		if err := l.trigger(shutdown.Event{Origin: drainOrigin}); err != nil {
+		if err := l.trigger(source.Event{Origin: drainOrigin}); err != nil {
 			l.opts.View.Say("Warning: " + err.Error())
 		}
 	}
 }
 
-func (l *loop) trigger(event shutdown.Event) error {
+func (l *loop) trigger(event source.Event) error {
 	if err := l.manager.Trigger(event); err != nil {
 		return fmt.Errorf("failed to begin the shutdown, or to take it back: %w", err)
 	}
@@ -201,7 +203,7 @@ const (
 func hostLacks(i shutdown.Inhibitor) map[string]error {
 	lacks := map[string]error{lackHold: nil, lackTime: nil, lackAnswers: nil}
 	switch {
-	case errors.As(i.Err, new(*shutdown.DelayCappedError)):
+	case errors.As(i.Err, new(*source.DelayCappedError)):
 		lacks[lackTime] = i.Err
 	case i.Held:
 		lacks[lackAnswers] = i.Err

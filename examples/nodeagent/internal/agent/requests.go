@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/api"
 	"github.com/kubegrace/kubegrace/examples/nodeagent/internal/units"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -70,7 +72,7 @@ func (l *loop) drain(outcomes chan<- drainOutcome) {
 	if err := l.opts.Units.Reserve(); err != nil { // the drain lasts as long as this agent
 		l.opts.View.Say("Warning: " + err.Error())
 	}
-	if err := l.trigger(shutdown.Event{Origin: drainOrigin}); err != nil {
+	if err := l.trigger(source.Event{Origin: drainOrigin}); err != nil {
 		outcomes <- drainOutcome{err: errors.Join(err, l.opts.Units.Release())}
 		return
 	}
@@ -88,7 +90,7 @@ func (l *loop) undrain() error {
 	if record := l.opts.Units.Stopped(); record == nil || record.Reason != units.Drain {
 		return errors.New("this node is not drained")
 	}
-	return errors.Join(l.opts.Units.Release(), l.trigger(shutdown.Event{Origin: drainOrigin, Cancelled: true}))
+	return errors.Join(l.opts.Units.Release(), l.trigger(source.Event{Origin: drainOrigin, Cancelled: true}))
 }
 
 // handleUndrain takes a drain back: the node is ready again, and the units run again when it answers.

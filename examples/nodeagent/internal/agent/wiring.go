@@ -48,7 +48,7 @@ func (a *Agent) newTerminator() error {
 
 // onHook records that a hook has run, unless the end of this agent has cut it off.
 func (a *Agent) onHook(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
-	if r.Cause == lifecycle.TerminatorClosed {
+	if r.Cause == lifecycle.CauseTerminatorClosed {
 		return
 	}
 	if err := a.hooks.add(c.ID); err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"k8s.io/component-base/featuregate"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -16,10 +18,9 @@ import (
 )
 
 var (
-	_ shutdown.Reporter          = (*Client)(nil)
-	_ shutdown.StatusFlusher     = (*Client)(nil)
-	_ shutdown.ReadinessMarker   = (*Client)(nil)
-	_ shutdown.ReadinessRestorer = (*Client)(nil)
+	_ shutdown.Reporter        = (*Client)(nil)
+	_ shutdown.StatusFlusher   = (*Client)(nil)
+	_ shutdown.ReadinessMarker = (*Client)(nil)
 
 	errNotLoaded = errors.New("its kubeconfig could not be used yet")
 )
@@ -27,13 +28,13 @@ var (
 // Client reports one node and its pods. Make one with [New].
 type Client struct {
 	file, node string
-	gates      shutdown.FeatureGate
+	gates      featuregate.FeatureGate
 
 	reporter atomic.Pointer[apistatus.Reporter] // nil before Load
 }
 
 // New returns a Client of the kubeconfig file, which need not exist yet.
-func New(file, node string, gates shutdown.FeatureGate) *Client {
+func New(file, node string, gates featuregate.FeatureGate) *Client {
 	return &Client{file: file, node: node, gates: gates}
 }
 

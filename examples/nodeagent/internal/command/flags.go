@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -82,8 +84,8 @@ func podPolicyUsage() string {
 // kinds returns the keys of --pod-policy.
 func kinds() []string {
 	return []string{
-		string(shutdown.KindPoweroff), string(shutdown.KindReboot), string(shutdown.KindHalt),
-		string(shutdown.KindKexec), string(shutdown.KindSoftReboot), otherKinds,
+		string(source.KindPoweroff), string(source.KindReboot), string(source.KindHalt),
+		string(source.KindKexec), string(source.KindSoftReboot), otherKinds,
 	}
 }
 
@@ -159,9 +161,9 @@ func (f *flags) rules() ([]podinfo.Rule, error) {
 }
 
 // policy returns what happens to the statuses of the pods in a shutdown of a kind.
-func (f *flags) policy(kind shutdown.Kind) shutdown.PodPolicy {
-	if kind == shutdown.KindUnknown {
-		kind = shutdown.KindPoweroff
+func (f *flags) policy(kind source.Kind) shutdown.PodPolicy {
+	if kind == source.KindUnknown {
+		kind = source.KindPoweroff
 	}
 	for _, key := range []string{string(kind), otherKinds} {
 		if policy, ok := f.podPolicy[key]; ok {

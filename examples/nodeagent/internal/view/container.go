@@ -52,15 +52,15 @@ func hookText(hook *v1.LifecycleHandler) string {
 // problem says what went wrong in the stop of a container. It returns "" if nothing did.
 func (c Container) problem(granted int64) string {
 	switch c.Outcome {
-	case lifecycle.Graceful, lifecycle.NotFound:
+	case lifecycle.OutcomeGraceful, lifecycle.OutcomeNotFound:
 		return c.hookProblem()
-	case lifecycle.GraceExceeded:
+	case lifecycle.OutcomeGraceExceeded:
 		return fmt.Sprintf("did not end on %s and was killed %s later, when the %d s of its pod were over.", c.Signal, durationText(c.Stopping), granted)
-	case lifecycle.Forced:
+	case lifecycle.OutcomeForced:
 		return fmt.Sprintf("was killed, because its stop failed: %v", c.Err)
-	case lifecycle.RuntimeStuck:
+	case lifecycle.OutcomeRuntimeStuck:
 		return fmt.Sprintf("may still run, the container runtime could not stop it: %v", c.Err)
-	case lifecycle.LeftRunning:
+	case lifecycle.OutcomeLeftRunning:
 		return "was left running, because the agent stopped."
 	}
 	return ""

@@ -49,17 +49,17 @@ func (c Container) doing() string {
 // outcomeText says how the stop of a container or of a pod ended.
 func outcomeText(o lifecycle.Outcome) string {
 	switch o {
-	case lifecycle.Graceful:
+	case lifecycle.OutcomeGraceful:
 		return "stopped in time"
-	case lifecycle.GraceExceeded:
+	case lifecycle.OutcomeGraceExceeded:
 		return "killed, its time was up"
-	case lifecycle.Forced:
+	case lifecycle.OutcomeForced:
 		return "killed, its stop had failed"
-	case lifecycle.RuntimeStuck:
+	case lifecycle.OutcomeRuntimeStuck:
 		return "may still run: the container runtime failed"
-	case lifecycle.NotFound:
+	case lifecycle.OutcomeNotFound:
 		return "had ended before"
-	case lifecycle.LeftRunning:
+	case lifecycle.OutcomeLeftRunning:
 		return "left running"
 	}
 	return "not known"
@@ -82,7 +82,7 @@ func (p Pod) stopText() string {
 		case c.hookWasCutOff():
 			parts = append(parts, "its preStop hook was cut off")
 		}
-		if c.Sidecar && p.outcome() == lifecycle.Graceful {
+		if c.Sidecar && p.outcome() == lifecycle.OutcomeGraceful {
 			parts = append(parts, "the sidecar last")
 		}
 	}
@@ -91,14 +91,14 @@ func (p Pod) stopText() string {
 
 // mayStillRun reports whether a container may still run although its stop has ended.
 func mayStillRun(o lifecycle.Outcome) bool {
-	return o == lifecycle.RuntimeStuck || o == lifecycle.LeftRunning
+	return o == lifecycle.OutcomeRuntimeStuck || o == lifecycle.OutcomeLeftRunning
 }
 
 // hookWasCutOff reports whether the preStop hook was ended before it was complete. A hook
 // that ends because its container has exited is not cut off: nothing is left to stop.
 func (c Container) hookWasCutOff() bool {
 	return c.Hook.Outcome == lifecycle.HookAbandoned ||
-		c.Hook.Outcome == lifecycle.HookCut && c.Hook.Cause != lifecycle.ContainerExited
+		c.Hook.Outcome == lifecycle.HookCut && c.Hook.Cause != lifecycle.CauseContainerExited
 }
 
 // bucketName returns the name of a bucket, for example "1000+" for priorities from 1000 on.

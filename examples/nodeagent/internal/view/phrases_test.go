@@ -12,7 +12,7 @@ import (
 func TestDoing(t *testing.T) {
 	for want, p := range map[string]Pod{
 		"runs":                                  {State: Running},
-		"not stopped after 3.0 s: left running": gonePod("a", endedContainer(lifecycle.LeftRunning)),
+		"not stopped after 3.0 s: left running": gonePod("a", endedContainer(lifecycle.OutcomeLeftRunning)),
 		"not known":                             {},
 	} {
 		require.Equal(t, want, p.doing(false))

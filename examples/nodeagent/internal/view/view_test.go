@@ -44,7 +44,7 @@ func endedContainer(outcome lifecycle.Outcome) Container {
 
 // endedContainerWithHook returns a container that has ended in time.
 func endedContainerWithHook(hook lifecycle.HookResult) Container {
-	c := endedContainer(lifecycle.Graceful)
+	c := endedContainer(lifecycle.OutcomeGraceful)
 	c.Hook = hook
 	return c
 }
@@ -59,7 +59,7 @@ func TestChangeLinesOncePerChange(t *testing.T) {
 	v.Show(snapshotAt(time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseHook))))
 	v.Show(snapshotAt(2*time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseHook))))
 	v.Show(snapshotAt(3*time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseStopping))))
-	v.Show(snapshotAt(4*time.Second, gonePod("shop/web", endedContainer(lifecycle.Graceful))))
+	v.Show(snapshotAt(4*time.Second, gonePod("shop/web", endedContainer(lifecycle.OutcomeGraceful))))
 	require.Equal(t, `shop/web                 runs
 Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18.0 s.
    1.0 s  shop/web                 runs its preStop hook: sleep of 2 s (9.0 s left)
@@ -72,7 +72,7 @@ func TestChangeLinesNameTheContainersOfAPodWithASidecar(t *testing.T) {
 	var out bytes.Buffer
 	v := New(&out)
 	v.Show(snapshotAt(time.Second, endingPod("shop/cart", containerIn("proxy", lifecycle.PhaseWaiting), containerIn("app", lifecycle.PhaseStopping))))
-	v.Show(snapshotAt(2*time.Second, endingPod("shop/cart", containerIn("proxy", lifecycle.PhaseStopping), endedContainer(lifecycle.Graceful))))
+	v.Show(snapshotAt(2*time.Second, endingPod("shop/cart", containerIn("proxy", lifecycle.PhaseStopping), endedContainer(lifecycle.OutcomeGraceful))))
 	require.Equal(t, `Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18.0 s.
    1.0 s  shop/cart proxy          waits, a sidecar stops last (9.0 s left)
    1.0 s  shop/cart app            got SIGTERM, is ending (9.0 s left)
@@ -86,21 +86,21 @@ func TestEveryOutcome(t *testing.T) {
 		pod           Pod
 		row, sentence string
 	}{
-		"in time":                       {gonePod("a", endedContainer(lifecycle.Graceful)), "stopped in time", ""},
-		"killed":                        {gonePod("a", endedContainer(lifecycle.GraceExceeded)), "killed, its time was up", "a: container app did not end on SIGTERM and was killed 2.0 s later, when the 10 s of its pod were over."},
-		"forced":                        {gonePod("a", failedContainer(lifecycle.Forced)), "killed, its stop had failed", "a: container app was killed, because its stop failed: broken"},
-		"stuck":                         {gonePod("a", failedContainer(lifecycle.RuntimeStuck)), "may still run: the container runtime failed", "a: container app may still run, the container runtime could not stop it: broken"},
-		"ended before":                  {gonePod("a", endedContainer(lifecycle.NotFound)), "had ended before", ""},
-		"left":                          {gonePod("a", endedContainer(lifecycle.LeftRunning)), "left running", "a: container app was left running, because the agent stopped."},
+		"in time":                       {gonePod("a", endedContainer(lifecycle.OutcomeGraceful)), "stopped in time", ""},
+		"killed":                        {gonePod("a", endedContainer(lifecycle.OutcomeGraceExceeded)), "killed, its time was up", "a: container app did not end on SIGTERM and was killed 2.0 s later, when the 10 s of its pod were over."},
+		"forced":                        {gonePod("a", failedContainer(lifecycle.OutcomeForced)), "killed, its stop had failed", "a: container app was killed, because its stop failed: broken"},
+		"stuck":                         {gonePod("a", failedContainer(lifecycle.OutcomeRuntimeStuck)), "may still run: the container runtime failed", "a: container app may still run, the container runtime could not stop it: broken"},
+		"ended before":                  {gonePod("a", endedContainer(lifecycle.OutcomeNotFound)), "had ended before", ""},
+		"left":                          {gonePod("a", endedContainer(lifecycle.OutcomeLeftRunning)), "left running", "a: container app was left running, because the agent stopped."},
 		"hook":                          {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 2 * time.Second})), "stopped in time, after a preStop hook of 2.0 s", ""},
 		"hook failed":                   {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookFailed, Err: errors.New("broken")})), "stopped in time, its preStop hook failed", "a: container app had a preStop hook (sleep of 2 s) that failed: broken"},
-		"hook cut":                      {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.GraceSpent, Took: time.Second})), "stopped in time, its preStop hook was cut off", "a: container app had a preStop hook (sleep of 2 s) that was cut off after 1.0 s."},
-		"hook ended with its container": {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.ContainerExited})), "stopped in time", ""},
+		"hook cut":                      {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseGraceSpent, Took: time.Second})), "stopped in time, its preStop hook was cut off", "a: container app had a preStop hook (sleep of 2 s) that was cut off after 1.0 s."},
+		"hook ended with its container": {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited})), "stopped in time", ""},
 		"hook abandoned":                {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second})), "its preStop hook was cut off", "was cut off after 1.0 s."},
 		"hook left out":                 {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookSkipped})), "its preStop hook had no time, or has run before", ""},
-		"worst counts":                  {gonePod("a", endedContainer(lifecycle.Graceful), endedContainer(lifecycle.GraceExceeded)), "killed, its time was up", "was killed"},
-		"problem":                       {podWithProblem(gonePod("a", endedContainer(lifecycle.Graceful))), "stopped in time, but with an error", ""},
-		"problem once":                  {podWithProblem(gonePod("a", failedContainer(lifecycle.RuntimeStuck))), "may still run: the container runtime failed\n", "could not stop it: broken\n"},
+		"worst counts":                  {gonePod("a", endedContainer(lifecycle.OutcomeGraceful), endedContainer(lifecycle.OutcomeGraceExceeded)), "killed, its time was up", "was killed"},
+		"problem":                       {podWithProblem(gonePod("a", endedContainer(lifecycle.OutcomeGraceful))), "stopped in time, but with an error", ""},
+		"problem once":                  {podWithProblem(gonePod("a", failedContainer(lifecycle.OutcomeRuntimeStuck))), "may still run: the container runtime failed\n", "could not stop it: broken\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -125,10 +125,10 @@ func failedContainer(outcome lifecycle.Outcome) Container {
 }
 
 func TestStopTextNamesTheSidecarIfItStoppedInTime(t *testing.T) {
-	sidecar := endedContainer(lifecycle.Graceful)
+	sidecar := endedContainer(lifecycle.OutcomeGraceful)
 	sidecar.Sidecar = true
-	require.Equal(t, "stopped in time, the sidecar last", gonePod("a", sidecar, endedContainer(lifecycle.Graceful)).stopText())
-	require.Equal(t, "killed, its time was up", gonePod("a", sidecar, endedContainer(lifecycle.GraceExceeded)).stopText())
+	require.Equal(t, "stopped in time, the sidecar last", gonePod("a", sidecar, endedContainer(lifecycle.OutcomeGraceful)).stopText())
+	require.Equal(t, "killed, its time was up", gonePod("a", sidecar, endedContainer(lifecycle.OutcomeGraceExceeded)).stopText())
 }
 
 func TestClosedTerminalIsNoFailure(*testing.T) {

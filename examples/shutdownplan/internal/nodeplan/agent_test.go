@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -99,7 +101,7 @@ func (n *scriptedNode) drain(t *testing.T) shutdown.Report {
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx) }()
 	synctest.Wait() // until Run waits for events
-	require.NoError(t, manager.Trigger(shutdown.Event{}))
+	require.NoError(t, manager.Trigger(source.Event{}))
 	<-time.After(10 * time.Minute) // longer than any shutdown of a node
 	report, ok := manager.LastReport()
 	require.True(t, ok)

@@ -63,7 +63,7 @@ func TestScenarios(t *testing.T) {
 			require.Positive(t, r.LastRefusalSeconds)
 			for _, pod := range r.Pods {
 				require.Empty(t, pod.PreStop)
-				require.Equal(t, string(lifecycle.Graceful), pod.Outcome)
+				require.Equal(t, string(lifecycle.OutcomeGraceful), pod.Outcome)
 				require.Equal(t, "exit status 0", pod.Exit)
 			}
 		}},
@@ -89,7 +89,7 @@ func TestScenarios(t *testing.T) {
 			require.Equal(t, usual.Replicas, r.Killed())
 			for _, pod := range r.Pods {
 				require.Equal(t, string(lifecycle.HookCut), pod.PreStop, "the sleep is longer than the grace")
-				require.Equal(t, string(lifecycle.GraceExceeded), pod.Outcome)
+				require.Equal(t, string(lifecycle.OutcomeGraceExceeded), pod.Outcome)
 				require.Equal(t, "signal: killed", pod.Exit)
 			}
 		}},

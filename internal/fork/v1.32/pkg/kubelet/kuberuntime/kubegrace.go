@@ -142,7 +142,7 @@ func (m *kubeGenericRuntimeManager) kubegraceKillContainers(ctx context.Context,
 		switch c.Outcome {
 		case "": // ctx has ended before the kill
 			result.Fail(kubecontainer.ErrKillContainer, err.Error())
-		case lifecycle.RuntimeStuck, lifecycle.LeftRunning:
+		case lifecycle.OutcomeRuntimeStuck, lifecycle.OutcomeLeftRunning:
 			result.Fail(kubecontainer.ErrKillContainer, kubegraceError(c.Err).Error())
 		}
 		syncResults = append(syncResults, result)

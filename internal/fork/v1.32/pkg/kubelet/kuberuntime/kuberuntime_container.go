@@ -12,7 +12,7 @@ import (
 var errStock = errors.New("this is the kubelet's own kill")
 
 // killContainer kills one container of a pod that goes on.
-func (m *kubeGenericRuntimeManager) killContainer(ctx context.Context, pod *v1.Pod, containerID kubecontainer.ContainerID, containerName string, message string, reason containerKillReason, gracePeriodOverride *int64, _ *terminationOrdering) error {
+func (m *kubeGenericRuntimeManager) killContainer(ctx context.Context, pod *v1.Pod, containerID kubecontainer.ContainerID, containerName, message string, reason containerKillReason, gracePeriodOverride *int64, _ *terminationOrdering) error {
 	if kubegraceEnabled() {
 		return m.kubegraceKillContainer(ctx, pod, containerID, containerName, message, reason, gracePeriodOverride)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -24,7 +26,7 @@ func (k *kubelet) drained(t *testing.T, conf *Config) Manager {
 	m, err := k.start(t, conf)
 	require.NoError(t, err)
 	synctest.Wait()
-	k.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+	k.host.Announce(source.Event{Kind: source.KindPoweroff})
 	synctest.Wait()
 	return m
 }
@@ -90,7 +92,7 @@ func TestSecondNoticeWithLessTime(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
 		k.drained(t, k.taking(time.Hour))
 		require.Equal(t, map[string]int64{"web": 20}, k.killed())
-		k.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff, Deadline: time.Now().Add(9 * time.Second)})
+		k.host.Announce(source.Event{Kind: source.KindPoweroff, Deadline: time.Now().Add(9 * time.Second)})
 		advance(8500 * time.Millisecond)
 		require.Contains(t, k.killed(), "dns")
 		advance(time.Second)
@@ -181,7 +183,7 @@ func TestRestartDuringAShutdown(t *testing.T) {
 		conf.StateDirectory = dir
 		m := newManagerOfHost(conf, k.host)
 		stop := k.startUntil(t, m)
-		k.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+		k.host.Announce(source.Event{Kind: source.KindPoweroff})
 		advance(2 * time.Second)
 		stop()
 		advance(time.Second)

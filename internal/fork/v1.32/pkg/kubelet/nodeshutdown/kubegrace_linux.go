@@ -20,6 +20,8 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -49,7 +51,7 @@ func newKubegraceManager(conf *Config) Manager {
 }
 
 // newManagerOfHost is newKubegraceManager with another host than logind's.
-func newManagerOfHost(conf *Config, host shutdown.Source) Manager {
+func newManagerOfHost(conf *Config, host source.Source) Manager {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.GracefulNodeShutdown) {
 		return managerStub{}
 	}

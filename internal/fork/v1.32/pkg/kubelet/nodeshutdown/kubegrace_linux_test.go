@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -19,7 +21,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 
 	"k8s.io/kubernetes/pkg/features"
@@ -135,7 +136,7 @@ func TestShutdownIsTold(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		first := k.synced // that nothing goes on
-		k.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+		k.host.Announce(source.Event{Kind: source.KindPoweroff})
 		advance(time.Minute)
 		require.Equal(t, first+1, before)
 		require.Equal(t, []string{"Normal Shutdown Shutdown manager detected shutdown event"}, vectors.Events(k.events))
@@ -205,7 +206,7 @@ func TestStartByPriority(t *testing.T) {
 		conf.ShutdownGracePeriodByPodPriority = []kubeletconfig.ShutdownGracePeriodByPodPriority{{Priority: 10, ShutdownGracePeriodSeconds: 20}, {Priority: 0, ShutdownGracePeriodSeconds: 30}}
 		_, err := k.start(t, conf)
 		require.NoError(t, err)
-		k.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+		k.host.Announce(source.Event{Kind: source.KindReboot})
 		advance(2 * time.Minute)
 		require.Equal(t, map[string]int64{"web": 30, "db": 50}, k.kills, "what web has left is db's")
 	})
@@ -221,7 +222,7 @@ func TestStartByPriorityWithoutSeconds(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, k.host.Held())
 		require.Equal(t, []time.Duration{0}, k.host.RequestedDelays())
-		k.host.Announce(shutdown.Event{Kind: shutdown.KindReboot})
+		k.host.Announce(source.Event{Kind: source.KindReboot})
 		advance(time.Minute)
 		require.Equal(t, map[string]int64{"web": 0}, k.kills)
 		require.Zero(t, k.host.Held())

@@ -8,10 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2/textlogger"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -35,7 +36,7 @@ func TestLogOfTheREADME(t *testing.T) {
 		_, err := k.start(t, conf)
 		require.NoError(t, err)
 		synctest.Wait()
-		k.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+		k.host.Announce(source.Event{Kind: source.KindPoweroff})
 		advance(time.Minute)
 	})
 	var logged []string

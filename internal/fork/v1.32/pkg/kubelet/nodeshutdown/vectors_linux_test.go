@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,7 +105,7 @@ func TestManagerVectors(t *testing.T) {
 				require.Equal(t, 1, k.host.Held())
 				require.Equal(t, []time.Duration{total}, k.host.RequestedDelays(), "no more than the kubelet asks for")
 
-				k.host.Announce(shutdown.Event{Kind: shutdown.KindPoweroff})
+				k.host.Announce(source.Event{Kind: source.KindPoweroff})
 				synctest.Wait()
 				after := cases.Vectors.AfterEvent
 				require.EqualError(t, m.ShutdownStatus(), after.ShutdownStatus)
