@@ -259,8 +259,8 @@ func names(pods []*node.Pod) string {
 	return strings.Join(names, ", ")
 }
 
-// telling has the final status of a static pod under way, and the shutdown that has killed it cancelled.
-func telling(r *rig) {
+// apiUpdate has the final status of a static pod under way, and the shutdown that has killed it cancelled.
+func apiUpdate(r *rig) {
 	r.pods = []string{"low", "static"}
 	draining("host")(r)
 	r.ends("low")
@@ -402,8 +402,8 @@ func TestStates(t *testing.T) {
 		{"the log", leaves(draining("host"), opening, announceAgain), "while draining, it fits", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
 		{"the log", leaves(draining("host"), opening, announceAgain, now(hostTakesBack())), "after a cancellation", (*rig).read, node.StateNone, admits, "kill low with 13"},
 		{"the log", leaves(cancelled, opening, announceAgain), "while draining, it is closed", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
-		{"none, a final status is under way", telling, "a static pod asks to start", (*rig).startStatic, node.StateNone, admits, "static"},
-		{"none, a final status is under way", telling, "a static pod asks to start, and the call returns", func(r *rig) string {
+		{"none, a final status is under way", apiUpdate, "a static pod asks to start", (*rig).startStatic, node.StateNone, admits, "static"},
+		{"none, a final status is under way", apiUpdate, "a static pod asks to start, and the call returns", func(r *rig) string {
 			r.startStatic()
 			r.step(node.Told{Call: r.tells[0].Call, Key: "static", Err: errFault})
 			return names(r.n.Refused())
