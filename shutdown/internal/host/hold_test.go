@@ -16,7 +16,7 @@ import (
 
 // The lock of a shutdown is released at the time of ReleaseAt without anybody's doing, once, and not
 // if the shutdown is over before.
-func TestLockIsReleasedByItself(t *testing.T) {
+func TestReleaseAtReleasesTheLock(t *testing.T) {
 	const at = 10 * time.Second
 	for name, test := range map[string]struct {
 		then     func(t *testing.T, r *rig, hold *host.Hold)
@@ -55,7 +55,7 @@ func TestLockIsReleasedByItself(t *testing.T) {
 						require.Equal(t, 1, r.script.heldNow())
 					}
 					r.advance(1)
-					r.holding(host.StateReleased, 0)
+					r.requireLock(host.StateReleased, 0)
 				}
 				r.advance(time.Hour)
 				require.Equal(t, test.released == 0, r.script.heldNow() == 1)
@@ -65,7 +65,7 @@ func TestLockIsReleasedByItself(t *testing.T) {
 }
 
 // A lock is waited for as long as it is held, and afterwards by the Hold that let it go.
-func TestWaits(t *testing.T) {
+func TestWaitsWhileAndAfterTheLockIsHeld(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		first := r.host.Suspend()
@@ -89,7 +89,7 @@ func TestWaits(t *testing.T) {
 }
 
 // After a shutdown a new lock is taken before the old one is closed, at once.
-func TestEndTakesANewLock(t *testing.T) {
+func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		hold := r.host.Suspend()
@@ -98,20 +98,20 @@ func TestEndTakesANewLock(t *testing.T) {
 		hold.End()
 		synctest.Wait()
 		require.Equal(t, []string{"delay", "inhibit", "release"}, r.script.called()[5:])
-		r.holding(host.StateHeld, 1)
+		r.requireLock(host.StateHeld, 1)
 
 		hold = r.host.Suspend()
 		require.NoError(t, hold.Release()(t.Context()))
-		r.holding(host.StateReleased, 0)
+		r.requireLock(host.StateReleased, 0)
 		hold.End()
 		synctest.Wait()
-		r.holding(host.StateHeld, 1)
+		r.requireLock(host.StateHeld, 1)
 	})
 }
 
 // The lock of a previous agent is held before anything else, whatever the host does then, and is
 // replaced by one's own if no shutdown is pending.
-func TestLockIsAdoptedAtOnce(t *testing.T) {
+func TestTheLockIsAdoptedFirst(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*script)
 		state  host.State
@@ -126,14 +126,14 @@ func TestLockIsAdoptedAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
-				r.adopts(true)
+				r.useAdopter(true)
 				test.change(r.script)
 				r.run()
 				require.Equal(t, "adopt", r.script.called()[0])
-				r.holding(test.state, 1)
+				r.requireLock(test.state, 1)
 				require.Equal(t, test.state == host.StateAdopted, r.host.Adopted())
 				r.advance(time.Minute)
-				r.holding(test.state, 1)
+				r.requireLock(test.state, 1)
 				if r.hold != nil {
 					require.True(t, r.hold.Waits())
 					require.Zero(t, r.script.number("inhibit"), "a lock is held")
@@ -145,7 +145,7 @@ func TestLockIsAdoptedAtOnce(t *testing.T) {
 }
 
 // The lock of a previous agent that comes late is held if none is, and is closed otherwise.
-func TestLateAdoption(t *testing.T) {
+func TestALateAdoptedLockIsUsedOrClosed(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rig)
 		state  host.State
@@ -158,13 +158,13 @@ func TestLateAdoption(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
-				r.adopts(true)
-				r.deaf = true
+				r.useAdopter(true)
+				r.ignoresEvents = true
 				test.change(r)
 				other := r.script.faults
 				r.script.faults = func(method string, n int) fault {
 					if method == "adopt" {
-						return fault{takes: 10 * time.Second}
+						return fault{delay: 10 * time.Second}
 					}
 					if other != nil {
 						return other(method, n)
@@ -179,57 +179,57 @@ func TestLateAdoption(t *testing.T) {
 				if r.host.Status().Held() {
 					locks = 1
 				}
-				r.holding(test.state, locks)
+				r.requireLock(test.state, locks)
 			})
 		})
 	}
 }
 
 // A lock that the host has kept for a previous agent is adopted from the session.
-func TestLockIsAdoptedFromTheSession(t *testing.T) {
+func TestTheLockIsAdoptedFromTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		r.script.pending, r.script.kept = &source.Event{}, true
+		r.script.pending, r.script.keptLock = &source.Event{}, true
 		r.run()
 		require.Equal(t, []string{"connect", "events", "pending", "inhibit"}, r.script.called())
-		r.holding(host.StateAdopted, 1)
+		r.requireLock(host.StateAdopted, 1)
 		require.NoError(t, r.host.Status().Err)
 		require.True(t, r.hold.Waits())
 		r.script.cancel()
 		synctest.Wait()
-		r.holding(host.StateHeld, 1)
+		r.requireLock(host.StateHeld, 1)
 	})
 }
 
 // A lock that the host has kept is closed if the lock was released before it came.
-func TestAdoptedAfterTheRelease(t *testing.T) {
+func TestALockAdoptedAfterTheReleaseIsClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		r.script.pending, r.script.kept = &source.Event{}, true
-		always("inhibit", fault{takes: 3 * time.Second})(r.script)
+		r.script.pending, r.script.keptLock = &source.Event{}, true
+		always("inhibit", fault{delay: 3 * time.Second})(r.script)
 		r.run()
 		require.NoError(t, r.hold.Release()(t.Context()))
 		r.advance(3 * time.Second)
-		r.holding(host.StateReleased, 0)
+		r.requireLock(host.StateReleased, 0)
 		require.Equal(t, 1, r.script.number("release"))
 		require.False(t, r.hold.Waits())
 	})
 }
 
 // AwaitAdoption waits for the attempt to adopt a lock, for a time.
-func TestAwaitAdoption(t *testing.T) {
+func TestAwaitAdoptionIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rig)
 		waits  time.Duration
 	}{
-		"a second":    {func(r *rig) { always("inhibit", fault{takes: time.Second})(r.script) }, time.Second},
-		"refused":     {func(r *rig) { always("inhibit", fault{takes: time.Second, err: errRefused})(r.script) }, time.Second},
-		"not in time": {func(r *rig) { always("inhibit", fault{takes: 9 * time.Second})(r.script) }, 5 * time.Second},
+		"a second":    {func(r *rig) { always("inhibit", fault{delay: time.Second})(r.script) }, time.Second},
+		"refused":     {func(r *rig) { always("inhibit", fault{delay: time.Second, err: errRefused})(r.script) }, time.Second},
+		"not in time": {func(r *rig) { always("inhibit", fault{delay: 9 * time.Second})(r.script) }, 5 * time.Second},
 		"the session lost": {func(r *rig) {
-			always("inhibit", fault{takes: time.Second, then: func() { r.script.set((*script).lose) }})(r.script)
+			always("inhibit", fault{delay: time.Second, after: func() { r.script.set((*script).lose) }})(r.script)
 		}, time.Second},
-		"one is held": {func(r *rig) { r.adopts(true) }, 0},
+		"one is held": {func(r *rig) { r.useAdopter(true) }, 0},
 		"Close is called": {func(r *rig) {
-			always("inhibit", fault{takes: 9 * time.Second})(r.script)
-			time.AfterFunc(time.Second, func() { _ = r.host.Close(r.quiet()) })
+			always("inhibit", fault{delay: 9 * time.Second})(r.script)
+			time.AfterFunc(time.Second, func() { _ = r.host.Close(r.loggingContext()) })
 		}, time.Second},
 		"no session": {func(r *rig) {
 			r.script.faults = func(method string, n int) fault {
@@ -237,17 +237,17 @@ func TestAwaitAdoption(t *testing.T) {
 				case method == "connect" && n > 1:
 					return fault{err: errRefused}
 				case method == "pending":
-					return fault{then: func() { r.script.set((*script).lose) }}
+					return fault{after: func() { r.script.set((*script).lose) }}
 				}
 				return fault{}
 			}
 		}, 0},
-		"the attempt hangs": {func(r *rig) { r.adopts(false); always("adopt", fault{hangs: true})(r.script) }, 3 * time.Second},
+		"the attempt hangs": {func(r *rig) { r.useAdopter(false); always("adopt", fault{hangs: true})(r.script) }, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
 				test.change(r)
-				r.script.pending, r.script.kept = &source.Event{}, true
+				r.script.pending, r.script.keptLock = &source.Event{}, true
 				r.run()
 				hold := r.host.Suspend()
 				began := time.Now()
@@ -265,10 +265,10 @@ func TestAwaitAdoption(t *testing.T) {
 
 // A lock that was asked for before the shutdown and comes in the middle of it delays the host, and
 // is one's own. After the release it is closed at once.
-func TestLateInhibit(t *testing.T) {
+func TestALateLockIsKeptUntilTheRelease(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, r *rig) {
-			always("inhibit", fault{takes: 3 * time.Second})(r.script)
+			always("inhibit", fault{delay: 3 * time.Second})(r.script)
 			r.run()
 			r.script.announce()
 			synctest.Wait()
@@ -280,9 +280,9 @@ func TestLateInhibit(t *testing.T) {
 			}
 			r.advance(time.Minute)
 			if released {
-				r.holding(host.StateReleased, 0)
+				r.requireLock(host.StateReleased, 0)
 			} else {
-				r.holding(host.StateHeld, 1)
+				r.requireLock(host.StateHeld, 1)
 				require.True(t, r.hold.Waits())
 			}
 		})
@@ -291,7 +291,7 @@ func TestLateInhibit(t *testing.T) {
 
 // After the release a lock is to be had only where the host gives one. It is one's own if this
 // agent has held one.
-func TestRetake(t *testing.T) {
+func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 	for name, test := range map[string]struct {
 		grants bool
 		first  bool // the agent starts in the middle of the shutdown
@@ -319,13 +319,13 @@ func TestRetake(t *testing.T) {
 				require.Equal(t, inhibits, r.script.number("inhibit"), "nothing was released")
 				hold.ReleaseAt(t.Context(), time.Now().Add(time.Minute))
 				require.NoError(t, hold.Release()(t.Context()))
-				r.script.set(func(s *script) { s.kept = test.grants })
+				r.script.set(func(s *script) { s.keptLock = test.grants })
 				hold.Retake()
 				hold.AwaitAdoption(t.Context(), time.Now().Add(time.Second))
 				require.Equal(t, test.state, r.host.Status().State)
 				require.Equal(t, test.grants, hold.Waits())
 				r.advance(time.Minute)
-				r.holding(host.StateReleased, 0)
+				r.requireLock(host.StateReleased, 0)
 				require.Equal(t, inhibits+1, r.script.number("inhibit"), "it is asked for once")
 			})
 		})
@@ -334,7 +334,7 @@ func TestRetake(t *testing.T) {
 
 // The session asks for a lock if a shutdown begins while none is held: at once, and once for each
 // shutdown.
-func TestSuspendedWithoutALock(t *testing.T) {
+func TestAShutdownWithoutALockAsksOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("inhibit", fault{err: errRefused})(r.script)
 		r.run()
@@ -350,16 +350,16 @@ func TestSuspendedWithoutALock(t *testing.T) {
 		}
 		r.script.set(func(s *script) { s.faults = nil })
 		r.advance(time.Second)
-		r.holding(host.StateHeld, 1)
+		r.requireLock(host.StateHeld, 1)
 	})
 }
 
 // In a shutdown that began before the session, each session tries once to adopt a lock, also after
 // the release: then the lock that the host has kept is closed.
-func TestSuspendedBeforeTheSession(t *testing.T) {
+func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, r *rig) {
-			r.deaf = true
+			r.ignoresEvents = true
 			hold := r.host.Suspend()
 			if released {
 				require.NoError(t, hold.Release()(t.Context()))
@@ -368,14 +368,14 @@ func TestSuspendedBeforeTheSession(t *testing.T) {
 			r.run()
 			r.advance(time.Minute)
 			require.Equal(t, []string{"connect", "events", "pending", "inhibit"}, r.script.called())
-			r.script.set(func(s *script) { s.kept = true; s.lose() })
+			r.script.set(func(s *script) { s.keptLock = true; s.lose() })
 			r.advance(time.Minute)
 			require.Equal(t, 2, r.script.number("inhibit"))
 			if released {
-				r.holding(host.StateReleased, 0)
+				r.requireLock(host.StateReleased, 0)
 				require.Equal(t, 1, r.script.number("release"))
 			} else {
-				r.holding(host.StateAdopted, 1)
+				r.requireLock(host.StateAdopted, 1)
 			}
 		})
 	}
@@ -383,7 +383,7 @@ func TestSuspendedBeforeTheSession(t *testing.T) {
 
 // A shutdown that begins while the delay is asked for, or a session that is lost then, has no lock
 // asked for as if nothing had happened.
-func TestShutdownWhileTheDelayIsAskedFor(t *testing.T) {
+func TestAShutdownDuringRequestDelayTakesNoLock(t *testing.T) {
 	for name, test := range map[string]struct {
 		then     func(r *rig)
 		inhibits int
@@ -395,7 +395,7 @@ func TestShutdownWhileTheDelayIsAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
-				always("delay", fault{takes: time.Second})(r.script)
+				always("delay", fault{delay: time.Second})(r.script)
 				r.run()
 				time.AfterFunc(time.Second/2, func() { test.then(r) })
 				r.advance(time.Minute)
@@ -406,27 +406,27 @@ func TestShutdownWhileTheDelayIsAskedFor(t *testing.T) {
 }
 
 // The lock is closed in peace even if the context has ended.
-func TestReleaseAfterTheContext(t *testing.T) {
+func TestTheLockIsClosedAfterTheContextEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		always("release", fault{takes: 500 * time.Millisecond})(r.script)
+		always("release", fault{delay: 500 * time.Millisecond})(r.script)
 		r.run()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.NoError(t, r.host.Suspend().Release()(ctx))
-		r.holding(host.StateReleased, 0)
+		r.requireLock(host.StateReleased, 0)
 	})
 }
 
 // A lock whose Close hangs, fails or panics is closed once, and the error says so within a second.
-func TestLockThatCannotBeClosed(t *testing.T) {
+func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 	for text, f := range map[string]fault{
 		"the time for it was spent": {hangs: true},
 		"refused":                   {err: errRefused},
 		"panicked: of the source":   {panics: true},
 	} {
 		for name, release := range map[string]func(r *rig) error{
-			"Release": func(r *rig) error { return r.host.Suspend().Release()(r.quiet()) },
-			"Close":   func(r *rig) error { return r.host.Close(r.quiet()) },
+			"Release": func(r *rig) error { return r.host.Suspend().Release()(r.loggingContext()) },
+			"Close":   func(r *rig) error { return r.host.Close(r.loggingContext()) },
 		} {
 			t.Run(name+" "+text, func(t *testing.T) {
 				inBubble(t, func(t *testing.T, r *rig) {
@@ -455,7 +455,7 @@ func TestLockThatCannotBeClosed(t *testing.T) {
 
 // A previous lock that cannot be closed costs no other lock: the new one is held, and is not taken
 // again.
-func TestFormerLockThatCannotBeClosed(t *testing.T) {
+func TestAFailedCloseOfThePreviousLockKeepsTheNewOne(t *testing.T) {
 	for _, f := range []fault{{hangs: true}, {err: errRefused}} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			r.run()
@@ -465,13 +465,13 @@ func TestFormerLockThatCannotBeClosed(t *testing.T) {
 			require.Equal(t, host.StateHeld, r.host.Status().State)
 			require.NoError(t, r.host.Status().Err)
 			require.Equal(t, 2, r.script.number("inhibit"))
-			r.script.set(func(s *script) { s.tolerant = true })
+			r.script.set(func(s *script) { s.allowsTwoLocks = true })
 		})
 	}
 }
 
 // After Close nothing is held, and Suspend has no effect.
-func TestClosed(t *testing.T) {
+func TestNothingIsHeldAfterClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		hold := r.host.Suspend()
@@ -485,7 +485,7 @@ func TestClosed(t *testing.T) {
 		}
 		r.script.set((*script).lose)
 		r.advance(time.Minute)
-		r.holding(host.StateReleased, 0)
+		r.requireLock(host.StateReleased, 0)
 		require.Equal(t, 2, r.script.number("connect"))
 		require.Equal(t, 1, r.script.number("inhibit"))
 	})

@@ -21,7 +21,7 @@ func stepped(t time.Time, by time.Duration) time.Time {
 
 // A step of the wall clock, while an agent runs or before it is started, does not change what the times
 // of a log mean.
-func TestWallClockIsStepped(t *testing.T) {
+func TestWallClockStepsDoNotMoveTimes(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, time.Hour} {
 		c := newClock(func() (string, time.Duration, error) { return "one", time.Hour, nil })
 		later := stepped(c.at.Add(10*time.Second), step)

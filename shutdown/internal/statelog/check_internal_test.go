@@ -122,13 +122,13 @@ func wholeShutdown(t testing.TB) node.Shutdown {
 }
 
 // Nothing of an entity gets lost in the log but what is not stored of the Object of a pod.
-func TestNoFieldIsLost(t *testing.T) {
+func TestAllFieldsAreStored(t *testing.T) {
 	p, s := wholePod(t), wholeShutdown(t)
 	cancelled := s
 	cancelled.Cancelled, cancelled.Announced = true, nil
 	for _, head := range []node.Shutdown{s, cancelled} {
 		var b newestEntries
-		_, err := b.put([]any{head, p})
+		_, err := b.update([]any{head, p})
 		require.NoError(t, err)
 		text, err := b.text("one")
 		require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestNoFieldIsLost(t *testing.T) {
 
 // What no agent would write is named, and the rest counts: also the pods of a damaged shutdown, whose
 // statuses may be pending.
-func TestDamagedValues(t *testing.T) {
+func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 	for named, damage := range map[string]func(s *node.Shutdown){
 		"number -1 is not from 1 to 2147483647":          func(s *node.Shutdown) { s.Number = -1 },
 		"number 2147483648 is not":                       func(s *node.Shutdown) { s.Number = math.MaxInt32 + 1 },
@@ -182,8 +182,8 @@ func TestDamagedValues(t *testing.T) {
 		`policy "x" is not known`:                                              func(p *node.Pod) { p.Policy = "x" },
 		"shutdown -1 is not from 0 to":                                         func(p *node.Pod) { p.Shutdown = -1 },
 		"joined 0 is not from 1 to":                                            func(p *node.Pod) { p.Joined = []int{1, 0} },
-		"signalled, deadline and policy must be there":                         func(p *node.Pod) { p.Signalled = time.Time{} },
-		"signalled, deadline and policy must be there, or none":                func(p *node.Pod) { p.Deadline = time.Time{} },
+		"signalled, deadline and policy must be all set or all unset":          func(p *node.Pod) { p.Signalled = time.Time{} },
+		"signalled, deadline and policy must be all set or all":                func(p *node.Pod) { p.Deadline = time.Time{} },
 		`policy "" is not known`:                                               func(p *node.Pod) { p.Policy = "" },
 		"deadline 1969-12-31T23:59:59Z is not from":                            func(p *node.Pod) { p.Ended, p.Deadline = time.Time{}, at(-1) },
 		"ended 1970-01-01T01:00:01Z is not from":                               func(p *node.Pod) { p.Ended = at(3601) },
@@ -202,7 +202,7 @@ func TestDamagedValues(t *testing.T) {
 func requireDamaged(t *testing.T, entities []any, prefix, named string, left int) {
 	t.Helper()
 	var b newestEntries
-	_, err := b.put(entities)
+	_, err := b.update(entities)
 	require.NoError(t, err)
 	text, err := b.text("one")
 	require.NoError(t, err)
@@ -217,10 +217,10 @@ func requireDamaged(t *testing.T, entities []any, prefix, named string, left int
 }
 
 // The present of another boot says nothing about the times of a log.
-func TestLaterTimesOfAnotherBoot(t *testing.T) {
+func TestTimesOfAnotherBootMayBeLater(t *testing.T) {
 	s, p := wholeShutdown(t), wholePod(t)
 	var b newestEntries
-	_, err := b.put([]any{s, p})
+	_, err := b.update([]any{s, p})
 	require.NoError(t, err)
 	text, err := b.text("one")
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestLaterTimesOfAnotherBoot(t *testing.T) {
 }
 
 // Whatever timetable a drain may have, fitted again or not, is no damage.
-func TestTimetablesAreNotDamaged(t *testing.T) {
+func TestEveryTimetableIsAccepted(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed
 	upTo := func(n int) time.Duration { return time.Duration(random.IntN(n)) * time.Millisecond }
 	for range 5000 {
@@ -266,14 +266,14 @@ func TestTimetablesAreNotDamaged(t *testing.T) {
 }
 
 // A pod without an Object line has the one before.
-func TestObjectIsThatBefore(t *testing.T) {
+func TestOmittedObjectsComeFromEarlierLines(t *testing.T) {
 	p := wholePod(t)
 	var b newestEntries
 	text, err := b.text("one")
 	require.NoError(t, err)
 	for _, outcome := range []string{"first", "second"} {
 		p.Outcome = outcome
-		lines, err := b.put([]any{p})
+		lines, err := b.update([]any{p})
 		require.NoError(t, err)
 		text = append(text, lines...)
 	}

@@ -64,7 +64,7 @@ func on(dir string, d *disk) statelog.Options {
 
 // Whenever an agent is killed, the next one finds what was written last, or, if a write was under way,
 // what was written before.
-func TestKilledAtAnyStep(t *testing.T) {
+func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 	dir := t.TempDir()
 	var d disk
 	var killed []string // the folder before each step
@@ -112,7 +112,7 @@ func TestKilledAtAnyStep(t *testing.T) {
 }
 
 // Only what a power cut must not lose is synced before it is replaced.
-func TestSyncs(t *testing.T) {
+func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 	var d disk
 	l := locked(t, on(t.TempDir(), &d))
 	l.Read(t.Context())
@@ -141,7 +141,7 @@ func TestSyncs(t *testing.T) {
 
 // What could not be written is an error, and is written with what follows. Until then the log has what
 // was written before.
-func TestFullDisk(t *testing.T) {
+func TestFailedWritesAreRepeated(t *testing.T) {
 	for _, failing := range []string{"write", "rename", "sync"} {
 		t.Run(failing, func(t *testing.T) {
 			dir := t.TempDir()
@@ -186,7 +186,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // The first write to the log of a previous agent may fail as well.
-func TestFullDiskAtTheBeginning(t *testing.T) {
+func TestAFailedFirstWriteIsRepeated(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	require.NoError(t, await(t, l.Append(shutdown(1))))
@@ -204,7 +204,7 @@ func TestFullDiskAtTheBeginning(t *testing.T) {
 }
 
 // A log without entries cannot lose any, so that an agent that has drained nothing may end without an error.
-func TestFullDiskWithoutEntries(t *testing.T) {
+func TestCloseWithoutEntriesIgnoresAFullDisk(t *testing.T) {
 	d := disk{fault: func(step, _ string) error {
 		if step == "lock" {
 			return nil
@@ -222,7 +222,7 @@ func TestFullDiskWithoutEntries(t *testing.T) {
 
 // A disk that hangs holds nobody up: the calls return, and Close names what hangs. The folder stays
 // locked until that ends.
-func TestHangingDisk(t *testing.T) {
+func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 	for hanging, named := range map[string]string{
 		"lock":   "the locking of DIR",
 		"read":   "the unlocking of DIR, the writing of DIR/" + statelog.LogFile,
@@ -295,7 +295,7 @@ func TestHangingDisk(t *testing.T) {
 }
 
 // A folder that is gone, or not to be written to, is an error of each call.
-func TestFolderThatIsGone(t *testing.T) {
+func TestEveryCallFailsWithoutTheFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	_, err := statelog.New(options(dir)).Lock(t.Context())
 	require.ErrorIs(t, err, fs.ErrNotExist)

@@ -17,7 +17,7 @@ import (
 )
 
 // The last entry of each entity counts, in the order in which they became known.
-func TestRoundTrip(t *testing.T) {
+func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	require.Equal(t, statelog.Contents{}, l.Read(t.Context()))
@@ -46,7 +46,7 @@ func mode(t *testing.T, path string) string {
 }
 
 // A log with a torn end goes on: the next write leaves no torn line behind.
-func TestAppendToATornLog(t *testing.T) {
+func TestAppendRemovesAnIncompleteLastLine(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	require.NoError(t, await(t, l.Append(shutdown(1), signalled("a"))))
@@ -62,7 +62,7 @@ func TestAppendToATornLog(t *testing.T) {
 }
 
 // What precedes a line that cannot be read counts, and the line is named. It does not stay.
-func TestDamagedLine(t *testing.T) {
+func TestLinesBeforeADamagedOneCount(t *testing.T) {
 	for name, damage := range map[string]string{
 		"not JSON":      "{\"pod\":\n",
 		"another type":  "{\"pod\":{\"grantedSeconds\":\"x\"}}\n",
@@ -83,7 +83,7 @@ func TestDamagedLine(t *testing.T) {
 			require.Equal(t, []any{shutdown(1), signalled("a")}, found.Entries)
 			require.True(t, found.Unusable)
 			require.Len(t, found.Errs, 1)
-			require.ErrorContains(t, found.Errs[0], logPath(dir)+" is not usable: line 4 and what follows it is ignored: ")
+			require.ErrorContains(t, found.Errs[0], logPath(dir)+" is not usable: line 4 and all that follow are ignored: ")
 			require.NoError(t, await(t, l.Append(pod("b"))))
 			closed(t, l)
 			require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a"), pod("b")}, SameBoot: true}, read(t, dir))
@@ -92,10 +92,10 @@ func TestDamagedLine(t *testing.T) {
 }
 
 // A log that is none, or of another version, is named, and replaced by the next write.
-func TestAnotherLog(t *testing.T) {
+func TestUnknownLogsAreReplaced(t *testing.T) {
 	for text, named := range map[string]string{
-		"":                                     "its first line is not that of a log: unexpected end of JSON input",
-		"\x00\x00\x00\x00\n":                   "its first line is not that of a log: ",
+		"":                                     "invalid first line: unexpected end of JSON input",
+		"\x00\x00\x00\x00\n":                   "invalid first line: ",
 		"{\"version\":2,\"bootID\":\"one\"}\n": "version 2 is not known, only 1",
 		"{\"bootID\":\"one\"}\n":               "version 0 is not known, only 1",
 		"null":                                 "version 0 is not known, only 1",
@@ -115,7 +115,7 @@ func TestAnotherLog(t *testing.T) {
 }
 
 // A file of version 3 is named and left alone.
-func TestFileOfVersion3(t *testing.T) {
+func TestFilesOfVersion3AreIgnored(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "graceful_node_shutdown_progress")
 	require.NoError(t, os.WriteFile(path, []byte(`{"version":3}`), 0o600))
@@ -130,7 +130,7 @@ func TestFileOfVersion3(t *testing.T) {
 }
 
 // The log of another boot says so, and what is appended begins a log of this one.
-func TestNextBoot(t *testing.T) {
+func TestAppendReplacesTheLogOfAnotherBoot(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	require.NoError(t, await(t, l.Append(shutdown(1), signalled("a"))))
@@ -148,7 +148,7 @@ func TestNextBoot(t *testing.T) {
 }
 
 // Without an ID of the boot nothing is stored or read but the kubelet's file.
-func TestNoBoot(t *testing.T) {
+func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	require.NoError(t, await(t, l.Append(shutdown(1))))
@@ -169,7 +169,7 @@ func TestNoBoot(t *testing.T) {
 }
 
 // Without a folder nothing is stored, and the clock runs.
-func TestNoFolder(t *testing.T) {
+func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	o := options("")
 	o.Before = func(step, path string) error { t.Error(step, path); return nil }
 	l := locked(t, o)
@@ -182,7 +182,7 @@ func TestNoFolder(t *testing.T) {
 }
 
 // A new log has its entries alone. Between beginnings the object of a pod is written once.
-func TestBegin(t *testing.T) {
+func TestBeginReplacesTheLog(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	grown := signalled("a")
@@ -203,7 +203,7 @@ func TestBegin(t *testing.T) {
 }
 
 // Entries that wait for the disk are written together, each entity once.
-func TestAppendWhileAnotherWriteIsUnderWay(t *testing.T) {
+func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 	o := options(t.TempDir())
 	writes, isUnderWay, goOn := 0, make(chan struct{}), make(chan struct{})
 	o.Before = func(step, _ string) error {
@@ -232,14 +232,14 @@ func TestAppendWhileAnotherWriteIsUnderWay(t *testing.T) {
 	require.Equal(t, []any{shutdown(1), signalled("a"), ended("b")}, read(t, o.Dir).Entries)
 }
 
-// What is no entity, or cannot be encoded, is an error; what is beside it is written.
-func TestAppendOfSomethingElse(t *testing.T) {
+// What is not an entity, or cannot be encoded, is an error; what is beside it is written.
+func TestUnencodableEntitiesAreErrors(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	strange := shutdown(2)
 	strange.Wall = time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)
 	err := await(t, l.Append("a pod", strange, pod("a")))
-	require.ErrorContains(t, err, "failed to store the shutdown state: string is no entity")
+	require.ErrorContains(t, err, "failed to store the shutdown state: string is not an entity")
 	require.ErrorContains(t, err, "year")
 	closed(t, l)
 	require.Equal(t, []any{pod("a")}, read(t, dir).Entries)
@@ -248,7 +248,7 @@ func TestAppendOfSomethingElse(t *testing.T) {
 }
 
 // The order of the calls is that of the log, whoever makes them.
-func TestConcurrentCallers(t *testing.T) {
+func TestWritesFollowTheOrderOfTheCalls(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	var callers sync.WaitGroup
@@ -278,7 +278,7 @@ func TestConcurrentCallers(t *testing.T) {
 }
 
 // The kubelet's file has both times, or is named.
-func TestTimes(t *testing.T) {
+func TestTimesNeedStartAndEnd(t *testing.T) {
 	for text, named := range map[string]string{
 		`{"startTime":"2026-09-30T12:00:00Z"}`: "it needs both startTime and endTime",
 		`{"startTime":"`:                       "unexpected end of JSON input",

@@ -30,7 +30,7 @@ func growth(t testing.TB) (text []byte, sizes []int, states [][]any) {
 	require.NoError(t, err)
 	for _, entities := range [][]any{{}, {first, meant}, {signalled}, {second}, {wholePod(t), first}} {
 		for _, entity := range entities {
-			lines, err := b.put([]any{entity})
+			lines, err := b.update([]any{entity})
 			require.NoError(t, err)
 			text = append(text, lines...)
 			found, _ := parse(text, "one", now())
@@ -42,7 +42,7 @@ func growth(t testing.TB) (text []byte, sizes []int, states [][]any) {
 }
 
 // Whatever is missing of the end of a log, what was written before that counts.
-func TestTornAtEveryByte(t *testing.T) {
+func TestALogTruncatedAtAnyByteHasTheEarlierEntries(t *testing.T) {
 	text, sizes, states := growth(t)
 	first := bytes.IndexByte(text, '\n')
 	for size := range len(text) + 1 {
@@ -128,7 +128,7 @@ func requireNoPanic(found Contents) {
 
 // No damage of one value, or of one bit, makes an agent panic, and none makes it say that nothing is
 // wrong with what it refuses.
-func TestRandomDamage(t *testing.T) {
+func TestDamagedLogsNeverPanic(t *testing.T) {
 	text, _, _ := growth(t)
 	value := regexp.MustCompile(`:("[^"]*"|[-0-9]+|true|false)`)
 	values := value.FindAllIndex(text, -1)
@@ -166,7 +166,7 @@ func BenchmarkAppend(b *testing.B) {
 				if way == "plain" {
 					text, err = plain(p)
 				} else {
-					text, err = known.put([]any{p})
+					text, err = known.update([]any{p})
 				}
 				require.NoError(b, err)
 				_, err = file.Write(text)

@@ -23,7 +23,7 @@ func stepped(t time.Time, by time.Duration) time.Time {
 
 // A step of the wall clock changes neither the windows of a drain nor the grace periods of its
 // pods.
-func TestWallClockIsSteppedDuringADrain(t *testing.T) {
+func TestWallClockStepsDoNotMoveWindows(t *testing.T) {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}
 	received := time.Now()
 	table := timetable.New(timetable.Request{Schedule: schedule, Received: received, HostEnd: received.Add(25 * time.Second)})

@@ -63,7 +63,7 @@ func pod(grace ...int64) *v1.Pod {
 }
 
 // A drain stops waiting before the host's end, by the margin, or earlier if it needs no more time.
-func TestEnd(t *testing.T) {
+func TestWaitsEndBeforeTheHost(t *testing.T) {
 	hooks := plan.Options{Steps: allSteps()}
 	operator := plan.Options{Steps: allSteps(), Limit: 20 * second}
 	full := hooks
@@ -106,7 +106,7 @@ func TestEnd(t *testing.T) {
 }
 
 // The end saturates where a schedule overflows.
-func TestEndOfHugeSchedules(t *testing.T) {
+func TestEndSaturates(t *testing.T) {
 	r := request(0, plan.Options{})
 	r.Schedule = buckets(math.MaxInt64, math.MaxInt64)
 	h, _ := timetable.End(r)
@@ -114,7 +114,7 @@ func TestEndOfHugeSchedules(t *testing.T) {
 }
 
 // The waits before the first bucket follow each other, and none is longer than the drain.
-func TestWaitsBeforeTheBuckets(t *testing.T) {
+func TestWaitsBeforeTheFirstBucket(t *testing.T) {
 	opts := plan.Options{Steps: allSteps()}
 	opts.Steps.Prepare, opts.Steps.Hold = true, true
 	for limit, want := range map[time.Duration][]time.Duration{
@@ -131,7 +131,7 @@ func TestWaitsBeforeTheBuckets(t *testing.T) {
 }
 
 // Where the limit is too short for the schedule, the pods that are listed count.
-func TestNewOfOccupiedBuckets(t *testing.T) {
+func TestAShortLimitGoesToOccupiedBuckets(t *testing.T) {
 	r := request(15*second, plan.Options{Steps: allSteps()})
 	r.Occupied = []bool{true, false}
 	tt := timetable.New(r)
@@ -140,7 +140,7 @@ func TestNewOfOccupiedBuckets(t *testing.T) {
 }
 
 // The plan of a timetable is that of package plan, with the options of its request.
-func TestPlan(t *testing.T) {
+func TestPlanIsThatOfPackagePlan(t *testing.T) {
 	opts := plan.Options{Steps: allSteps()}
 	pods := []*v1.Pod{pod(99), pod()}
 	tt := table(35*second, opts)
@@ -151,7 +151,7 @@ func TestPlan(t *testing.T) {
 // A host that announces the same end again, or a later one, changes nothing. One that leaves less moves
 // ends to an earlier time only, and none by more than it leaves less. A bucket that is done, and time that
 // steps have not used, are no reason to move anything.
-func TestOvertakingEvents(t *testing.T) {
+func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 	for seed := range uint64(100_000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		first := pickRequest(r)
@@ -181,7 +181,7 @@ func TestOvertakingEvents(t *testing.T) {
 // checkMoved checks how far the ends of a timetable are from those before.
 func checkMoved(t *testing.T, before, made timetable.Table, less time.Duration, about func() string) {
 	t.Helper()
-	wasEnds, ends := clockEnds(before), clockEnds(made)
+	wasEnds, ends := endTimes(before), endTimes(made)
 	for i, end := range ends {
 		was := wasEnds[i]
 		if was.Before(made.At(0)) {
@@ -197,8 +197,8 @@ func checkMoved(t *testing.T, before, made timetable.Table, less time.Duration, 
 	require.NoError(t, made.Store(sinceBoot).Check())
 }
 
-// clockEnds returns the ends of the buckets, H and the end of a drain.
-func clockEnds(tt timetable.Table) (ends []time.Time) {
+// endTimes returns the ends of the buckets, H and the end of a drain.
+func endTimes(tt timetable.Table) (ends []time.Time) {
 	for _, of := range tt.Budget().Buckets {
 		ends = append(ends, tt.At(of.End))
 	}
@@ -207,7 +207,7 @@ func clockEnds(tt timetable.Table) (ends []time.Time) {
 
 // A notice without a deadline, then the host's own event two seconds later: the pods of the bucket that is
 // under way keep the time that is there (findings X1).
-func TestAnEventThatLeavesEnoughTakesNothing(t *testing.T) {
+func TestASufficientDeadlineChangesNothing(t *testing.T) {
 	first := table(0, plan.Options{})
 	r := request(0, plan.Options{})
 	r.Received, r.HostEnd, r.Before, r.Done = after(2*second), after(32*second), &first, 1
@@ -218,7 +218,7 @@ func TestAnEventThatLeavesEnoughTakesNothing(t *testing.T) {
 
 // A host that leaves as much takes nothing from a bucket that is to come, and one that leaves less takes no
 // more than that: also from pods without a grace period, and without roll-over.
-func TestAnEventWhileABucketIsUnderWay(t *testing.T) {
+func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
 	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
 		for _, limit := range []time.Duration{30 * second, 35 * second, time.Hour} {
 			first := table(limit, opts)

@@ -20,7 +20,7 @@ func windowTimes(w timetable.Window) (all []time.Duration) {
 
 // A bucket that begins as late as it may has the time of the schedule, and one that begins earlier has
 // what lower ones have left too.
-func TestWindow(t *testing.T) {
+func TestAnEarlyBucketGetsUnusedTime(t *testing.T) {
 	tt := table(time.Minute, plan.Options{Steps: allSteps()})
 	latest := tt.Window(0, after(2*second))
 	require.Equal(t, []time.Duration{3 * second, 23 * second, 25 * second, 26 * second}, windowTimes(latest))
@@ -52,7 +52,7 @@ func TestWindowWithoutRollOver(t *testing.T) {
 
 // A bucket that starts after its planned start loses the difference, but not the lag of a
 // timer.
-func TestWindowOfABucketThatStartsTooLate(t *testing.T) {
+func TestALateBucketLosesTime(t *testing.T) {
 	tt := table(time.Minute, plan.Options{})
 	seconds := func(start time.Duration) int64 {
 		w := tt.Window(1, after(start))
@@ -79,7 +79,7 @@ func TestWindowEndsWithTheHost(t *testing.T) {
 }
 
 // The pods of a bucket of 0 s have none, whatever is left.
-func TestWindowWithoutTime(t *testing.T) {
+func TestABucketOf0sGets0s(t *testing.T) {
 	r := request(0, plan.Options{Steps: allSteps()})
 	r.Schedule = buckets(9, 0)
 	tt := timetable.New(r)
