@@ -27,7 +27,7 @@ func (r *rig) delaysAt() *[]time.Duration {
 	return &at
 }
 
-// The host's limit is read when a lock is taken, and then every 10 s. The lock that is held stays.
+// The limit is read when a lock is taken, and then every 10 s. The lock is kept.
 func TestTheLimitIsReadEveryTenSeconds(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		at := r.delaysAt()
@@ -42,8 +42,8 @@ func TestTheLimitIsReadEveryTenSeconds(t *testing.T) {
 	})
 }
 
-// A limit that is lowered while the lock is held is seen at the next read, and so is one that is raised
-// again. A host that waits for too little is asked after 1 s, 2 s, 4 s, 8 s, and then every 10 s.
+// A lowered or raised limit is noticed at the next read. After an insufficient grant the delay is
+// requested after 1 s, 2 s, 4 s, 8 s, and then every 10 s.
 func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		at := r.delaysAt()
@@ -85,7 +85,7 @@ func seconds(all []time.Duration) (s []int) {
 	return s
 }
 
-// A limit that is less than was asked for, and enough for the pods, is shown and is no error.
+// A limit below the request that is enough for the pods is in the status, without an error.
 func TestASufficientLimitIsNoError(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -103,7 +103,6 @@ func TestASufficientLimitIsNoError(t *testing.T) {
 	})
 }
 
-// A source that grants less than was asked for, without an error, caps the delay all the same.
 func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.capWithoutError, r.script.limit = true, 10*time.Second
@@ -120,7 +119,7 @@ func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	})
 }
 
-// The listener is told of each cap that is another, and of one that comes back.
+// HostCapped is called for each different cap, and for one that returns.
 func TestEachNewCapIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.limit = 5 * time.Second
@@ -137,7 +136,8 @@ func TestEachNewCapIsReported(t *testing.T) {
 	})
 }
 
-// Each change is logged once, with the limit before and after it. One that costs pods time is an error.
+// Each change is logged once, with the limit before and after. One that costs pods time is logged as an
+// error.
 func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -164,8 +164,7 @@ func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	})
 }
 
-// A read that fails is shown, and logged once until it goes well or fails in another way. The lock stays,
-// and so does the last known limit.
+// A failed read is in the status and logged once for each reason. The lock and the last limit are kept.
 func TestAFailedReadKeepsTheLockAndTheLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.limit = 26 * time.Second
@@ -188,8 +187,8 @@ func TestAFailedReadKeepsTheLockAndTheLimit(t *testing.T) {
 	})
 }
 
-// A read that hangs keeps no event waiting, and is given up after six seconds. The lock stays. A host
-// whose reads hang for ever is logged once.
+// A hanging read delays no event and is abandoned after 6 s. The lock is kept. A lasting hang is logged
+// once.
 func TestAHangingReadDelaysNoEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -215,7 +214,6 @@ func TestAHangingReadDelaysNoEvent(t *testing.T) {
 	})
 }
 
-// A delay is not asked for during a shutdown.
 func TestNoDelayIsRequestedInAShutdown(t *testing.T) {
 	for _, f := range []func(*script){func(s *script) { s.limit = time.Second }, always("delay", fault{err: errRefused})} {
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -233,8 +231,8 @@ func TestNoDelayIsRequestedInAShutdown(t *testing.T) {
 	}
 }
 
-// A host whose answer about the delay does not come is held after five seconds all the same, and
-// goes on being asked. The status says why.
+// If RequestDelay does not return, the lock is taken after 5 s, the request is repeated, and the status
+// says why.
 func TestAHangingRequestDelayDoesNotPreventTheLock(t *testing.T) {
 	for name, f := range map[string]fault{"slow": {delay: time.Hour, endsWithContext: true}, "hangs": {hangs: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -14,14 +14,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// methods are the methods of a source and its sessions.
+// methods of a source and its sessions.
 var methods = []string{"adopt", "connect", "events", "pending", "delay", "inhibit", "close"}
 
-// kinds are what a call may do instead of its work.
+// kinds of faults.
 var kinds = map[string]fault{"hangs": {hangs: true}, "fails": {err: errRefused}, "panics": {panics: true}}
 
-// Whatever a call of the host does, the first or the tenth time: the lock that is held stays, and
-// within 13 s the host is held by one new lock.
+// Whatever one call does, the first or the tenth, a held lock is kept and one new lock is held within
+// 13 s.
 func TestOneFaultyCallIsRecovered(t *testing.T) {
 	for _, method := range methods {
 		for kind, f := range kinds {
@@ -47,8 +47,8 @@ func TestOneFaultyCallIsRecovered(t *testing.T) {
 	}
 }
 
-// A call that always does the same costs what it is for: the lock of the previous agent stays, a
-// new one is taken where one is to be had, and all is well within 13 s when the fault is over.
+// While all calls of a method fail, the previous agent's lock is kept and new locks are taken if
+// possible. Within 13 s of the end of the fault everything works.
 func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 	for _, method := range methods {
 		for kind, f := range kinds {
@@ -82,7 +82,7 @@ func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 	}
 }
 
-// withoutEvents returns the state, but for a session of the script whose Events cannot fail.
+// withoutEvents returns the state, except for the script's sessions, whose Events cannot fail.
 func withoutEvents(kind, method string, state host.State) host.State {
 	if method == "events" && kind == "fails" {
 		return host.StateAdopted
@@ -90,7 +90,7 @@ func withoutEvents(kind, method string, state host.State) host.State {
 	return state
 }
 
-// A source whose calls never return is tried for ever, less often when many calls hang.
+// If calls never return, connecting is retried forever, less often with more hanging calls.
 func TestHangingCallsSlowDownReconnects(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("connect", fault{hangs: true})(r.script)
@@ -108,8 +108,7 @@ func TestHangingCallsSlowDownReconnects(t *testing.T) {
 	})
 }
 
-// A session that was given up does nothing any more: what comes late is closed, and its events are
-// dropped.
+// Late results of an abandoned session are closed, and its events are dropped.
 func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 	for _, method := range []string{"connect", "events", "pending", "delay", "inhibit"} {
 		t.Run(method, func(t *testing.T) {
@@ -138,8 +137,8 @@ func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 	}
 }
 
-// Run may be ended in every call and at every moment of it, and in a shutdown. It ends within 4 s,
-// and nothing is left.
+// Run may be ended at any moment, in any call and in a shutdown. It returns within 4 s, and all locks
+// and sessions are closed.
 func TestRunEndsInAnyCall(t *testing.T) {
 	for _, method := range append([]string{"release"}, methods...) {
 		for kind, f := range map[string]fault{

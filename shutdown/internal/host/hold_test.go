@@ -14,8 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// The lock of a shutdown is released at the time of ReleaseAt without anybody's doing, once, and not
-// if the shutdown is over before.
+// ReleaseAt releases the lock once, unless the shutdown ends before.
 func TestReleaseAtReleasesTheLock(t *testing.T) {
 	const at = 10 * time.Second
 	for name, test := range map[string]struct {
@@ -64,7 +63,7 @@ func TestReleaseAtReleasesTheLock(t *testing.T) {
 	}
 }
 
-// A lock is waited for as long as it is held, and afterwards by the Hold that let it go.
+// Waits is true while a lock is held, and afterwards for the Hold that released it.
 func TestWaitsWhileAndAfterTheLockIsHeld(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -88,7 +87,7 @@ func TestWaitsWhileAndAfterTheLockIsHeld(t *testing.T) {
 	})
 }
 
-// After a shutdown a new lock is taken before the old one is closed, at once.
+// End takes a new lock at once, before it closes the old one.
 func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -109,8 +108,8 @@ func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 	})
 }
 
-// The lock of a previous agent is held before anything else, whatever the host does then, and is
-// replaced by one's own if no shutdown is pending.
+// The previous agent's lock is held before anything else, whatever the host does, and is replaced if no
+// shutdown is pending.
 func TestTheLockIsAdoptedFirst(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*script)
@@ -144,7 +143,7 @@ func TestTheLockIsAdoptedFirst(t *testing.T) {
 	}
 }
 
-// The lock of a previous agent that comes late is held if none is, and is closed otherwise.
+// A late lock of the previous agent is held if none is, and closed otherwise.
 func TestALateAdoptedLockIsUsedOrClosed(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rig)
@@ -185,7 +184,7 @@ func TestALateAdoptedLockIsUsedOrClosed(t *testing.T) {
 	}
 }
 
-// A lock that the host has kept for a previous agent is adopted from the session.
+// A lock that the host keeps for the previous agent is adopted by Inhibit.
 func TestTheLockIsAdoptedFromTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.pending, r.script.keptLock = &source.Event{}, true
@@ -200,7 +199,7 @@ func TestTheLockIsAdoptedFromTheSession(t *testing.T) {
 	})
 }
 
-// A lock that the host has kept is closed if the lock was released before it came.
+// A kept lock that arrives after the release is closed.
 func TestALockAdoptedAfterTheReleaseIsClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.pending, r.script.keptLock = &source.Event{}, true
@@ -214,7 +213,6 @@ func TestALockAdoptedAfterTheReleaseIsClosed(t *testing.T) {
 	})
 }
 
-// AwaitAdoption waits for the attempt to adopt a lock, for a time.
 func TestAwaitAdoptionIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rig)
@@ -263,8 +261,8 @@ func TestAwaitAdoptionIsBounded(t *testing.T) {
 	}
 }
 
-// A lock that was asked for before the shutdown and comes in the middle of it delays the host, and
-// is one's own. After the release it is closed at once.
+// A lock that was requested before a shutdown and arrives during it is held and counts as this agent's.
+// After the release it is closed at once.
 func TestALateLockIsKeptUntilTheRelease(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -289,8 +287,8 @@ func TestALateLockIsKeptUntilTheRelease(t *testing.T) {
 	}
 }
 
-// After the release a lock is to be had only where the host gives one. It is one's own if this
-// agent has held one.
+// After the release the host may grant another lock. It counts as this agent's if this agent has held
+// one.
 func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 	for name, test := range map[string]struct {
 		grants bool
@@ -332,8 +330,7 @@ func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 	}
 }
 
-// The session asks for a lock if a shutdown begins while none is held: at once, and once for each
-// shutdown.
+// If a shutdown begins without a lock, the session asks for one at once, once for each shutdown.
 func TestAShutdownWithoutALockAsksOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("inhibit", fault{err: errRefused})(r.script)
@@ -354,8 +351,8 @@ func TestAShutdownWithoutALockAsksOnce(t *testing.T) {
 	})
 }
 
-// In a shutdown that began before the session, each session tries once to adopt a lock, also after
-// the release: then the lock that the host has kept is closed.
+// During a shutdown each new session tries to adopt a lock once, also after the release, when the lock
+// is closed.
 func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -381,8 +378,7 @@ func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 	}
 }
 
-// A shutdown that begins while the delay is asked for, or a session that is lost then, has no lock
-// asked for as if nothing had happened.
+// If a shutdown begins, or the session is lost, during RequestDelay, no lock is taken.
 func TestAShutdownDuringRequestDelayTakesNoLock(t *testing.T) {
 	for name, test := range map[string]struct {
 		then     func(r *rig)
@@ -405,7 +401,6 @@ func TestAShutdownDuringRequestDelayTakesNoLock(t *testing.T) {
 	}
 }
 
-// The lock is closed in peace even if the context has ended.
 func TestTheLockIsClosedAfterTheContextEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("release", fault{delay: 500 * time.Millisecond})(r.script)
@@ -417,7 +412,7 @@ func TestTheLockIsClosedAfterTheContextEnds(t *testing.T) {
 	})
 }
 
-// A lock whose Close hangs, fails or panics is closed once, and the error says so within a second.
+// A lock whose Close hangs, fails or panics is closed once, and the error is returned within a second.
 func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 	for text, f := range map[string]fault{
 		"the time for it was spent": {hangs: true},
@@ -453,8 +448,7 @@ func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 	}
 }
 
-// A previous lock that cannot be closed costs no other lock: the new one is held, and is not taken
-// again.
+// If the previous lock cannot be closed, the new one is held and not taken again.
 func TestAFailedCloseOfThePreviousLockKeepsTheNewOne(t *testing.T) {
 	for _, f := range []fault{{hangs: true}, {err: errRefused}} {
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -470,7 +464,6 @@ func TestAFailedCloseOfThePreviousLockKeepsTheNewOne(t *testing.T) {
 	}
 }
 
-// After Close nothing is held, and Suspend has no effect.
 func TestNothingIsHeldAfterClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()

@@ -17,10 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// Random sequences of everything that may happen to a host. At no moment are two locks held for
-// longer than an exchange, or one after the release; none is released before, no previous Hold
-// has an effect, and in the end each lock was closed once. Each sequence is played again by its
-// number: -run TestRandomSequences/17.
+// In random sequences of events: two locks are held only during an exchange, none is held after the
+// release, none is released before, no previous Hold has an effect, and each lock is closed once. -run
+// TestRandomSequences/17 repeats one sequence.
 func TestRandomSequences(t *testing.T) {
 	for seed := range 10_000 {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
@@ -35,7 +34,7 @@ func TestRandomSequences(t *testing.T) {
 	}
 }
 
-// player plays a random sequence and knows what has to come of it.
+// player plays a random sequence and models the expected state.
 type player struct {
 	*rig
 
@@ -43,11 +42,11 @@ type player struct {
 	previous []*host.Hold
 	steps    []string
 
-	current    *host.Hold // nil: no shutdown is under way
+	current    *host.Hold // nil: no shutdown
 	released   bool       // the lock was released
 	waited     bool       // a lock was held then
-	until      time.Time  // of ReleaseAt; zero: none stands
-	heldBefore int        // how many locks were held after the last step
+	until      time.Time  // of ReleaseAt; zero: not set
+	heldBefore int        // the locks held after the last step
 }
 
 func newPlayer(t *testing.T, seed uint64) *player {
@@ -68,12 +67,12 @@ func newPlayer(t *testing.T, seed uint64) *player {
 	return p
 }
 
-// randomDuration returns a random time of at most some seconds.
+// randomDuration returns less than some seconds.
 func (p *player) randomDuration(seconds int) time.Duration {
 	return time.Duration(p.rand.IntN(1000*seconds)) * time.Millisecond
 }
 
-// step does one thing that may happen, and checks what came of it.
+// step does one random thing and checks the state.
 func (p *player) step() {
 	steps := []func() string{
 		p.suspend, p.suspend, p.release, p.releaseAt, p.releaseAt, p.retake, p.endShutdown, p.endShutdown,
@@ -107,7 +106,7 @@ func (p *player) check() {
 	p.heldBefore = held
 }
 
-// modelRelease is what letting the host go comes to.
+// modelRelease updates the model for a release.
 func (p *player) modelRelease() {
 	if !p.released {
 		p.released, p.waited = true, p.heldBefore == 1
@@ -163,7 +162,7 @@ func (p *player) lose() string {
 	return "lose"
 }
 
-// fault has the calls of the source fail from now on, or go well again.
+// fault makes the calls of the source fail from now on, or succeed again.
 func (p *player) fault() string {
 	if p.rand.IntN(2) == 0 {
 		p.script.set(func(s *script) { s.faults = nil })
@@ -182,7 +181,7 @@ func (p *player) fault() string {
 	return "fault"
 }
 
-// refuseLocks has the host refuse locks, or give them again.
+// refuseLocks makes the host refuse locks, or grant them again.
 func (p *player) refuseLocks() string {
 	p.script.set(func(s *script) {
 		s.keptLock = p.rand.IntN(2) == 0
@@ -193,7 +192,7 @@ func (p *player) refuseLocks() string {
 	return "pend"
 }
 
-// wait lets time pass, until the next release at most.
+// wait lets time pass, at most until the next release.
 func (p *player) wait() string {
 	passes := p.randomDuration(5)
 	if left := time.Until(p.until); left > 0 && left < passes {
@@ -205,7 +204,7 @@ func (p *player) wait() string {
 	return fmt.Sprint("pass ", passes)
 }
 
-// usePreviousHold calls a method of a Hold that is over. Nothing may come of it.
+// usePreviousHold calls a method of a replaced Hold, which must have no effect.
 func (p *player) usePreviousHold() string {
 	if len(p.previous) == 0 {
 		return "no previous"
@@ -218,7 +217,6 @@ func (p *player) usePreviousHold() string {
 	return "previous"
 }
 
-// use calls a method of a Hold.
 func (p *player) use(hold *host.Hold, method int) {
 	switch method {
 	case 0:
@@ -251,8 +249,8 @@ func (p *player) concurrently() string {
 	return "at once"
 }
 
-// finish requires that the host is held when the shutdown is over and the source well, and that
-// nothing is left when Run and Close are.
+// finish requires that a lock is held without a shutdown and faults, and that all locks and sessions
+// are closed after Run and Close.
 func (p *player) finish() {
 	if p.rand.IntN(2) == 0 {
 		p.endShutdown()

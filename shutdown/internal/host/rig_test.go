@@ -18,10 +18,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// requestedDelay is the delay that the tests ask for.
 const requestedDelay = 30 * time.Second
 
-// rig runs a host over a script. It is the listener, too: it suspends the lock during a shutdown.
+// rig runs a Host with a scripted source. As the listener it suspends the lock during a shutdown.
 type rig struct {
 	t      *testing.T
 	script *script
@@ -36,10 +35,10 @@ type rig struct {
 	mu            sync.Mutex
 	received      []string // "at 2s: event true"
 	hold          *host.Hold
-	ignoresEvents bool // the shutdown is nothing to this listener
+	ignoresEvents bool // shutdowns do not suspend the lock
 }
 
-// inBubble runs a test with a rig that is not running yet. At its end nothing may be held.
+// inBubble runs a test in a bubble with a rig that has not started. At the end no lock may be held.
 func inBubble(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,18 +68,18 @@ func (r *rig) options(source source.Source) host.Options {
 	}
 }
 
-// useAdopter lets the source have the locks of previous agents. Call it before run.
+// useAdopter makes the source an Adopter, with or without a lock. Call it before run.
 func (r *rig) useAdopter(left bool) {
 	r.script.leftLock = left
 	r.host = host.New(r.options(adopting{r.script}))
 }
 
-// loggingContext returns a context whose logger only remembers.
+// loggingContext returns a context whose logger records.
 func (r *rig) loggingContext() context.Context {
 	return klog.NewContext(r.t.Context(), klog.New(&sink{log: r.log}))
 }
 
-// run starts Run and waits until all that can happen at once has happened.
+// run starts Run and waits until it blocks.
 func (r *rig) run() {
 	ctx, stop := context.WithCancel(r.loggingContext())
 	r.began, r.stop, r.ended = time.Now(), stop, make(chan error, 1)
@@ -88,7 +87,7 @@ func (r *rig) run() {
 	synctest.Wait()
 }
 
-// end ends Run, lets what hangs go on, and requires that nothing is left.
+// end ends Run, unblocks hanging calls, and requires that all locks and sessions are closed.
 func (r *rig) end() {
 	r.t.Helper()
 	if r.stop == nil || r.over {
@@ -108,7 +107,7 @@ func (r *rig) end() {
 	require.Equal(r.t, host.StateReleased, r.host.Status().State)
 }
 
-// requireNoError requires that there is no error, unless a call has had a fault.
+// requireNoError requires that err is nil, unless a fault was injected.
 func (r *rig) requireNoError(err error, of string) {
 	r.t.Helper()
 	faulted := false
@@ -153,7 +152,6 @@ func (r *rig) HostUnreached()   { r.record("unreached") }
 func (r *rig) HostTried()       { r.record("tried") }
 func (r *rig) HostCapped(error) { r.record("capped") }
 
-// shutdown begins or ends a shutdown.
 func (r *rig) shutdown(begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,7 +165,7 @@ func (r *rig) shutdown(begins bool) {
 	}
 }
 
-// requireLock requires the state of the lock and how many locks the source has given.
+// requireLock requires the state and the number of held locks.
 func (r *rig) requireLock(state host.State, locks int) {
 	r.t.Helper()
 	require.Equal(r.t, state, r.host.Status().State)

@@ -10,7 +10,6 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// recordingListener notes what it hears.
 type recordingListener struct {
 	Listener
 
@@ -22,7 +21,7 @@ func (e *recordingListener) HostPending(*source.Event, bool, time.Time) {
 	e.heard = append(e.heard, "pending")
 }
 
-// Of an event and an answer of Pending that are both there the event counts, and neither does once
+// If an event and the result of Pending arrive together, only the event is passed on, and neither once
 // the session is over.
 func TestASimultaneousEventWinsOverPending(t *testing.T) {
 	for range 100 { // the choice is random

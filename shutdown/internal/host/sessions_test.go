@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A session subscribes, reads the pending shutdown, requests the delay, and then takes the lock: no
-// event is missed.
+// A session subscribes, reads the pending shutdown, requests the delay, and then takes the lock, so
+// that no shutdown is missed.
 func TestASessionSubscribesBeforeItTakesTheLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -36,7 +36,7 @@ func TestASessionSubscribesBeforeItTakesTheLock(t *testing.T) {
 	})
 }
 
-// Before Run nothing is known and nothing held, and a Hold works.
+// Before Run nothing is known or held, and a Hold works.
 func TestHoldWorksBeforeRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		require.Equal(t, host.Status{State: host.StateTrying}, r.host.Status())
@@ -56,7 +56,7 @@ func TestHoldWorksBeforeRun(t *testing.T) {
 	})
 }
 
-// A host that grants no lock during a shutdown is asked once, and holds nothing.
+// A host that refuses locks during a shutdown is asked once.
 func TestARefusedAdoptionIsNotRepeated(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.pending = &source.Event{Kind: source.KindReboot}
@@ -69,7 +69,7 @@ func TestARefusedAdoptionIsNotRepeated(t *testing.T) {
 	})
 }
 
-// An answer that is a cancelled event is none, and neither is one of a host that cannot tell.
+// A cancelled pending event counts as none, and so does the answer of a host that cannot know.
 func TestACancelledPendingEventIsNone(t *testing.T) {
 	for want, change := range map[string]func(*script){
 		"0s pending false true":  func(s *script) { s.pending = &source.Event{Cancelled: true} },
@@ -84,8 +84,7 @@ func TestACancelledPendingEventIsNone(t *testing.T) {
 	}
 }
 
-// Each refusal of the host, even the first, is followed by another attempt, for ever. In the end
-// there is one lock.
+// Every refused call is retried, also the first, until there is one lock.
 func TestRefusedCallsAreRetried(t *testing.T) {
 	for _, method := range []string{"connect", "pending", "delay", "inhibit"} {
 		t.Run(method, func(t *testing.T) {
@@ -106,8 +105,8 @@ func TestRefusedCallsAreRetried(t *testing.T) {
 	}
 }
 
-// After the loss of a session there is one new lock, and the old one is closed after it was taken.
-// Until then the status says that the lock may be lost.
+// After the loss of a session a new lock is taken before the old one is closed. Until then the status
+// says that the lock may be lost.
 func TestALostSessionIsReplacedWithoutAGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -125,8 +124,8 @@ func TestALostSessionIsReplacedWithoutAGap(t *testing.T) {
 	})
 }
 
-// A session that is lost during a shutdown costs no lock. No new one can be taken, so the status
-// goes on saying that the lock may be lost, until the shutdown is over.
+// The loss of a session during a shutdown keeps the lock. The status says that it may be lost until the
+// shutdown ends, because no new one can be taken.
 func TestASessionLostInAShutdownKeepsTheLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -154,7 +153,7 @@ func TestASessionLostInAShutdownKeepsTheLock(t *testing.T) {
 	})
 }
 
-// A host that was away for long is held again within a second.
+// After an outage a lock is held within a second.
 func TestTheLockIsTakenAgainAfterALongOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -170,7 +169,6 @@ func TestTheLockIsTakenAgainAfterALongOutage(t *testing.T) {
 	})
 }
 
-// A shutdown that was cancelled while the session was lost is over.
 func TestACancellationDuringAnOutageIsNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -184,7 +182,7 @@ func TestACancellationDuringAnOutageIsNoticed(t *testing.T) {
 	})
 }
 
-// An event is newer than the answer of Pending in the same session, also if both come at once.
+// An event is newer than the result of Pending in the same session, even if both arrive together.
 func TestAnEventIsNewerThanPending(t *testing.T) {
 	for range 100 { // of two things that are there, either may be seen first
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -196,7 +194,7 @@ func TestAnEventIsNewerThanPending(t *testing.T) {
 	}
 }
 
-// All events are told in order, those before the loss of the session too.
+// All events are passed on in order, also those before the loss of the session.
 func TestEventsKeepTheirOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -209,8 +207,7 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// The events of a session whose Pending has failed are dropped, and a Close that waits until they
-// are read does not wait for ever.
+// If Pending fails, the session's events are dropped, and a Close that waits for their reader returns.
 func TestEventsOfAFailedSessionAreDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.faults = func(method string, n int) fault {
@@ -233,7 +230,7 @@ func TestEventsOfAFailedSessionAreDropped(t *testing.T) {
 	})
 }
 
-// A host that does not answer does not delay the agent's start, and is held once it answers.
+// An unresponsive host does not delay the agent's start. The lock is taken once it answers.
 func TestAnUnresponsiveHostDoesNotDelayTheStart(t *testing.T) {
 	for method, tried := range map[string]time.Duration{
 		"adopt": 2 * time.Second, "connect": 2 * time.Second, "events": 2 * time.Second, "pending": 2 * time.Second, "delay": 5 * time.Second, "inhibit": 2 * time.Second,
@@ -259,7 +256,7 @@ func TestAnUnresponsiveHostDoesNotDelayTheStart(t *testing.T) {
 	}
 }
 
-// The first attempt waits for each answer on its own.
+// The first attempt waits for each answer separately.
 func TestEachAnswerHasItsOwnTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.faults = func(method string, _ int) fault {
@@ -275,7 +272,7 @@ func TestEachAnswerHasItsOwnTimeout(t *testing.T) {
 	})
 }
 
-// A host that no session has reached for 5 s is said to be unreached, once. An event reaches it.
+// HostUnreached is called once after 5 s without a session. An event counts as reached.
 func TestAnUnreachableHostIsReportedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault   func(*script)
@@ -311,7 +308,7 @@ func TestAnUnreachableHostIsReportedOnce(t *testing.T) {
 	}
 }
 
-// A source that gives neither what it is asked for nor an error is one that has failed.
+// A source that returns neither a value nor an error has failed.
 func TestANilResultIsAnError(t *testing.T) {
 	for method, text := range map[string]string{"connect": "the host returned no session", "inhibit": "the host returned no lock"} {
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -325,7 +322,8 @@ func TestANilResultIsAnError(t *testing.T) {
 	}
 }
 
-// The context of Connect lives as long as the session, because some sources tie a connection to it.
+// The context of Connect lasts as long as the session, because some sources close the connection with
+// it.
 func TestTheConnectionContextLastsAsLongAsTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -338,7 +336,6 @@ func TestTheConnectionContextLastsAsLongAsTheSession(t *testing.T) {
 	})
 }
 
-// Run ends with the error of closing the last session, and of no other.
 func TestRunReturnsTheErrorOfTheLastClose(t *testing.T) {
 	for text, f := range map[string]fault{"refused": {err: errRefused}, "panicked": {panics: true}, "does not return": {hangs: true}} {
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -366,7 +363,6 @@ func TestRunReturnsTheErrorOfTheLastClose(t *testing.T) {
 	})
 }
 
-// The metrics show whether a lock is held, and the delay.
 func TestMetricsShowTheLockAndTheDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()

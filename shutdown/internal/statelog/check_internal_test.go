@@ -18,12 +18,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// at is a time since the boot.
+// at returns a time since the boot.
 func at(seconds int) time.Time { return bootTime().Add(time.Duration(seconds) * time.Second) }
 
 func now() time.Time { return at(3600) }
 
-// fill sets all exported fields of a struct, and of what is in it, to values other than zero.
+// fill sets all exported fields of a struct, recursively, to non-zero values.
 func fill(t testing.TB, v reflect.Value, depth int) {
 	t.Helper()
 	if v.Type() == reflect.TypeFor[time.Time]() {
@@ -56,7 +56,6 @@ func fill(t testing.TB, v reflect.Value, depth int) {
 	}
 }
 
-// requireFilled fails if an exported field is zero.
 func requireFilled(t testing.TB, v reflect.Value) {
 	t.Helper()
 	for i := range v.NumField() {
@@ -66,7 +65,7 @@ func requireFilled(t testing.TB, v reflect.Value) {
 	}
 }
 
-// wholeObject has every field of a pod that is stored, and some that are not.
+// wholeObject has every stored field of a pod, and some others.
 func wholeObject() *v1.Pod {
 	grace, always, deleted := int64(7), v1.ContainerRestartPolicyAlways, metav1.NewTime(time.Date(2026, 9, 30, 12, 0, 0, 0, time.Local))
 	return &v1.Pod{
@@ -85,7 +84,7 @@ func wholeObject() *v1.Pod {
 	}
 }
 
-// wholePod has every field of a pod.
+// wholePod has every field set.
 func wholePod(t testing.TB) node.Pod {
 	var p node.Pod
 	p.Object, p.Status = &v1.Pod{}, &v1.PodStatus{Phase: v1.PodFailed}
@@ -111,7 +110,7 @@ func stored(t timetable.Table) *timetable.Stored {
 	return &s
 }
 
-// wholeShutdown has every field of a shutdown. It is not cancelled.
+// wholeShutdown has every field set but Cancelled.
 func wholeShutdown(t testing.TB) node.Shutdown {
 	var s node.Shutdown
 	v := reflect.ValueOf(&s).Elem()
@@ -121,7 +120,7 @@ func wholeShutdown(t testing.TB) node.Shutdown {
 	return s
 }
 
-// Nothing of an entity gets lost in the log but what is not stored of the Object of a pod.
+// Every exported field is stored, except for fields of the pod's Object that are not needed.
 func TestAllFieldsAreStored(t *testing.T) {
 	p, s := wholePod(t), wholeShutdown(t)
 	cancelled := s
@@ -143,8 +142,8 @@ func TestAllFieldsAreStored(t *testing.T) {
 	}
 }
 
-// What no agent would write is named, and the rest counts: also the pods of a damaged shutdown, whose
-// statuses may be pending.
+// An entity that no agent writes is named and left out. The others count, even the pods of a damaged
+// shutdown, because their statuses may be pending.
 func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 	for named, damage := range map[string]func(s *node.Shutdown){
 		"number -1 is not from 1 to 2147483647":          func(s *node.Shutdown) { s.Number = -1 },
@@ -198,7 +197,7 @@ func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 	}
 }
 
-// requireDamaged fails unless one of two entities is refused by name and the other one is left.
+// requireDamaged requires that one of two entities is refused by name and the other one is returned.
 func requireDamaged(t *testing.T, entities []any, prefix, named string, left int) {
 	t.Helper()
 	var b newestEntries
@@ -216,7 +215,7 @@ func requireDamaged(t *testing.T, entities []any, prefix, named string, left int
 	require.Len(t, kept.entries, 1, "it does not stay")
 }
 
-// The present of another boot says nothing about the times of a log.
+// Times of another boot may be later than the present.
 func TestTimesOfAnotherBootMayBeLater(t *testing.T) {
 	s, p := wholeShutdown(t), wholePod(t)
 	var b newestEntries
@@ -231,7 +230,7 @@ func TestTimesOfAnotherBootMayBeLater(t *testing.T) {
 	require.Len(t, found.Errs, 2, "a snapshot of this machine, or the log of another one")
 }
 
-// Whatever timetable a drain may have, fitted again or not, is no damage.
+// Every timetable of a drain, shortened or not, is accepted.
 func TestEveryTimetableIsAccepted(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed
 	upTo := func(n int) time.Duration { return time.Duration(random.IntN(n)) * time.Millisecond }
@@ -265,7 +264,7 @@ func TestEveryTimetableIsAccepted(t *testing.T) {
 	}
 }
 
-// A pod without an Object line has the one before.
+// A pod's line without an object has the object of an earlier line.
 func TestOmittedObjectsComeFromEarlierLines(t *testing.T) {
 	p := wholePod(t)
 	var b newestEntries

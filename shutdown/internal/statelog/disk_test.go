@@ -23,7 +23,7 @@ import (
 
 var errFull = errors.New("no space left")
 
-// disk is a disk that can be made to fail or hang. Its zero value does neither.
+// disk can be made to fail or hang. The zero value does neither.
 type disk struct {
 	mu    sync.Mutex
 	steps []string
@@ -47,7 +47,6 @@ func (d *disk) set(fault func(step, path string) error) {
 	d.fault = fault
 }
 
-// taken returns the steps since the last call.
 func (d *disk) taken() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,8 +61,7 @@ func on(dir string, d *disk) statelog.Options {
 	return o
 }
 
-// Whenever an agent is killed, the next one finds what was written last, or, if a write was under way,
-// what was written before.
+// After a crash at any step the next agent reads the last finished write.
 func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 	dir := t.TempDir()
 	var d disk
@@ -111,7 +109,7 @@ func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 	}
 }
 
-// Only what a power cut must not lose is synced before it is replaced.
+// A log is synced before it replaces the old one only if a final status may be pending.
 func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 	var d disk
 	l := locked(t, on(t.TempDir(), &d))
@@ -139,8 +137,7 @@ func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 	require.Equal(t, "sync", d.taken())
 }
 
-// What could not be written is an error, and is written with what follows. Until then the log has what
-// was written before.
+// A failed write is an error, keeps the earlier entries, and is repeated by the next one.
 func TestFailedWritesAreRepeated(t *testing.T) {
 	for _, failing := range []string{"write", "rename", "sync"} {
 		t.Run(failing, func(t *testing.T) {
@@ -185,7 +182,7 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 	}
 }
 
-// The first write to the log of a previous agent may fail as well.
+// The first write to the previous agent's log may fail too.
 func TestAFailedFirstWriteIsRepeated(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
@@ -203,7 +200,7 @@ func TestAFailedFirstWriteIsRepeated(t *testing.T) {
 	require.Equal(t, []any{shutdown(1), pod("a")}, read(t, dir).Entries)
 }
 
-// A log without entries cannot lose any, so that an agent that has drained nothing may end without an error.
+// Without entries nothing can be lost, so Close returns nil.
 func TestCloseWithoutEntriesIgnoresAFullDisk(t *testing.T) {
 	d := disk{fault: func(step, _ string) error {
 		if step == "lock" {
@@ -220,8 +217,8 @@ func TestCloseWithoutEntriesIgnoresAFullDisk(t *testing.T) {
 	require.ErrorIs(t, l.Close(time.Now().Add(time.Minute)), errFull)
 }
 
-// A disk that hangs holds nobody up: the calls return, and Close names what hangs. The folder stays
-// locked until that ends.
+// If the disk hangs, calls return, and Close names what hangs. The folder stays locked until it
+// returns.
 func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 	for hanging, named := range map[string]string{
 		"lock":   "the locking of DIR",
@@ -294,7 +291,7 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 	}
 }
 
-// A folder that is gone, or not to be written to, is an error of each call.
+// If the folder is gone or read-only, every call fails.
 func TestEveryCallFailsWithoutTheFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	_, err := statelog.New(options(dir)).Lock(t.Context())

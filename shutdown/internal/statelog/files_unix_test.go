@@ -20,7 +20,7 @@ import (
 )
 
 // Files that another user may have planted are neither read nor waited for. The next write replaces
-// them, and not what they link to.
+// them, and not the files that they link to.
 func TestForeignFilesAreNotRead(t *testing.T) {
 	good := t.TempDir()
 	l := locked(t, options(good))
@@ -71,8 +71,7 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 	}
 }
 
-// A folder can be used by one agent at a time. The next one gets it as soon as it is free; its
-// writes wait until then.
+// The next agent locks the folder as soon as it is free, and its writes wait until then.
 func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +94,7 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 	})
 }
 
-// Without the lock nothing is stored, neither what was saved before nor what is saved afterwards.
+// If Lock fails, writes before and after it are dropped.
 func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +118,6 @@ func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 	})
 }
 
-// Close ends a wait for the lock.
 func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,8 +147,7 @@ func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 	})
 }
 
-// Lock removes the temporary files of interrupted writes, and no others, before it lets a write
-// begin.
+// Lock removes the temporary files of interrupted writes, and no others, before the first write.
 func TestLockRemovesTemporaryFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{".tmp-graceful_node_shutdown_123", ".tmp-" + statelog.TimesFile + "9", ".tmp-other1", "tmp-" + statelog.LogFile} {
@@ -166,7 +163,6 @@ func TestLockRemovesTemporaryFiles(t *testing.T) {
 	require.Equal(t, []string{".graceful_node_shutdown_lock", ".tmp-other1", "tmp-" + statelog.LogFile}, left)
 }
 
-// A folder that others may write to is used, with a warning.
 func TestAWorldWritableFolderIsAWarning(t *testing.T) {
 	for mode, text := range map[fs.FileMode]string{
 		0o755:                 "",

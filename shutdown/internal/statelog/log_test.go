@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 )
 
-// The last entry of each entity counts, in the order in which they became known.
+// The last entry of each entity is read, in the order of the first ones.
 func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
@@ -45,7 +45,6 @@ func mode(t *testing.T, path string) string {
 	return info.Mode().String()
 }
 
-// A log with a torn end goes on: the next write leaves no torn line behind.
 func TestAppendRemovesAnIncompleteLastLine(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
@@ -61,7 +60,7 @@ func TestAppendRemovesAnIncompleteLastLine(t *testing.T) {
 	require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a"), signalled("b")}, SameBoot: true}, read(t, dir))
 }
 
-// What precedes a line that cannot be read counts, and the line is named. It does not stay.
+// The entries before a damaged line are read, the line is named, and the next write removes it.
 func TestLinesBeforeADamagedOneCount(t *testing.T) {
 	for name, damage := range map[string]string{
 		"not JSON":      "{\"pod\":\n",
@@ -91,7 +90,7 @@ func TestLinesBeforeADamagedOneCount(t *testing.T) {
 	}
 }
 
-// A log that is none, or of another version, is named, and replaced by the next write.
+// An invalid log, or one of another version, is named and replaced by the next write.
 func TestUnknownLogsAreReplaced(t *testing.T) {
 	for text, named := range map[string]string{
 		"":                                     "invalid first line: unexpected end of JSON input",
@@ -114,7 +113,7 @@ func TestUnknownLogsAreReplaced(t *testing.T) {
 	}
 }
 
-// A file of version 3 is named and left alone.
+// A file of version 3 is named and kept.
 func TestFilesOfVersion3AreIgnored(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "graceful_node_shutdown_progress")
@@ -129,7 +128,6 @@ func TestFilesOfVersion3AreIgnored(t *testing.T) {
 	require.FileExists(t, path)
 }
 
-// The log of another boot says so, and what is appended begins a log of this one.
 func TestAppendReplacesTheLogOfAnotherBoot(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
@@ -147,7 +145,7 @@ func TestAppendReplacesTheLogOfAnotherBoot(t *testing.T) {
 	require.Equal(t, statelog.Contents{Entries: []any{over}}, read(t, dir))
 }
 
-// Without an ID of the boot nothing is stored or read but the kubelet's file.
+// Without a boot ID only the kubelet's file is written and read.
 func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
@@ -168,7 +166,7 @@ func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	require.Equal(t, statelog.Contents{Times: times}, statelog.New(o).Read(t.Context()))
 }
 
-// Without a folder nothing is stored, and the clock runs.
+// Without a folder nothing is stored, but the clock works.
 func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	o := options("")
 	o.Before = func(step, path string) error { t.Error(step, path); return nil }
@@ -181,7 +179,7 @@ func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	closed(t, l)
 }
 
-// A new log has its entries alone. Between beginnings the object of a pod is written once.
+// Begin keeps only its entries. Append writes a pod's object only when it changes.
 func TestBeginReplacesTheLog(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
@@ -202,7 +200,7 @@ func TestBeginReplacesTheLog(t *testing.T) {
 	require.Equal(t, []any{shutdown(2), later}, read(t, dir).Entries)
 }
 
-// Entries that wait for the disk are written together, each entity once.
+// Entries that wait for the disk are written together, once for each entity.
 func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 	o := options(t.TempDir())
 	writes, isUnderWay, goOn := 0, make(chan struct{}), make(chan struct{})
@@ -232,7 +230,7 @@ func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 	require.Equal(t, []any{shutdown(1), signalled("a"), ended("b")}, read(t, o.Dir).Entries)
 }
 
-// What is not an entity, or cannot be encoded, is an error; what is beside it is written.
+// An entity that cannot be encoded is an error; the others are written.
 func TestUnencodableEntitiesAreErrors(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
@@ -247,7 +245,6 @@ func TestUnencodableEntitiesAreErrors(t *testing.T) {
 	require.ErrorContains(t, await(t, l.SaveTimes(statelog.Times{})), "the state log is closed")
 }
 
-// The order of the calls is that of the log, whoever makes them.
 func TestWritesFollowTheOrderOfTheCalls(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
@@ -277,7 +274,7 @@ func TestWritesFollowTheOrderOfTheCalls(t *testing.T) {
 	}
 }
 
-// The kubelet's file has both times, or is named.
+// The kubelet's file needs both times; otherwise it is named.
 func TestTimesNeedStartAndEnd(t *testing.T) {
 	for text, named := range map[string]string{
 		`{"startTime":"2026-09-30T12:00:00Z"}`: "it needs both startTime and endTime",

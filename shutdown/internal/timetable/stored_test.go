@@ -12,12 +12,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// The tests' host has booted an hour before the event.
+// The host booted an hour before the event.
 func sinceBoot(at time.Time) time.Duration { return at.Sub(received()) + time.Hour }
 func timeOf(d time.Duration) time.Time     { return received().Add(d - time.Hour) }
 
-// A restart changes nothing: the timetable on record has the same windows, and an event that overtakes it
-// makes the same timetable.
+// A resumed timetable has the same windows, and an earlier deadline shortens it in the same way.
 func TestAResumedTimetableIsEqual(t *testing.T) {
 	for seed := range uint64(20_000) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -44,7 +43,6 @@ func TestAResumedTimetableIsEqual(t *testing.T) {
 	}
 }
 
-// A record may be torn or foreign.
 func TestCheckNamesTheInvalidField(t *testing.T) {
 	for want, change := range map[string]func(*timetable.Stored){
 		"receivedMonotonicNanoseconds -1 must not be negative": func(s *timetable.Stored) { s.Received = -1 },
