@@ -92,7 +92,7 @@ func benchAgents(b *testing.B, sizes []int, await func(h *host, first <-chan str
 
 func startManaged(b *testing.B, h *host, n int, stopped func()) (end func()) {
 	b.Helper()
-	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedient(stopped)})
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: stoppableRuntime(stopped)})
 	require.NoError(b, err)
 	pods := runningPods(n)
 	manager, err := shutdown.NewManager(shutdown.Options{
@@ -129,8 +129,8 @@ func thirtySeconds() plan.Config {
 	return plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}}
 }
 
-// obedient returns a runtime in which each pod has a container until it is stopped.
-func obedient(stopped func()) lifecycle.Runtime { return &obedientRuntime{stopped: stopped} }
+// stoppableRuntime returns a runtime in which each pod has a container until it is stopped.
+func stoppableRuntime(stopped func()) lifecycle.Runtime { return &obedientRuntime{stopped: stopped} }
 
 type obedientRuntime struct {
 	ended   sync.Map
@@ -172,7 +172,7 @@ func startPlain(b *testing.B, h *host, n int, stopped func()) (end func()) {
 		began := time.Now()
 		err := plainStore(state, began, time.Time{})
 		if err == nil {
-			plainDrain(pods, plainKill(b.Context(), obedient(stopped)))
+			plainDrain(pods, plainKill(b.Context(), stoppableRuntime(stopped)))
 			err = plainStore(state, began, time.Now())
 		}
 		_ = lock.Close() // the host sees it

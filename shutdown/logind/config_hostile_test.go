@@ -20,7 +20,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 }
 
 // A signal whose body has other types than documented is no event.
-func TestBodiesThatAnnounceNothing(t *testing.T) {
+func TestInvalidBodiesAreNoEvents(t *testing.T) {
 	for _, body := range [][]any{nil, {}, {"true"}, {1, true}} {
 		active, kind, ok := parsePrepare(body)
 		require.False(t, ok, "%v", body)

@@ -47,7 +47,7 @@ func (h *host) writeFile(t *testing.T, file, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
-func TestLimitThatIsEnough(t *testing.T) {
+func TestASufficientLimitIsKept(t *testing.T) {
 	for name, test := range map[string]struct{ limit, wish, granted time.Duration }{
 		"the same": {5 * time.Second, 5 * time.Second, 5 * time.Second},
 		"above":    {time.Minute, 5 * time.Second, time.Minute},
@@ -65,7 +65,7 @@ func TestLimitThatIsEnough(t *testing.T) {
 	}
 }
 
-func TestLimitRaised(t *testing.T) {
+func TestALowLimitIsRaised(t *testing.T) {
 	for wish, seconds := range map[time.Duration]int{
 		42 * time.Second:             42,
 		30*time.Second + 1:           31,
@@ -100,9 +100,9 @@ func requireMode(t *testing.T, path string, mode os.FileMode) {
 	require.Equal(t, mode, info.Mode().Perm(), path)
 }
 
-func TestReloadIsNotSynchronous(t *testing.T) {
+func TestRequestDelayWaitsForTheReload(t *testing.T) {
 	h := newHost(t)
-	h.times.Reload = soon
+	h.times.Reload = testTimeout
 	logindtest.StartSystemd1(t, h.bus.Address, func() {
 		time.AfterFunc(100*time.Millisecond, func() { h.login1.SetLimit(time.Minute) })
 	})
@@ -111,7 +111,7 @@ func TestReloadIsNotSynchronous(t *testing.T) {
 	require.Equal(t, time.Minute, granted)
 }
 
-func TestLimitCapped(t *testing.T) {
+func TestAnotherFileCapsTheLimit(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
 	const winner = "usr/lib/systemd/logind.conf.d/zz-unattended-upgrades.conf"
@@ -131,7 +131,7 @@ func TestLimitCapped(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "it counts once the winner is gone")
 }
 
-func TestLimitThatNothingExplains(t *testing.T) {
+func TestACapWithoutAFileHasNoSetBy(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(0)
 	logindtest.StartSystemd1(t, h.bus.Address, func() {}) // reloads, and changes nothing
@@ -143,7 +143,7 @@ func TestLimitThatNothingExplains(t *testing.T) {
 	require.Empty(t, capped.SetBy)
 }
 
-func TestReloadThatFails(t *testing.T) {
+func TestAFailedReloadIsAnError(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, *host){
 		"no systemd":      func(*testing.T, *host) {},
 		"systemd refuses": func(t *testing.T, h *host) { logindtest.StartSystemd1(t, h.bus.Address, nil) },
@@ -162,7 +162,7 @@ func TestReloadThatFails(t *testing.T) {
 	}
 }
 
-func TestReadOnlyEtc(t *testing.T) {
+func TestTheSecondDirectoryIsUsedIfTheFirstIsReadOnly(t *testing.T) {
 	h := newHost(t)
 	h.writeFile(t, "etc", "a file where the directory should be: nothing can be written below it")
 	h.applyDropInOnReload(t, run+"/zz-kubegrace.conf")
@@ -172,7 +172,7 @@ func TestReadOnlyEtc(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, run, "zz-kubegrace.conf"))
 }
 
-func TestNoDirectoryTakesTheDropIn(t *testing.T) {
+func TestNoWritableDirectoryIsAnError(t *testing.T) {
 	h := newHost(t)
 	h.writeFile(t, "etc", "")
 	h.writeFile(t, "run", "")
@@ -184,7 +184,7 @@ func TestNoDirectoryTakesTheDropIn(t *testing.T) {
 	require.ErrorContains(t, err, filepath.Join(h.root, "run"))
 }
 
-func TestDropInOfOursThatWins(t *testing.T) {
+func TestADropInThatAlreadyWinsIsNotWritten(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs = []string{"/run/systemd/logind.conf.d"}
 	h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
@@ -196,7 +196,7 @@ func TestDropInOfOursThatWins(t *testing.T) {
 	require.Equal(t, "/"+etc+"/zz-kubegrace.conf", capped.SetBy)
 }
 
-func TestDropInIsAnOption(t *testing.T) {
+func TestTheDropInPathIsAnOption(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs, h.options.DropInName = []string{"/run/systemd/logind.conf.d"}, "99-agent.conf"
 	h.applyDropInOnReload(t, run+"/99-agent.conf")
@@ -205,7 +205,7 @@ func TestDropInIsAnOption(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, run, "99-agent.conf"))
 }
 
-func TestDropInFollowsTheWish(t *testing.T) {
+func TestTheDropInFollowsTheRequest(t *testing.T) {
 	h := newHost(t)
 	const file = etc + "/zz-kubegrace.conf"
 	path := filepath.Join(h.root, file)
@@ -232,7 +232,7 @@ func TestDropInFollowsTheWish(t *testing.T) {
 	require.NoFileExists(t, path, "the default is enough: ours is not needed any more")
 }
 
-func TestDropInIsRemovedWhenAnotherIsEnough(t *testing.T) {
+func TestTheDropInIsRemovedIfAnotherFileIsSufficient(t *testing.T) {
 	h := newHost(t)
 	const file = etc + "/zz-kubegrace.conf"
 	h.applyDropInOnReload(t, file)
@@ -249,7 +249,7 @@ func TestDropInIsRemovedWhenAnotherIsEnough(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, file), "it was needed after all")
 }
 
-func TestForeignDropInIsLeftAlone(t *testing.T) {
+func TestAForeignDropInIsNotChanged(t *testing.T) {
 	for name, place := range map[string]func(t *testing.T, h *host, path string){
 		"somebody's":   func(t *testing.T, h *host, _ string) { h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\n") },
 		"a mask":       func(t *testing.T, _ *host, path string) { require.NoError(t, os.Symlink(os.DevNull, path)) },

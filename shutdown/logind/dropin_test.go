@@ -16,7 +16,7 @@ import (
 
 // An agent in a container without the host's /etc writes a drop-in that logind does not
 // see.
-func TestDropInThatIsNotSeen(t *testing.T) {
+func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	h := newHost(t)
 	systemd1 := logindtest.StartSystemd1(t, h.bus.Address, func() {}) // it is reloaded, and goes on as before
 	host := h.source(t)
@@ -63,11 +63,11 @@ func TestRemoveDropIn(t *testing.T) {
 	require.Equal(t, 5*time.Second, granted, "as before")
 
 	h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\n")
-	require.ErrorContains(t, host.RemoveDropIn(t.Context()), "left alone")
+	require.ErrorContains(t, host.RemoveDropIn(t.Context()), "not changed")
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
 }
 
-func TestRemoveDropInWithoutABus(t *testing.T) {
+func TestRemoveDropInNeedsTheBusOnlyForTheReload(t *testing.T) {
 	h := newHost(t)
 	h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
 	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)

@@ -36,7 +36,7 @@ func TestRealFaults(t *testing.T) {
 		},
 		"draining": func(t *testing.T, h *logindhost.Host, killer *shutdowntest.Killer) {
 			h.PowerOff()
-			require.Eventually(t, func() bool { return len(killer.Kills()) > 0 }, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return len(killer.Kills()) > 0 }, testTimeout, time.Millisecond)
 		},
 		"cancelled": func(t *testing.T, h *logindhost.Host, _ *shutdowntest.Killer) {
 			h.Systemd1.BreakStart(&logindtest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
@@ -65,7 +65,7 @@ func TestRealFaults(t *testing.T) {
 					}
 					host.Systemd1.EndJob("poweroff.target") // and this host does not go down after all
 				}
-				require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, soon, time.Millisecond)
+				require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, testTimeout, time.Millisecond)
 				awaitHeld(t, host, manager)
 				for len(systemd1.Started) > 0 {
 					<-systemd1.Started // of the shutdown before the fault
@@ -80,7 +80,7 @@ func TestRealFaults(t *testing.T) {
 
 // A shutdown that is announced at any moment of a reconnect is delivered, as an event or
 // by Pending.
-func TestAnnouncedWhileReconnecting(t *testing.T) {
+func TestAShutdownDuringAReconnectIsDelivered(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
 	source := h.source(t)
@@ -109,7 +109,7 @@ func TestAnnouncedWhileReconnecting(t *testing.T) {
 }
 
 // A thousand reconnects are spread over many managers, because each takes a second.
-func TestManagersReconnect(t *testing.T) {
+func TestManyManagersReconnect(t *testing.T) {
 	const managers, rounds = 50, 20
 	h := newHost(t)
 	h.login1.SetLimit(time.Minute)
@@ -138,7 +138,7 @@ func TestManagersReconnect(t *testing.T) {
 				}
 			}
 			return len(h.login1.Held()) == managers
-		}, 3*soon, 5*time.Millisecond, "round %d", round)
+		}, 3*testTimeout, 5*time.Millisecond, "round %d", round)
 		if round == 0 {
 			descriptors, goroutines = openDescriptors(t), runtime.NumGoroutine()
 		}
@@ -152,7 +152,7 @@ func TestManagersReconnect(t *testing.T) {
 					}
 				}
 				return true
-			}, soon, time.Millisecond)
+			}, testTimeout, time.Millisecond)
 			h.login1 = logindtest.StartLogin1(t, h.bus.Address)
 			h.login1.SetLimit(time.Minute)
 			t.Cleanup(func() { require.Empty(t, before.Held()) })

@@ -17,9 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// soon bounds the waits of the tests. It is long because only a failing test waits that
+// testTimeout bounds the waits of the tests. It is long because only a failing test waits that
 // long.
-const soon = 10 * time.Second
+const testTimeout = 10 * time.Second
 
 // host is a scripted login1 and a source over its bus.
 type host struct {
@@ -81,7 +81,7 @@ func (h *host) inhibit(t *testing.T, session source.Session) (io.Closer, *logind
 
 func timeoutContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -93,7 +93,7 @@ func nextEvent(t *testing.T, session source.Session) source.Event {
 	case event, open := <-session.Events():
 		require.True(t, open, "the session has ended")
 		return event
-	case <-time.After(soon):
+	case <-time.After(testTimeout):
 		require.Fail(t, "no event")
 		return source.Event{}
 	}
@@ -105,7 +105,7 @@ func awaitEnd(t *testing.T, session source.Session) {
 	select {
 	case event, open := <-session.Events():
 		require.False(t, open, "an event instead of the end: %+v", event)
-	case <-time.After(soon):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the session has not ended")
 	}
 }
@@ -115,7 +115,7 @@ func awaitReleased(t *testing.T, lock *logindtest.Lock) {
 	t.Helper()
 	select {
 	case <-lock.Released:
-	case <-time.After(soon):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the lock is still held")
 	}
 }

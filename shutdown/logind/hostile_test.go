@@ -108,7 +108,7 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 
 // Forged signals are dropped when they are read, so a flood does not fill the queue while
 // nobody takes an event.
-func TestFloodIsNotKept(t *testing.T) {
+func TestForgedSignalsAreNotQueued(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
 	forger, _ := h.bus.ConnectAsNobody()
@@ -178,7 +178,7 @@ func TestLargeSignalsAreNotDecoded(t *testing.T) {
 }
 
 // Signals are not accepted from a connection whose bus name begins like logind's.
-func TestNameThatLooksLikeLogind(t *testing.T) {
+func TestSignalsOfASimilarBusNameAreDropped(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
 	forger, _ := h.bus.ConnectAsNobody()

@@ -41,7 +41,7 @@ func requireMinute(t *testing.T, session source.Session) {
 }
 
 // While the lock is held somebody removes our drop-in, and somebody reloads logind.
-func TestLimitLoweredByTheEndOfTheDropIn(t *testing.T) {
+func TestARemovedDropInIsWrittenAgain(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, ours)
 	session := h.connect(t)
@@ -59,7 +59,7 @@ func TestLimitLoweredByTheEndOfTheDropIn(t *testing.T) {
 }
 
 // A file that sorts before ours loses. logind has read it without ours, so it is told to read again.
-func TestLimitLoweredByAFileThatLoses(t *testing.T) {
+func TestALosingFileCausesAReload(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, ours)
 	session := h.connect(t)
@@ -74,7 +74,7 @@ func TestLimitLoweredByAFileThatLoses(t *testing.T) {
 
 // A file that sorts after ours wins. It is named, and logind is not reloaded for nothing; when the file is
 // gone, our drop-in counts at once.
-func TestLimitLoweredByAFileThatWins(t *testing.T) {
+func TestAWinningFileIsNamed(t *testing.T) {
 	const site = etc + "/zzz-site.conf"
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, ours)
@@ -104,7 +104,7 @@ func (c *logCount) WithName(string) klog.LogSink           { return c }
 func (c *logCount) in(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.New(c)) }
 
 // The limit is read again and again. A change of the limit is logged, and a failure that lasts is logged once.
-func TestReadsAreLoggedOnce(t *testing.T) {
+func TestLastingFailuresAreLoggedOnce(t *testing.T) {
 	h := newHost(t)
 	h.applyDropInOnReload(t, ours)
 	var log logCount
@@ -142,9 +142,9 @@ func TestReadsAreLoggedOnce(t *testing.T) {
 
 // logind arms its timer and then hears of a limit that this process raises: the event has the time of the
 // timer.
-func TestShutdownThatBeginsWhileTheLimitIsRaised(t *testing.T) {
+func TestADeadlineUsesTheLimitBeforeAChange(t *testing.T) {
 	h := newHost(t)
-	h.times.Reload = soon
+	h.times.Reload = testTimeout
 	session := h.connect(t)
 	h.login1.SetLimit(15 * time.Second)
 	announced := make(chan time.Time, 1)
@@ -171,7 +171,7 @@ func testRealLimitChanges(t *testing.T, host *logindhost.Host) {
 		file = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
 		site = "/etc/systemd/logind.conf.d/zzz-site.conf"
 	)
-	source, err := logind.New(logind.Options{NoFDStore: true}.With(logind.Times{Reload: soon}))
+	source, err := logind.New(logind.Options{NoFDStore: true}.With(logind.Times{Reload: testTimeout}))
 	require.NoError(t, err)
 	session := connect(t, source)
 	requireMinute(t, session)

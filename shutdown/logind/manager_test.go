@@ -45,7 +45,7 @@ var buckets = plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGr
 // runReadyManager runs a manager until the test ends, and returns when it is ready.
 func runReadyManager(t *testing.T, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
-	return runManagerOn(t, impatientSource(t), options)
+	return runManagerOn(t, shortReloadSource(t), options)
 }
 
 func runManagerOn(t *testing.T, source source.Source, options shutdown.Options) *shutdown.Manager {
@@ -70,7 +70,7 @@ func runManagerIn(ctx context.Context, t *testing.T, source source.Source, optio
 	})
 	select {
 	case <-manager.Ready():
-	case <-time.After(soon):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the manager is not ready")
 	}
 	return manager
@@ -81,7 +81,7 @@ func awaitHeld(t *testing.T, host *logindhost.Host, manager *shutdown.Manager) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return manager.Inhibitor().Held && manager.Inhibitor().Err == nil && len(host.Inhibitors()) == 1
-	}, soon, 5*time.Millisecond, "%+v", manager.Inhibitor())
+	}, testTimeout, 5*time.Millisecond, "%+v", manager.Inhibitor())
 }
 
 func testManagerDrained(t *testing.T, host *logindhost.Host) {
@@ -137,14 +137,14 @@ func testManagerDelayExpired(t *testing.T, host *logindhost.Host) {
 	host.PowerOff()
 	awaitPowerOff(t, host)
 	require.GreaterOrEqual(t, time.Since(before), 800*time.Millisecond, "the pods had all there was, but for the margin")
-	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond, "the lock is not held beyond the end")
+	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond, "the lock is not held beyond the end")
 }
 
 func testManagerRestartedWhileIdle(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)
 	host.Kill()
-	require.Eventually(t, func() bool { return manager.Inhibitor().Err != nil }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return manager.Inhibitor().Err != nil }, testTimeout, time.Millisecond)
 	require.True(t, manager.Inhibitor().Held, "the old lock is kept until there is a new one")
 	host.Start()
 	awaitHeld(t, host, manager)
@@ -157,10 +157,10 @@ func testManagerRestartedWhileDraining(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
 	awaitHeld(t, host, manager)
 	host.PowerOff()
-	require.Eventually(t, func() bool { return len(killer.Kills()) == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(killer.Kills()) == 1 }, testTimeout, time.Millisecond)
 	host.Kill()
 	host.Start()
-	require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, soon, time.Millisecond, "a logind that was killed has forgotten the shutdown")
+	require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, testTimeout, time.Millisecond, "a logind that was killed has forgotten the shutdown")
 	awaitHeld(t, host, manager)
 	requireNoPowerOff(t, host, 100*time.Millisecond)
 	host.PowerOff()
@@ -178,7 +178,7 @@ func testManagerRestartedWithoutLocks(t *testing.T, host *logindhost.Host) {
 	awaitHeld(t, host, manager)
 }
 
-func TestManagerIsDelayedAgain(t *testing.T) {
+func TestTheManagerHoldsTheLockAgainAfterACancellation(t *testing.T) {
 	h := newHost(t)
 	killer := &shutdowntest.Killer{}
 	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: killer})
@@ -193,7 +193,7 @@ func TestManagerIsDelayedAgain(t *testing.T) {
 	}
 }
 
-func TestManagerIsRefusedThenGranted(t *testing.T) {
+func TestTheManagerRetriesARefusedInhibit(t *testing.T) {
 	h := newHost(t)
 	h.login1.Refuse(logindtest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"})
 	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})

@@ -53,7 +53,7 @@ func (z *azure) preempt(in time.Duration) {
 
 // A notice 120 s ahead and the announcement of a real bus's logind are one shutdown with one report:
 // the earlier deadline counts, whoever comes first, and each is taken back for itself.
-func TestNoticeAndLogind(t *testing.T) {
+func TestANoticeAndLogindAreOneShutdown(t *testing.T) {
 	need.Long(t, "a cloud's notice beside logind's event, in real time")
 	type node struct {
 		*shutdown.Manager
@@ -66,7 +66,7 @@ func TestNoticeAndLogind(t *testing.T) {
 	// awaitKill returns the seconds of the call of the killer with this number.
 	awaitKill := func(t *testing.T, n node, number int) int64 {
 		t.Helper()
-		require.Eventually(t, func() bool { return len(n.killer.Kills()) > number }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return len(n.killer.Kills()) > number }, testTimeout, time.Millisecond)
 		return *n.killer.Kills()[number].Request.GracePeriodSeconds
 	}
 	ends := func(t *testing.T, n node, within time.Duration) {
@@ -99,7 +99,7 @@ func TestNoticeAndLogind(t *testing.T) {
 			n.preempt(0)
 			require.True(t, (<-n.reports).Cancelled)
 			require.NoError(t, n.ShutdownStatus())
-			require.Eventually(t, func() bool { return len(n.Held()) == 1 && n.Inhibitor().Held }, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return len(n.Held()) == 1 && n.Inhibitor().Held }, testTimeout, time.Millisecond)
 			require.Len(t, n.killer.Kills(), 1)
 		}},
 		"a notice that is taken back, and logind's stays": {2 * time.Second, time.Hour, func(t *testing.T, n node) {
@@ -122,7 +122,7 @@ func TestNoticeAndLogind(t *testing.T) {
 				}},
 				Killer: n.killer, OnReport: func(_ context.Context, r shutdown.Report) { n.reports <- r },
 			})
-			require.Eventually(t, func() bool { return len(h.login1.Held()) == 1 }, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return len(h.login1.Held()) == 1 }, testTimeout, time.Millisecond)
 			n.lock = h.login1.Held()[0]
 			server := httptest.NewServer(n.azure)
 			provider := notice.Azure()

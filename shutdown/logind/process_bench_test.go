@@ -132,7 +132,7 @@ func drainByManager(t *testing.T, pods []*v1.Pod) {
 	t.Helper()
 	source, err := logind.New(logind.Options{Address: os.Getenv(agentBus), HostRoot: t.TempDir(), NoFDStore: true})
 	require.NoError(t, err)
-	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedient(func() {})})
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: stoppableRuntime(func() {})})
 	require.NoError(t, err)
 	var killer shutdown.PodKiller = shutdown.PodKillerFunc(stopAtOnce)
 	if os.Getenv(agentKiller) == "terminator" {
@@ -178,7 +178,7 @@ func drainPlainly(t *testing.T, pods []*v1.Pod) {
 	lock := os.NewFile(uintptr(fd), "lock")
 	kill := func(*v1.Pod) {}
 	if os.Getenv(agentKiller) == "terminator" {
-		kill = plainKill(t.Context(), obedient(func() {}))
+		kill = plainKill(t.Context(), stoppableRuntime(func() {}))
 	}
 	state := filepath.Join(os.Getenv(agentDir), "graceful_node_shutdown_state")
 	printPeakMemory(t)

@@ -60,8 +60,8 @@ func realSource(t *testing.T) *logind.Source {
 	return source
 }
 
-// impatientSource waits for a reload for a short time.
-func impatientSource(t *testing.T) *logind.Source {
+// shortReloadSource waits for a reload for a short time.
+func shortReloadSource(t *testing.T) *logind.Source {
 	t.Helper()
 	source, err := logind.New(logind.Options{NoFDStore: true}.With(logind.Times{Reload: 300 * time.Millisecond}))
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func awaitPowerOff(t *testing.T, host *logindhost.Host) {
 	select {
 	case unit := <-host.Systemd1.Started:
 		require.Equal(t, "poweroff.target", unit)
-	case <-time.After(soon):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the host does not power off")
 	}
 }
@@ -112,7 +112,7 @@ func testRealLockIsListed(t *testing.T, host *logindhost.Host) {
 		What: "shutdown", Who: filepath.Base(os.Args[0]), Why: "Pods need time to end before the node shuts down", Mode: "delay", UID: uint32(os.Getuid()), PID: uint32(os.Getpid()),
 	}}, host.Inhibitors())
 	require.NoError(t, lock.Close())
-	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond)
 }
 
 func testRealLimitRaised(t *testing.T, _ *logindhost.Host) {
@@ -131,7 +131,7 @@ func testRealLimitRaised(t *testing.T, _ *logindhost.Host) {
 func testRealLimitCapped(t *testing.T, host *logindhost.Host) {
 	const winner = "/run/systemd/logind.conf.d/zzz-vendor.conf"
 	host.Configure(winner, "[Login]\nInhibitDelayMaxSec=30\n", 30*time.Second)
-	granted, err := connect(t, impatientSource(t)).RequestDelay(t.Context(), time.Minute)
+	granted, err := connect(t, shortReloadSource(t)).RequestDelay(t.Context(), time.Minute)
 	require.Equal(t, 30*time.Second, granted)
 	var capped *source.DelayCappedError
 	ok := errors.As(err, &capped)
@@ -164,7 +164,7 @@ func testRealLimitOfTwoAgents(t *testing.T, host *logindhost.Host) {
 	other := exec.CommandContext(ctx, need.Program(t, "systemd-inhibit", "systemd"), "--what=shutdown", "--mode=delay", "--who=another",
 		"--why=Pods need time to end before the node shuts down", "sleep", "1000")
 	require.NoError(t, other.Start())
-	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 1 }, testTimeout, time.Millisecond)
 	for _, wish := range []time.Duration{0, 5 * time.Second, 7 * time.Second} {
 		granted, err = session.RequestDelay(t.Context(), wish)
 		require.NoError(t, err)
@@ -175,7 +175,7 @@ func testRealLimitOfTwoAgents(t *testing.T, host *logindhost.Host) {
 	require.Equal(t, 50*time.Second, granted, "more takes nothing from anybody")
 	end()
 	require.Error(t, other.Wait(), "it was killed")
-	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond)
 	granted, err = session.RequestDelay(t.Context(), 7*time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 7*time.Second, granted)

@@ -59,7 +59,7 @@ func TestSoak(t *testing.T) {
 			for end := time.Now().Add(min(10*time.Second, lasts/5)); time.Now().Before(end); {
 				s.runRound()
 			}
-			t.Run("an agent dies", TestDeadAgentDoesNotEndTheDelay)
+			t.Run("an agent dies", TestTheStoredLockOutlivesTheAgent)
 		})
 		if t.Failed() {
 			return
@@ -215,7 +215,7 @@ func countText(what string, n int) string {
 // awaitNothing waits until why returns "". The test fails with its text if that takes too long.
 func awaitNothing(t *testing.T, why func() string) {
 	t.Helper()
-	for end := time.Now().Add(3 * soon); why() != ""; {
+	for end := time.Now().Add(3 * testTimeout); why() != ""; {
 		require.True(t, time.Now().Before(end), why())
 		<-time.After(5 * time.Millisecond)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestVanishedLockEndsTheSession(t *testing.T) {
+func TestAnUnlistedLockEndsTheSession(t *testing.T) {
 	h := newHost(t)
 	h.times.Verify = 5 * time.Millisecond
 	session := h.connect(t)
@@ -22,7 +22,7 @@ func TestVanishedLockEndsTheSession(t *testing.T) {
 	require.NoError(t, lock.Close())
 }
 
-func TestLockThatWasNeverListedHasNotVanished(t *testing.T) {
+func TestANeverListedLockIsNotLost(t *testing.T) {
 	h := newHost(t)
 	h.times.Verify = 5 * time.Millisecond
 	h.login1.Hide()
@@ -37,5 +37,5 @@ func TestLockThatWasNeverListedHasNotVanished(t *testing.T) {
 func requireSessionStays(t *testing.T, h *host) {
 	t.Helper()
 	before := h.login1.Calls("ListInhibitors")
-	require.Eventually(t, func() bool { return h.login1.Calls("ListInhibitors") >= before+2 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return h.login1.Calls("ListInhibitors") >= before+2 }, testTimeout, time.Millisecond)
 }

@@ -96,7 +96,7 @@ func (b *Broker) listen(name string) (string, error) {
 		return "", err
 	}
 	b.listeners = append(b.listeners, listener)
-	b.serveBeside(func() {
+	b.goServe(func() {
 		for {
 			socket, err := listener.AcceptUnix()
 			if err != nil {
@@ -109,15 +109,15 @@ func (b *Broker) listen(name string) (string, error) {
 			if p.lacks[LackConnections] {
 				b.serve(p)
 			} else {
-				b.serveBeside(func() { b.serve(p) })
+				b.goServe(func() { b.serve(p) })
 			}
 		}
 	})
 	return "unix:path=" + path, nil
 }
 
-// serveBeside runs f in a goroutine that Close waits for.
-func (b *Broker) serveBeside(f func()) {
+// goServe runs f in a goroutine that Close waits for.
+func (b *Broker) goServe(f func()) {
 	b.running.Add(1)
 	go func() {
 		defer b.running.Done()
@@ -140,7 +140,7 @@ func (b *Broker) Close() error {
 	for _, listener := range b.listeners {
 		errs = append(errs, listener.Close())
 	}
-	for _, p := range b.all() {
+	for _, p := range b.allPeers() {
 		_ = p.socket.Close() // the peer may have gone
 	}
 	if b.Systemd1 != nil {
@@ -160,7 +160,7 @@ func (b *Broker) serve(p *peer) {
 	if !b.admit(p) {
 		return
 	}
-	defer b.forget(p)
+	defer b.remove(p)
 	if p.authenticate() != nil {
 		return
 	}
@@ -181,8 +181,8 @@ func (b *Broker) admit(p *peer) bool {
 	return !b.closed
 }
 
-// forget gives up the names of a connection that has ended.
-func (b *Broker) forget(p *peer) {
+// remove gives up the names of a connection that has ended.
+func (b *Broker) remove(p *peer) {
 	b.mu.Lock()
 	delete(b.peers, p)
 	var lost []string
@@ -219,8 +219,8 @@ func (b *Broker) owner(name string) *peer {
 	return b.names[name]
 }
 
-// all returns all connections.
-func (b *Broker) all() []*peer {
+// allPeers returns all connections.
+func (b *Broker) allPeers() []*peer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.peers))

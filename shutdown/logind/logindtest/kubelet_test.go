@@ -25,7 +25,7 @@ const (
 
 // The kubelet's own calls (pkg/kubelet/nodeshutdown/systemd) hold a lock and hear of a shutdown
 // whatever the broker lacks, but for the two that concern its descriptors.
-func TestKubeletsCalls(t *testing.T) {
+func TestTheKubeletsCallsWork(t *testing.T) {
 	all := slices.DeleteFunc(logindtest.Lacks(), func(l logindtest.Lack) bool {
 		return l == logindtest.LackAgreement || l == logindtest.LackAnswer
 	})
@@ -65,7 +65,7 @@ func TestKubeletsCalls(t *testing.T) {
 }
 
 // Each thing that a broker can lack is really missing.
-func TestLacks(t *testing.T) {
+func TestEachLackIsMissing(t *testing.T) {
 	property := func(name string) func(*testing.T, *dbus.Conn) error {
 		return func(_ *testing.T, bus *dbus.Conn) error {
 			_, err := bus.Object(login1, login1Path).GetProperty(login1Manager + "." + name)
@@ -108,7 +108,7 @@ func TestLacks(t *testing.T) {
 }
 
 // What concerns the beginning of a connection is really missing too.
-func TestLacksAtTheBeginning(t *testing.T) {
+func TestLacksOfTheHandshake(t *testing.T) {
 	for lack, handshake := range map[logindtest.Lack]string{
 		logindtest.LackOtherHandshakes: "\x00AUTH EXTERNAL 30\r\n",
 		logindtest.LackAnswer:          "\x00AUTH EXTERNAL 30\r\nNEGOTIATE_UNIX_FD\r\n",
@@ -143,7 +143,7 @@ func TestLacksAtTheBeginning(t *testing.T) {
 }
 
 // A test that takes the bus away closes a broker that is closed once more at the end of the test.
-func TestCloseTwice(t *testing.T) {
+func TestCloseMayBeCalledTwice(t *testing.T) {
 	broker := logindtest.StartBroker(t)
 	require.NoError(t, broker.Close())
 	require.NoError(t, broker.Close())

@@ -23,17 +23,17 @@ type Login1 struct {
 	object   *object
 	watching sync.WaitGroup // one goroutine for each lock
 
-	mu        sync.Mutex
-	readers   []*os.File
-	limit     uint64
-	preparing bool
-	kind      string // "": a logind before v257, without metadata
-	refusals  []Refusal
-	gates     []chan struct{} // one for each of the next calls of Inhibit that must wait
-	locks     []*Lock
-	hidden    bool // ListInhibitors returns no entries
-	calls     map[string]int
-	behind    map[string]func()
+	mu         sync.Mutex
+	readers    []*os.File
+	limit      uint64
+	preparing  bool
+	kind       string // "": a logind before v257, without metadata
+	refusals   []Refusal
+	delays     []chan struct{} // one for each of the next calls of Inhibit that must wait
+	locks      []*Lock
+	hidden     bool // ListInhibitors returns no entries
+	calls      map[string]int
+	afterReply map[string]func()
 }
 
 // Refusal is an error reply: the D-Bus name of the error, such as org.freedesktop.DBus.Error.AccessDenied,
@@ -69,7 +69,7 @@ func StartLogin1(t testing.TB, address string) *Login1 {
 }
 
 func newLogin1(address string) (l *Login1, err error) {
-	l = &Login1{limit: uint64(5 * time.Second / time.Microsecond), behind: map[string]func(){}, calls: map[string]int{}}
+	l = &Login1{limit: uint64(5 * time.Second / time.Microsecond), afterReply: map[string]func(){}, calls: map[string]int{}}
 	l.object, err = newObject(address, login1, l.answer)
 	if err != nil {
 		return nil, err
@@ -116,8 +116,8 @@ func (l *Login1) get(o *object, call *dbus.Message) {
 		values["PreparingForShutdownWithMetadata"] = map[string]dbus.Variant{"preparing": dbus.MakeVariant(l.preparing), "type": dbus.MakeVariant(l.kind)}
 	}
 	name, _ := call.Body[1].(string)
-	behind := l.behind[name]
-	delete(l.behind, name)
+	behind := l.afterReply[name]
+	delete(l.afterReply, name)
 	l.mu.Unlock()
 	if value, known := values[name]; known {
 		o.reply(call, dbus.MakeVariant(value))
@@ -164,8 +164,8 @@ func (l *Login1) inhibit(o *object, call *dbus.Message) {
 func (l *Login1) nextInhibit() (gate chan struct{}, refusal *Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.gates) > 0 {
-		gate, l.gates = l.gates[0], l.gates[1:]
+	if len(l.delays) > 0 {
+		gate, l.delays = l.delays[0], l.delays[1:]
 	}
 	switch {
 	case len(l.refusals) > 0:
@@ -241,7 +241,7 @@ func (l *Login1) Emit(name string, body ...any) {
 func (l *Login1) Behind(property string, f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.behind[property] = f
+	l.afterReply[property] = f
 }
 
 // Refuse makes the next calls of Inhibit fail, one for each refusal.
@@ -256,7 +256,7 @@ func (l *Login1) Delay() (goOn func()) {
 	gate := make(chan struct{})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gates = append(l.gates, gate)
+	l.delays = append(l.delays, gate)
 	return sync.OnceFunc(func() { close(gate) })
 }
 

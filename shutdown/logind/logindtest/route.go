@@ -33,7 +33,7 @@ func (b *Broker) broadcast(signal *packet) {
 	if b.lacks[Lack(member(signal.Message))] {
 		return
 	}
-	for _, p := range b.all() {
+	for _, p := range b.allPeers() {
 		if p.wants(signal.Message, b.owner) {
 			p.send(signal)
 		}
