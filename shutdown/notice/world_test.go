@@ -158,22 +158,22 @@ func (w *world) announce(event source.Event) error {
 	return nil
 }
 
-// fail has the service fail from now on; nil: no more.
-func (w *world) fail(fault http.HandlerFunc) {
+// failService has the service fail from now on; nil: no more.
+func (w *world) failService(fault http.HandlerFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fault = fault
 }
 
-// refuse has announce fail from now on; nil: no more.
-func (w *world) refuse(err error) {
+// failAnnounce has announce fail from now on; nil: no more.
+func (w *world) failAnnounce(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refusal = err
 }
 
-// announced returns what was announced since it was last called.
-func (w *world) announced() []source.Event {
+// takeAnnounced returns what was announced since it was last called.
+func (w *world) takeAnnounced() []source.Event {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,8 +182,8 @@ func (w *world) announced() []source.Event {
 	return events
 }
 
-// failed returns what OnError was told since it was last called.
-func (w *world) failed() []string {
+// takeErrors returns what OnError was told since it was last called.
+func (w *world) takeErrors() []string {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,8 +192,8 @@ func (w *world) failed() []string {
 	return failures
 }
 
-// asked returns how many requests came since it was last called.
-func (w *world) asked() int {
+// takeRequests returns how many requests came since it was last called.
+func (w *world) takeRequests() int {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -34,12 +34,12 @@ func awaitListener(t *testing.T, path string) {
 	require.Eventually(t, func() bool {
 		probe, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
 		return err == nil && probe.Close() == nil
-	}, patience, time.Millisecond)
+	}, testTimeout, time.Millisecond)
 }
 
 // An agent that ends after a later one has started does not remove the later one's
 // socket.
-func TestSuccessorsSocketStays(t *testing.T) {
+func TestCloseKeepsALaterAgentsSocket(t *testing.T) {
 	previous, path := newSource(t)
 	ending, err := previous.Connect(t.Context())
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestSuccessorsSocketStays(t *testing.T) {
 }
 
 // Whatever happens to the file, hosts reach the agent again, and the session goes on.
-func TestSocketIsMadeAnew(t *testing.T) {
+func TestARemovedSocketIsRecreated(t *testing.T) {
 	for name, harm := range map[string]func(t *testing.T, path string){
 		"removed": func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) },
 		"replaced by a file": func(t *testing.T, path string) {
@@ -78,7 +78,7 @@ func TestSocketIsMadeAnew(t *testing.T) {
 
 // A socket that cannot be made again ends the session, and the next Connect returns the
 // error.
-func TestSocketThatCannotBeMadeAnew(t *testing.T) {
+func TestAFailedRecreationEndsTheSession(t *testing.T) {
 	src, path := newSource(t)
 	session, err := src.Connect(t.Context())
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestSocketThatCannotBeMadeAnew(t *testing.T) {
 	select {
 	case _, open := <-session.Events():
 		require.False(t, open)
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("the session goes on")
 	}
 	require.NoError(t, session.Close())
@@ -95,7 +95,7 @@ func TestSocketThatCannotBeMadeAnew(t *testing.T) {
 }
 
 // Of two agents the later one listens, until it ends or dies.
-func TestTwoAgents(t *testing.T) {
+func TestTheLaterAgentHasTheSocket(t *testing.T) {
 	first, path := newSource(t)
 	session := connect(t, first)
 	second, err := unixsocket.New(unixsocket.Options{Path: path})
@@ -116,7 +116,7 @@ func TestTwoAgents(t *testing.T) {
 
 // What an agent left that was killed during listen is removed, and does not disturb
 // before. Other files stay.
-func TestLeftovers(t *testing.T) {
+func TestLeftoversOfADeadAgentAreRemoved(t *testing.T) {
 	src, path := newSource(t)
 	long := time.Now().Add(-time.Hour)
 	leave := func(name string, age time.Time) {

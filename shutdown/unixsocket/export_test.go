@@ -3,7 +3,7 @@ package unixsocket
 import "time"
 
 // SetIdle changes how long a connection may take for its first line.
-func (s *Source) SetIdle(idle time.Duration) { s.idle = idle }
+func (s *Source) SetIdle(idle time.Duration) { s.idleTimeout = idle }
 
 // LookInterval is how often the socket is looked for.
-const LookInterval = lookInterval
+const LookInterval = checkInterval

@@ -59,8 +59,8 @@ func serveAll(t *testing.T, text []byte, piece int) {
 	made, err := New(Options{Path: "unused"})
 	require.NoError(t, err)
 	made.hosts.addLock()
-	s := &session{source: made, events: make(chan source.Event), turn: make(chan struct{}, 1)}
-	s.life, s.end = context.WithCancel(t.Context())
+	s := &session{source: made, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}
+	s.ctx, s.cancel = context.WithCancel(t.Context())
 	heard := make(chan int)
 	go func() {
 		n := 0
@@ -76,7 +76,7 @@ func serveAll(t *testing.T, text []byte, piece int) {
 		_, _ = io.Copy(io.Discard, host) // until either end is closed
 	}()
 	require.Nil(t, s.unannounced.add(agent))
-	s.work.Go(func() { s.serve(agent) })
+	s.goroutines.Go(func() { s.serve(agent) })
 	// A host that waits is read no more once it has sent too long a line, and the pipe,
 	// unlike a socket, keeps nothing for a reader.
 	require.NoError(t, host.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
@@ -86,8 +86,8 @@ func serveAll(t *testing.T, text []byte, piece int) {
 		}
 	}
 	require.NoError(t, replyAndClose(made.hosts.removeLock(), "released"))
-	s.end()
-	s.work.Wait()
+	s.cancel()
+	s.goroutines.Wait()
 	close(s.events)
 	require.LessOrEqual(t, <-heard, 1+bytes.Count(text, []byte("\n")))
 	require.Empty(t, s.unannounced.list)

@@ -20,7 +20,7 @@ import (
 
 // The user of a connection is checked even if somebody has changed the mode of the
 // socket.
-func TestForeignUserIsRefused(t *testing.T) {
+func TestOtherUsersAreRefused(t *testing.T) {
 	need.Root(t)
 	dir, err := os.MkdirTemp("", "socket")
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestForeignUserIsRefused(t *testing.T) {
 }
 
 // Nobody else can open the socket at any moment, whatever the umask is.
-func TestModeFromTheFirstMoment(t *testing.T) {
+func TestTheSocketIsNeverOpenToOthers(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
 	source, path := newSource(t)

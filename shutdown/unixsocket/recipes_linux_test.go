@@ -210,7 +210,7 @@ func TestRecipesWithoutAnAgent(t *testing.T) {
 }
 
 // What is not a shutdown announces none: OpenRC's service is stopped by hand.
-func TestRecipesOfNoShutdown(t *testing.T) {
+func TestStoppingTheServiceAnnouncesNothing(t *testing.T) {
 	r := writeRecipes(t)
 	session, lock := r.agent(t)
 	_, err := r.run("sh", `RC_RUNLEVEL=default; . %s/kubegrace-hold; stop`)
@@ -220,7 +220,7 @@ func TestRecipesOfNoShutdown(t *testing.T) {
 }
 
 // runit reboots, if its file says so. upssched drains in the background, and takes it back.
-func TestRecipesThatHaveACondition(t *testing.T) {
+func TestConditionalRecipes(t *testing.T) {
 	r := writeRecipes(t)
 	session, lock := r.agent(t)
 	_, err := r.run("sh", "%s/kubegrace-upssched drain > /dev/null 2>&1")

@@ -22,8 +22,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// patience bounds the waits of the tests on a busy machine.
-const patience = 30 * time.Second
+// testTimeout bounds the waits of the tests on a busy machine.
+const testTimeout = 30 * time.Second
 
 func newSource(t *testing.T) (src *unixsocket.Source, path string) {
 	t.Helper()
@@ -53,7 +53,7 @@ func dial(t *testing.T, path string) *host {
 	conn, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(testTimeout)))
 	return &host{t: t, conn: conn, in: bufio.NewReader(conn)}
 }
 
@@ -76,13 +76,13 @@ func nextEvent(t *testing.T, session source.Session) source.Event {
 	case event, ok := <-session.Events():
 		require.True(t, ok)
 		return event
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("no event")
 		return source.Event{}
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewValidatesItsOptions(t *testing.T) {
 	_, err := unixsocket.New(unixsocket.Options{})
 	require.ErrorContains(t, err, "Path is required")
 	_, err = unixsocket.New(unixsocket.Options{Path: "x", Delay: -1})
@@ -90,7 +90,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 // A host is told when the last lock is closed, and not before.
-func TestAnnounceAndRelease(t *testing.T) {
+func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	_, err := session.Pending(t.Context())
@@ -116,13 +116,13 @@ func TestAnnounceAndRelease(t *testing.T) {
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 	_, err = h.in.Peek(1)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "one lock is held")
-	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(patience)))
+	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(testTimeout)))
 	require.NoError(t, second.Close())
 	require.Equal(t, "released\n", h.readLine())
 }
 
 // Without a lock nobody waits.
-func TestNobodyHolds(t *testing.T) {
+func TestWithoutALockNobodyWaits(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	h := dial(t, path)
@@ -134,7 +134,7 @@ func TestNobodyHolds(t *testing.T) {
 }
 
 // A cancellation comes on any connection and releases those that wait.
-func TestCancel(t *testing.T) {
+func TestCancelReleasesTheWaitingHosts(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	_, err := session.Inhibit(t.Context())
@@ -150,7 +150,7 @@ func TestCancel(t *testing.T) {
 }
 
 // A host may close its side after the announcement, as a pipe into socat does.
-func TestHalfClosed(t *testing.T) {
+func TestAHostMayCloseItsSideAndWait(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	lock, err := session.Inhibit(t.Context())
@@ -164,20 +164,20 @@ func TestHalfClosed(t *testing.T) {
 }
 
 // A line of another form is answered with an error and changes nothing.
-func TestGarbage(t *testing.T) {
+func TestInvalidLinesChangeNothing(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	_, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	h := dial(t, path)
 	for line, want := range map[string]string{
-		"":                 "error: an empty line says nothing\n",
-		"dance":            "error: kind \"dance\" is none of shutdown, poweroff, reboot, halt, kexec, soft-reboot\n",
-		"poweroff soon":    "error: seconds \"soon\" is no number from 0 to 31536000\n",
-		"poweroff -1":      "error: seconds \"-1\" is no number from 0 to 31536000\n",
-		"poweroff 1 2":     "error: \"poweroff 1 2\" is more than KIND [SECONDS] or cancel\n",
-		"cancel poweroff":  "error: \"cancel poweroff\" is more than KIND [SECONDS] or cancel\n",
-		"poweroff 1e99999": "error: seconds \"1e99999\" is no number from 0 to 31536000\n",
+		"":                 "error: the line is empty\n",
+		"dance":            "error: kind \"dance\" is not one of shutdown, poweroff, reboot, halt, kexec, soft-reboot\n",
+		"poweroff soon":    "error: seconds \"soon\" is not a number from 0 to 31536000\n",
+		"poweroff -1":      "error: seconds \"-1\" is not a number from 0 to 31536000\n",
+		"poweroff 1 2":     "error: \"poweroff 1 2\" is neither KIND [SECONDS] nor cancel\n",
+		"cancel poweroff":  "error: \"cancel poweroff\" is neither KIND [SECONDS] nor cancel\n",
+		"poweroff 1e99999": "error: seconds \"1e99999\" is not a number from 0 to 31536000\n",
 	} {
 		h.send(line)
 		require.Equal(t, want, h.readLine())
@@ -187,7 +187,7 @@ func TestGarbage(t *testing.T) {
 }
 
 // Only the agent's user can open the socket, which replaces that of a previous agent.
-func TestSocketFile(t *testing.T) {
+func TestTheSocketReplacesAnOldOne(t *testing.T) {
 	src, path := newSource(t)
 	require.NoError(t, os.WriteFile(path, nil, 0o666))
 	session, err := src.Connect(t.Context())
@@ -211,7 +211,7 @@ func TestSocketFile(t *testing.T) {
 }
 
 // A host that waits outlives the session and is told when the lock is closed.
-func TestLockOutlivesTheSession(t *testing.T) {
+func TestAWaitingHostOutlivesTheSession(t *testing.T) {
 	src, path := newSource(t)
 	session, err := src.Connect(t.Context())
 	require.NoError(t, err)
@@ -230,7 +230,7 @@ func TestLockOutlivesTheSession(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
-func TestRequestDelay(t *testing.T) {
+func TestRequestDelayIsCappedByTheOption(t *testing.T) {
 	src, _ := newSource(t)
 	session := connect(t, src)
 	granted, err := session.RequestDelay(t.Context(), 20*time.Second)
@@ -248,7 +248,7 @@ func TestRequestDelay(t *testing.T) {
 }
 
 // A script announces, the manager drains, and the script goes on.
-func TestManager(t *testing.T) {
+func TestTheManagerDrainsBeforeTheReply(t *testing.T) {
 	src, path := newSource(t)
 	killed := make(chan string, 1)
 	manager, err := shutdown.NewManager(shutdown.Options{
