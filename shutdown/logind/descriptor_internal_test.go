@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A socket that asks for a slow close, because its peer reads nothing, does not keep the session from
-// listening when somebody has sent it and closed his own copy.
+// A received socket with SO_LINGER, whose peer reads nothing, does not block the session when it is
+// closed.
 func TestALingeringSocketDoesNotBlockTheSession(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -14,8 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// An agent in a container without the host's /etc writes a drop-in that logind does not
-// see.
+// An agent in a container without the host's /etc writes a drop-in that logind does not see.
 func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	h := newHost(t)
 	systemd1 := logindtest.StartSystemd1(t, h.bus.Address, func() {}) // it is reloaded, and goes on as before

@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// TestRealFaults kills a real logind, or its bus, in every state of a shutdown.
-// Afterwards exactly one lock is held, and the next shutdown is drained and released.
+// If a real logind or its bus is killed in any state of a shutdown, exactly one lock is held
+// afterwards, and the next shutdown is drained and released.
 func TestRealFaults(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return
@@ -78,8 +78,7 @@ func TestRealFaults(t *testing.T) {
 	}
 }
 
-// A shutdown that is announced at any moment of a reconnect is delivered, as an event or
-// by Pending.
+// A shutdown that is announced at any moment of a reconnect is delivered as an event or by Pending.
 func TestAShutdownDuringAReconnectIsDelivered(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)

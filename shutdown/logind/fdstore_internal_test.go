@@ -23,7 +23,6 @@ func TestAnUnsentLockIsNotStored(t *testing.T) {
 	require.Empty(t, store.names, "its name is free again")
 }
 
-// A reload has time by default.
 func TestTheDefaultReloadTimeoutIsSet(t *testing.T) {
 	require.Positive(t, Options{}.withDefaults().times.reload)
 }

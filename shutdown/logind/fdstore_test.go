@@ -18,15 +18,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
-// asAgent is the environment variable that makes the test binary an agent, see
-// [TestAgentProcess]. With the value adopts the agent calls Adopt first.
+// agentEnv makes the test binary an agent, see [TestAgentProcess]. With the value adopts the agent calls Adopt first.
 const (
 	agentEnv = "KUBEGRACE_TEST_AGENT"
 	adopts   = "adopts"
 )
 
-// TestAgentProcess is the process of an agent that other tests start and kill. It takes
-// the lock, prints what it found, and follows the commands of the test.
+// TestAgentProcess is the process of an agent that other tests start and kill. It takes the lock,
+// prints what it found, and follows commands.
 func TestAgentProcess(t *testing.T) {
 	if os.Getenv(agentEnv) == "" {
 		return
@@ -103,7 +102,7 @@ func startAgentThat(t *testing.T, does string, store *logindhost.FDStore, others
 	return a
 }
 
-// nextLine returns the next line that the agent prints.
+// nextLine returns the next printed line.
 func (a *agent) nextLine() string {
 	a.t.Helper()
 	for {
@@ -122,7 +121,6 @@ func (a *agent) command(what string) {
 	require.Equal(a.t, "done", a.nextLine())
 }
 
-// kill sends SIGKILL.
 func (a *agent) kill() {
 	if a.cmd.ProcessState == nil {
 		_ = a.cmd.Process.Kill() // it may be dead already
@@ -188,7 +186,7 @@ func TestTheStoredLockOutlivesTheAgent(t *testing.T) {
 	require.Empty(t, store.Names(), "out of the store before it was closed")
 }
 
-// Adopt hands out the lock before there is a session. Inhibit then neither adopts nor drops it.
+// Adopt returns the stored lock before there is a session. Inhibit then neither returns nor closes it.
 func TestAdopt(t *testing.T) {
 	for name, preparing := range map[string]bool{"in a shutdown": true, "idle": false} {
 		t.Run(name, func(t *testing.T) {

@@ -17,11 +17,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// testTimeout bounds the waits of the tests. It is long because only a failing test waits that
-// long.
+// testTimeout bounds the waits of the tests. Only a failing test waits so long.
 const testTimeout = 10 * time.Second
 
-// host is a scripted login1 and a source over its bus.
+// host is a scripted logind and a source on its bus.
 type host struct {
 	bus     *logindhost.Bus
 	login1  *logindtest.Login1
@@ -69,7 +68,7 @@ func connect(t testing.TB, source *logind.Source) source.Session {
 	return session
 }
 
-// inhibit takes a lock and returns login1's view of it too.
+// inhibit takes a lock and also returns logind's view of it.
 func (h *host) inhibit(t *testing.T, session source.Session) (io.Closer, *logindtest.Lock) {
 	t.Helper()
 	lock, err := session.Inhibit(t.Context())
@@ -86,7 +85,7 @@ func timeoutContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// nextEvent returns the next event. It fails the test if the session has ended.
+// nextEvent returns the next event. It fails if the session has ended.
 func nextEvent(t *testing.T, session source.Session) source.Event {
 	t.Helper()
 	select {
@@ -99,7 +98,6 @@ func nextEvent(t *testing.T, session source.Session) source.Event {
 	}
 }
 
-// awaitEnd waits for the end of the session.
 func awaitEnd(t *testing.T, session source.Session) {
 	t.Helper()
 	select {

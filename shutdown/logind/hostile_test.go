@@ -35,7 +35,7 @@ func (h *host) connectNamed(t *testing.T) (session source.Session, came []string
 	return session, came
 }
 
-// awaitDelivery returns when the bus has delivered everything that was sent before.
+// awaitDelivery returns when the bus has delivered everything sent before.
 func awaitDelivery(t *testing.T, c *dbus.Conn) {
 	t.Helper()
 	require.NoError(t, c.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err)
@@ -54,8 +54,7 @@ func (h *host) onlyItsOwn(t *testing.T, session source.Session) {
 	require.True(t, nextEvent(t, session).Cancelled)
 }
 
-// Any user can send a signal with descriptors to any connection that accepts descriptors. They are
-// closed when they arrive.
+// Every user can send signals with descriptors. They are closed on arrival.
 func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -75,7 +74,7 @@ func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// While Inhibit waits for its reply, only the descriptor of that reply is kept.
+// While Inhibit waits for its reply, only the reply's descriptor is kept.
 func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -106,8 +105,7 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	h.onlyItsOwn(t, session)
 }
 
-// Forged signals are dropped when they are read, so a flood does not fill the queue while
-// nobody takes an event.
+// Forged signals are dropped on arrival, so that a flood does not fill the queue.
 func TestForgedSignalsAreNotQueued(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -131,7 +129,7 @@ func TestForgedSignalsAreNotQueued(t *testing.T) {
 	require.False(t, nextEvent(t, session).Cancelled)
 }
 
-// heapInUse returns the heap in use, in bytes.
+// heapInUse returns the used heap in bytes.
 func heapInUse() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -139,7 +137,7 @@ func heapInUse() uint64 {
 	return stats.HeapAlloc
 }
 
-// A message may have 32 MiB and takes far more memory once it is decoded.
+// A message may have 32 MiB, and takes far more memory when decoded.
 func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -177,7 +175,7 @@ func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	h.onlyItsOwn(t, session)
 }
 
-// Signals are not accepted from a connection whose bus name begins like logind's.
+// Signals of a connection whose bus name begins like logind's are dropped.
 func TestSignalsOfASimilarBusNameAreDropped(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)

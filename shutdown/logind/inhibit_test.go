@@ -53,7 +53,7 @@ func TestTheLockOutlivesItsSession(t *testing.T) {
 	awaitReleased(t, seen)
 }
 
-// The garbage collector releases no lock, also if the caller has not kept it.
+// The garbage collector releases no lock, even if the caller discards it.
 func TestADiscardedLockIsHeld(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)

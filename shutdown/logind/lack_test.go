@@ -45,8 +45,8 @@ func (l *missingFeaturesOf) missing() []string {
 	return slices.Clone(l.lines)
 }
 
-// A host whose bus or logind lacks something, each two things, or all of them, is held and drained as
-// any other, its limit is raised, and one line of the log for each says what is missing.
+// A host that lacks one, two or all optional features is held and drained, its limit is raised, and
+// each missing feature is logged once.
 func TestABusWithoutOptionalFeaturesWorks(t *testing.T) {
 	lines := map[logindtest.Lack][]string{ // three cost nothing
 		logindtest.LackOtherHandshakes: nil,

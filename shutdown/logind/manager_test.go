@@ -20,7 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// TestRealManager drains pods through a manager when a real logind powers off.
+// A manager drains pods when a real logind powers off.
 func TestRealManager(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return
@@ -37,7 +37,7 @@ func TestRealManager(t *testing.T) {
 	}
 }
 
-// buckets has two buckets, of two seconds and one.
+// buckets returns two buckets, of 2 s and 1 s.
 var buckets = plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 	{Priority: 0, ShutdownGracePeriodSeconds: 2}, {Priority: 1000, ShutdownGracePeriodSeconds: 1},
 }}
@@ -76,7 +76,7 @@ func runManagerIn(ctx context.Context, t *testing.T, source source.Source, optio
 	return manager
 }
 
-// awaitHeld waits until the manager holds the only lock of the host.
+// awaitHeld waits until the manager holds the host's only lock.
 func awaitHeld(t *testing.T, host *logindhost.Host, manager *shutdown.Manager) {
 	t.Helper()
 	require.Eventually(t, func() bool {

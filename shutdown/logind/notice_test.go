@@ -22,7 +22,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// azure answers as Azure's metadata service does on the machine "node".
+// azure is Azure's metadata service on the machine "node".
 type azure struct {
 	mu     sync.Mutex
 	events []map[string]any
@@ -38,7 +38,7 @@ func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"DocumentIncarnation": 1, "Events": z.events}) // the client may have gone
 }
 
-// preempt has the machine be preempted in this time; 0 takes it back.
+// preempt announces a preemption after a time; 0 withdraws it.
 func (z *azure) preempt(in time.Duration) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -51,8 +51,8 @@ func (z *azure) preempt(in time.Duration) {
 	}
 }
 
-// A notice 120 s ahead and the announcement of a real bus's logind are one shutdown with one report:
-// the earlier deadline counts, whoever comes first, and each is taken back for itself.
+// A notice 120 s ahead and logind's announcement are one shutdown with one report: the earlier deadline
+// counts, in any order, and each is cancelled separately.
 func TestANoticeAndLogindAreOneShutdown(t *testing.T) {
 	need.Long(t, "a cloud's notice beside logind's event, in real time")
 	type node struct {

@@ -24,7 +24,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// TestRealLogind runs against systemd's own logind. Each subtest has its own host.
+// TestRealLogind tests with systemd's logind. Each subtest has its own host.
 func TestRealLogind(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return
@@ -51,8 +51,7 @@ func TestRealLogind(t *testing.T) {
 	}
 }
 
-// realSource has the zero options, except that it ignores the FD store of the test's own
-// process.
+// realSource has the zero options, but ignores the FD store of the test's process.
 func realSource(t *testing.T) *logind.Source {
 	t.Helper()
 	source, err := logind.New(logind.Options{NoFDStore: true})
@@ -60,7 +59,7 @@ func realSource(t *testing.T) *logind.Source {
 	return source
 }
 
-// shortReloadSource waits for a reload for a short time.
+// shortReloadSource has a short reload timeout.
 func shortReloadSource(t *testing.T) *logind.Source {
 	t.Helper()
 	source, err := logind.New(logind.Options{NoFDStore: true}.With(logind.Times{Reload: 300 * time.Millisecond}))
@@ -76,7 +75,6 @@ func takeLock(t *testing.T, session source.Session) io.Closer {
 	return lock
 }
 
-// awaitPowerOff waits until logind has asked systemd to power off.
 func awaitPowerOff(t *testing.T, host *logindhost.Host) {
 	t.Helper()
 	select {
@@ -87,7 +85,7 @@ func awaitPowerOff(t *testing.T, host *logindhost.Host) {
 	}
 }
 
-// requireNoPowerOff checks that logind does not ask systemd to power off for a while.
+// requireNoPowerOff requires that logind does not power off for a while.
 func requireNoPowerOff(t *testing.T, host *logindhost.Host, while time.Duration) {
 	t.Helper()
 	select {

@@ -94,8 +94,8 @@ func TestConnectTimesOut(t *testing.T) {
 	awaitEnd(t, session)
 }
 
-// requireNoGrowth waits until there are no more descriptors and goroutines than before. It has to
-// wait because godbus ends its goroutines a moment after the connection.
+// requireNoGrowth waits until there are no more descriptors and goroutines than before: godbus ends its
+// goroutines shortly after the connection.
 func requireNoGrowth(t *testing.T, descriptors, goroutines int) {
 	t.Helper()
 	for end := time.Now().Add(testTimeout); openDescriptors(t) > descriptors || runtime.NumGoroutine() > goroutines; {

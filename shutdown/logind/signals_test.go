@@ -191,8 +191,8 @@ func TestPendingReadsLogind(t *testing.T) {
 	require.Equal(t, source.KindReboot, event.Kind)
 }
 
-// A shutdown that is cancelled right behind the answer to Pending, or behind that about its kind,
-// is not pending, or its cancellation is an event. No poll helps here.
+// If a shutdown is cancelled directly after the reply to Pending, or after the reply about its kind,
+// Pending returns nil or an event follows, without a poll.
 func TestACancellationAfterPendingIsNoticed(t *testing.T) {
 	for _, property := range []string{"PreparingForShutdown", "PreparingForShutdownWithMetadata"} {
 		t.Run(property, func(t *testing.T) {

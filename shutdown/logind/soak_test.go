@@ -30,9 +30,9 @@ const (
 	heapBound = 512 << 10
 )
 
-// Agents on a real bus go through shutdowns, cancellations, and restarts of the bus, of logind
-// and of themselves. After each round every agent holds its host and admits pods, each kill has
-// ended, and no running pod is reported as ended. Memory, goroutines and descriptors do not grow.
+// Agents on a real bus go through shutdowns, cancellations, and restarts of the bus, of logind and of
+// themselves. After each round every agent holds its lock and admits pods, every kill has ended, and no
+// running pod is reported as ended. Memory, goroutines and descriptors do not grow.
 func TestSoak(t *testing.T) {
 	lasts, err := time.ParseDuration(cmp.Or(os.Getenv(soakTime), "4s"))
 	require.NoError(t, err)
@@ -77,8 +77,8 @@ func TestSoak(t *testing.T) {
 	require.Less(t, slices.MinFunc(after, heap).heap, slices.MaxFunc(before, heap).heap+heapBound)
 }
 
-// memoryFolder returns a folder in memory, or on disk if there is no /dev/shm. On a disk that is
-// busy for ten seconds an agent would return an error, which is not the subject of the test.
+// memoryFolder returns a folder in memory, or on disk without /dev/shm. On a disk that is busy for 10 s
+// an agent would return an error.
 func memoryFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "soak")
@@ -89,7 +89,7 @@ func memoryFolder(t *testing.T) string {
 	return dir
 }
 
-// sample is what the process uses at some time of the test, between two rounds.
+// sample is the resource usage between two rounds.
 type sample struct {
 	at                      time.Duration
 	heap                    uint64
@@ -116,7 +116,7 @@ func table(samples []sample) string {
 	return text.String()
 }
 
-// soak is a host, and agents that share it.
+// soak is a host and its agents.
 type soak struct {
 	t      *testing.T // of the running logind
 	rng    *rand.Rand
@@ -125,7 +125,7 @@ type soak struct {
 	counts map[string]int
 }
 
-// startLogin1 starts another logind, which runs until the end of its subtest.
+// startLogin1 starts another logind until the end of its subtest.
 func (s *soak) startLogin1() {
 	s.host.login1 = logindtest.StartLogin1(s.t, s.host.bus.Address)
 	s.host.login1.SetLimit(30 * time.Second)
@@ -134,10 +134,9 @@ func (s *soak) startLogin1() {
 
 func (s *soak) waitUpTo(most time.Duration) { <-time.After(rand.N(most)) }
 
-// randomAgent returns one of the agents.
 func (s *soak) randomAgent() *soakAgent { return s.agents[s.rng.IntN(len(s.agents))] }
 
-// runRound causes faults of the host or of the agents, during a shutdown or without one.
+// runRound injects faults of the host or of the agents, with or without a shutdown.
 func (s *soak) runRound() {
 	for _, a := range s.agents {
 		a.replacePods(4)
@@ -212,7 +211,7 @@ func countText(what string, n int) string {
 	return fmt.Sprintf("%d locks are %s", n, what)
 }
 
-// awaitNothing waits until why returns "". The test fails with its text if that takes too long.
+// awaitNothing waits until why returns "". On a timeout it fails with why's text.
 func awaitNothing(t *testing.T, why func() string) {
 	t.Helper()
 	for end := time.Now().Add(3 * testTimeout); why() != ""; {

@@ -81,7 +81,7 @@ func TestFromMicrosecondsSaturates(t *testing.T) {
 	}
 }
 
-// Every unit of systemd.time(7) is parsed under all its names.
+// Every unit of systemd.time(7) is parsed, under all its names.
 func TestAllUnitsOfTimespansAreParsed(t *testing.T) {
 	for length, names := range map[time.Duration][]string{
 		time.Microsecond: {"usec", "us", "µs", "μs"}, time.Millisecond: {"msec", "ms"},

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The answer of a bus about descriptors that comes after BEGIN is no message.
+// A reply to NEGOTIATE_UNIX_FD after BEGIN is no message.
 func TestALateNegotiationReplyIsSkipped(t *testing.T) {
 	message := encodeMessage(t, dbus.TypeSignal, binary.LittleEndian, true)
 	for _, answer := range []string{"AGREE_UNIX_FD\r\n", "ERROR cannot\r\n", ""} {
@@ -41,7 +41,7 @@ func TestALateNegotiationReplyIsSkipped(t *testing.T) {
 	}
 }
 
-// Only the answer that something is not there means that it is missing for good.
+// Only a reply that something does not exist means that it is missing for good.
 func TestIsUnknown(t *testing.T) {
 	for name, unknown := range map[string]bool{
 		"org.freedesktop.DBus.Error.UnknownMethod":               true,

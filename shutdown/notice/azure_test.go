@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// azureEvent is an event in the document of Azure's Scheduled Events.
+// azureEvent is an event of Azure's Scheduled Events.
 type azureEvent struct {
 	EventID           string `json:"EventId"`
 	EventType         string
@@ -39,7 +39,7 @@ func event(id, kind string, notBefore time.Time) azureEvent {
 	}
 }
 
-// azure answers as Azure's metadata service does on the machine "node-1".
+// azure is Azure's metadata service on the machine "node-1".
 type azure struct {
 	mu          sync.Mutex
 	incarnation int
@@ -78,7 +78,7 @@ func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startAcknowledged starts the events that are acknowledged.
+// startAcknowledged starts the acknowledged events.
 func (z *azure) startAcknowledged(w http.ResponseWriter, r *http.Request) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -115,7 +115,7 @@ func (z *azure) acknowledged() []string {
 	return z.started
 }
 
-// Each type of event is announced as what it does to the node, starts, and is gone.
+// Each type of event is announced with its kind, starts, and is withdrawn.
 func TestEachAzureEventIsAnnounced(t *testing.T) {
 	for name, kind := range map[string]source.Kind{
 		"Preempt": source.KindPoweroff, "Terminate": source.KindPoweroff, "Reboot": source.KindReboot, "Redeploy": source.KindReboot,
@@ -143,7 +143,7 @@ func TestEachAzureEventIsAnnounced(t *testing.T) {
 	}
 }
 
-// What does not shut this machine down is not announced.
+// Events that do not shut this machine down are not announced.
 func TestOtherAzureEventsAreIgnored(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -161,7 +161,7 @@ func TestOtherAzureEventsAreIgnored(t *testing.T) {
 	})
 }
 
-// Of several events the first counts. All must be gone before the notice is taken back.
+// Of several events the first counts. The notice is withdrawn when all are gone.
 func TestTheFirstAzureEventCounts(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -181,8 +181,7 @@ func TestTheFirstAzureEventCounts(t *testing.T) {
 	})
 }
 
-// An event that is an hour away is announced fifteen minutes before its time, and one whose time
-// cannot be read at once.
+// An event an hour away is announced 15 minutes before its time, and one with an invalid time at once.
 func TestAzureEventsAreAnnounced15MinutesAhead(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -201,8 +200,8 @@ func TestAzureEventsAreAnnounced15MinutesAhead(t *testing.T) {
 	})
 }
 
-// An event whose time had passed before it was read is not announced, and hides no other one. An
-// announced event whose time passes stands.
+// An event whose time had passed when first read is not announced, and hides no other one. An announced
+// event whose time passes stays.
 func TestPassedAzureEventsAreIgnored(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -222,8 +221,8 @@ func TestPassedAzureEventsAreIgnored(t *testing.T) {
 	})
 }
 
-// An event that is days away is announced when somebody acknowledges it and so starts it, or when
-// its time comes while the service does not answer. Nobody knows then how much time is left.
+// An event days away is announced without a deadline when somebody acknowledges it, or when its time
+// comes during an outage.
 func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 	for name, begin := range map[string]func(w *world, service *azure, e azureEvent){
 		"acknowledged": func(_ *world, service *azure, e azureEvent) {
@@ -260,7 +259,7 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 	}
 }
 
-// The first request switches the service on. That takes its time, and later ones do not.
+// The first request switches the service on and may take long; later ones may not.
 func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 	service := &azure{first: 2 * time.Minute}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -279,7 +278,7 @@ func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 	})
 }
 
-// Acknowledge starts the events that are announced and of this machine alone.
+// Acknowledge starts the announced events of this machine alone.
 func TestAcknowledgeStartsTheEventsOfThisMachine(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -312,7 +311,7 @@ func TestAcknowledgeStartsTheEventsOfThisMachine(t *testing.T) {
 	})
 }
 
-// The other providers take no acknowledgement.
+// EC2 and GCE accept no acknowledgement.
 func TestAcknowledgeIsUnsupported(t *testing.T) {
 	for _, p := range []notice.Provider{notice.EC2(), notice.GCE(), {}} {
 		require.ErrorIs(t, notice.Acknowledge(t.Context(), p), errors.ErrUnsupported)

@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// ec2 answers as EC2's metadata service, version 2, does.
+// ec2 is EC2's metadata service, version 2.
 type ec2 struct {
 	mu      sync.Mutex
 	tokens  map[string]time.Time // when each expires
@@ -59,7 +59,7 @@ func (e *ec2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// interrupt has the instance be interrupted at a time; "" takes it back.
+// interrupt announces an interruption at a time; "" withdraws it.
 func (e *ec2) interrupt(action string, when time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -69,7 +69,7 @@ func (e *ec2) interrupt(action string, when time.Time) {
 	}
 }
 
-// dropTokens has the service forget its tokens.
+// dropTokens makes all tokens invalid.
 func (e *ec2) dropTokens() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +82,6 @@ func (e *ec2) counts() (issued, refused int) {
 	return e.issued, e.refused
 }
 
-// A spot instance is interrupted, with each action, and the interruption is taken back.
 func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	for action, kind := range map[string]source.Kind{
 		"terminate": source.KindPoweroff, "stop": source.KindPoweroff, "hibernate": source.KindPoweroff, "new": source.KindUnknown,
@@ -110,7 +109,7 @@ func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	}
 }
 
-// Another time of the same interruption is announced: the manager takes the earlier one.
+// A changed time of an interruption is announced: the manager uses the earlier one.
 func TestAChangedEC2TimeIsAnnounced(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -124,8 +123,7 @@ func TestAChangedEC2TimeIsAnnounced(t *testing.T) {
 	})
 }
 
-// The service is asked every five seconds, with one token for almost six hours, and never with one
-// that has expired.
+// The service is read every 5 s, with one token for almost six hours, and never with an expired one.
 func TestTheEC2TokenIsRenewed(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -141,7 +139,7 @@ func TestTheEC2TokenIsRenewed(t *testing.T) {
 	})
 }
 
-// A token that the service has forgotten is replaced at once. Nobody is told.
+// A token that the service does not know is replaced at once, without OnError.
 func TestAnUnknownEC2TokenIsReplaced(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -156,8 +154,8 @@ func TestAnUnknownEC2TokenIsReplaced(t *testing.T) {
 	})
 }
 
-// A service that has no version 2, or gives useless tokens, is told to OnError and asked again. It
-// takes nothing back that it has announced.
+// A service without version 2, or with invalid tokens, is a failure, is read again, and withdraws
+// nothing.
 func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 	for name, token := range map[string]http.HandlerFunc{
 		"none":     http.NotFound,
@@ -195,7 +193,7 @@ func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 	}
 }
 
-// A notice whose time has passed when it is first read is not announced, and not taken back.
+// A notice whose time has passed when first read is neither announced nor withdrawn.
 func TestAPassedNoticeIsNotAnnounced(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -209,7 +207,7 @@ func TestAPassedNoticeIsNotAnnounced(t *testing.T) {
 	})
 }
 
-// An answer that is longer than any that is expected does not count, whatever it begins with.
+// An answer that is too long is a failure, whatever it begins with.
 func TestALongAnswerIsAFailure(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {

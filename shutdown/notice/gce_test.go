@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// gce answers as Compute Engine's metadata server does.
+// gce is Compute Engine's metadata server.
 type gce struct {
 	mu      sync.Mutex
 	values  map[string]string
@@ -85,8 +85,7 @@ func (g *gce) set(name, value string) {
 	}
 }
 
-// A preemption is announced at the moment at which the service says it, and leaves 30 s. It is taken
-// back when the machine was only suspended.
+// A preemption is announced at once and leaves 30 s. It is withdrawn if the machine was only suspended.
 func TestAGCEPreemptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	service := newGCE()
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
@@ -107,8 +106,8 @@ func TestAGCEPreemptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	})
 }
 
-// Maintenance that stops the machine is an announcement of its own, without a deadline. A live
-// migration is none.
+// Maintenance that stops the machine is announced without a deadline. A live migration is not
+// announced.
 func TestGCEMaintenanceIsAnnounced(t *testing.T) {
 	service := newGCE()
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
@@ -128,7 +127,7 @@ func TestGCEMaintenanceIsAnnounced(t *testing.T) {
 	})
 }
 
-// A server that gives no ETag is asked every second.
+// A server without an ETag is read every second.
 func TestGCEWithoutAnETagIsPolled(t *testing.T) {
 	service := newGCE()
 	service.noETag = true
@@ -143,8 +142,8 @@ func TestGCEWithoutAnETagIsPolled(t *testing.T) {
 	})
 }
 
-// A preemption that could not be announced is asked for anew, without waiting for a change, and
-// its 30 s count from when it was first read.
+// A preemption whose announcement failed is read again at once, and its 30 s count from the first
+// reading.
 func TestAFailedGCEAnnouncementIsRepeated(t *testing.T) {
 	service := newGCE()
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
@@ -161,7 +160,7 @@ func TestAFailedGCEAnnouncementIsRepeated(t *testing.T) {
 	})
 }
 
-// Another service at that address says nothing about this machine, whatever its values are.
+// Values of another service at the address are a failure.
 func TestAnotherServiceIsNotGCE(t *testing.T) {
 	for name, fault := range map[string]http.HandlerFunc{
 		"no flavor": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "TRUE") },

@@ -21,7 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// cloud is a provider with a service that announces something, or takes it back.
+// cloud is a provider whose service announces something, or withdraws it.
 type cloud struct {
 	provider   notice.Provider
 	service    http.Handler
@@ -59,7 +59,7 @@ func clouds() map[string]func() cloud {
 	}
 }
 
-// faults are what a service may answer in place of what was asked for.
+// faults are wrong answers of a service.
 func faults() map[string]http.HandlerFunc {
 	write := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -93,7 +93,7 @@ func faults() map[string]http.HandlerFunc {
 	}
 }
 
-// endlessBody answers with a body without an end.
+// endlessBody answers with an endless body.
 func endlessBody(pause time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for line := bytes.Repeat([]byte(" "), 1<<10); r.Context().Err() == nil; {
@@ -111,7 +111,6 @@ func endlessBody(pause time.Duration) http.HandlerFunc {
 	}
 }
 
-// raw answers with these bytes and closes the connection.
 func raw(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -123,9 +122,8 @@ func raw(text string) http.HandlerFunc {
 	}
 }
 
-// Whatever the service answers, what was announced stands, OnError is told once, and a service that
-// is back is heard within the time of one attempt. Nothing else is connected to, be it a redirect's
-// or a proxy.
+// After a wrong answer the announcement stays, OnError is called once, and a recovered service is read
+// within one attempt. Neither a redirect's target nor a proxy is connected to.
 func TestFailuresKeepTheAnnouncement(t *testing.T) {
 	for provider, newCloud := range clouds() {
 		for name, fault := range faults() {
@@ -156,7 +154,6 @@ func TestFailuresKeepTheAnnouncement(t *testing.T) {
 	}
 }
 
-// The deadline is right by the clock of this machine, if that of the service is another.
 func TestDeadlinesAreCorrectedByTheServicesClock(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
 		for _, name := range []string{"EC2", "Azure"} {
@@ -178,7 +175,7 @@ func TestDeadlinesAreCorrectedByTheServicesClock(t *testing.T) {
 	}
 }
 
-// A service that fails is asked again after 1, 2, 4, 8 and then every 10 s.
+// A failing service is read again after 1, 2, 4, 8 and then every 10 s.
 func TestAFailingServiceIsRetriedWithBackOff(t *testing.T) {
 	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world) {
 		w.failService(http.NotFound)
@@ -194,7 +191,7 @@ func TestAFailingServiceIsRetriedWithBackOff(t *testing.T) {
 	})
 }
 
-// An announcement that fails is made again, and so is a cancellation.
+// A failed announcement or cancellation is repeated.
 func TestAFailedAnnouncementIsRepeated(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -217,7 +214,7 @@ func TestAFailedAnnouncementIsRepeated(t *testing.T) {
 	})
 }
 
-// The end of the context takes nothing back, and ends a request that hangs.
+// The end of the context withdraws nothing, and ends a hanging request.
 func TestTheEndOfTheContextWithdrawsNothing(t *testing.T) {
 	for name, newCloud := range clouds() {
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +235,7 @@ func TestTheEndOfTheContextWithdrawsNothing(t *testing.T) {
 	}
 }
 
-// Nothing listens at the address. OnError learns it, and Watch goes on.
+// If nothing listens at the address, OnError is called and Watch continues.
 func TestARefusedConnectionIsReported(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -256,7 +253,6 @@ func TestARefusedConnectionIsReported(t *testing.T) {
 	}
 }
 
-// Without OnError a failure is a warning of the default logger.
 func TestFailuresAreLoggedWithoutOnError(t *testing.T) {
 	var text strings.Builder
 	before := slog.Default()
@@ -270,7 +266,7 @@ func TestFailuresAreLoggedWithoutOnError(t *testing.T) {
 	require.Equal(t, 1, strings.Count(text.String(), "level=WARN"))
 }
 
-// A panic of announce is the caller's, and leaves no goroutine.
+// A panic of announce reaches the caller of Watch and leaks no goroutine.
 func TestAPanicOfAnnounceLeaksNothing(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -282,7 +278,6 @@ func TestAPanicOfAnnounceLeaksNothing(t *testing.T) {
 	})
 }
 
-// What cannot be watched is an error at once.
 func TestWatchValidatesItsArguments(t *testing.T) {
 	announce := func(source.Event) error { return nil }
 	require.ErrorContains(t, notice.Watch(t.Context(), notice.Provider{}, announce), "needs a Provider")

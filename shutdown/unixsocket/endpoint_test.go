@@ -15,8 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// requireReaches checks that an announcement on a new connection reaches the session, and that
-// the session goes on.
+// requireReaches requires that an announcement on a new connection reaches the session.
 func requireReaches(t *testing.T, path string, session source.Session) {
 	t.Helper()
 	h := dial(t, path)
@@ -28,7 +27,6 @@ func requireReaches(t *testing.T, path string, session source.Session) {
 	require.Equal(t, "cancelled\n", h.readLine())
 }
 
-// awaitListener waits until an agent listens at the path.
 func awaitListener(t *testing.T, path string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -37,8 +35,7 @@ func awaitListener(t *testing.T, path string) {
 	}, testTimeout, time.Millisecond)
 }
 
-// An agent that ends after a later one has started does not remove the later one's
-// socket.
+// An agent that ends after a later one has started does not remove the later one's socket.
 func TestCloseKeepsALaterAgentsSocket(t *testing.T) {
 	previous, path := newSource(t)
 	ending, err := previous.Connect(t.Context())
@@ -50,7 +47,7 @@ func TestCloseKeepsALaterAgentsSocket(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// Whatever happens to the file, hosts reach the agent again, and the session goes on.
+// Whatever happens to the file, hosts can reach the agent again, in the same session.
 func TestARemovedSocketIsRecreated(t *testing.T) {
 	for name, harm := range map[string]func(t *testing.T, path string){
 		"removed": func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) },
@@ -76,8 +73,7 @@ func TestARemovedSocketIsRecreated(t *testing.T) {
 	}
 }
 
-// A socket that cannot be made again ends the session, and the next Connect returns the
-// error.
+// A socket that cannot be recreated ends the session, and the next Connect returns the error.
 func TestAFailedRecreationEndsTheSession(t *testing.T) {
 	src, path := newSource(t)
 	session, err := src.Connect(t.Context())
@@ -114,8 +110,8 @@ func TestTheLaterAgentHasTheSocket(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// What an agent left that was killed during listen is removed, and does not disturb
-// before. Other files stay.
+// Leftovers of an agent that was killed during listen are removed, and do no harm before. Other files
+// are kept.
 func TestLeftoversOfADeadAgentAreRemoved(t *testing.T) {
 	src, path := newSource(t)
 	long := time.Now().Add(-time.Hour)

@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// Whatever a host says is a shutdown of a kind that is known, with an end that is not
-// before now, a cancellation, or an error.
+// FuzzParse checks that every line is a shutdown of a known kind whose end is not in the past, a
+// cancellation, or an error.
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{"", "shutdown", "poweroff 30", "reboot 0", "kexec -1", "soft-reboot 31536000", "halt 31536001", "cancel", "cancel 1", "poweroff 1 2", "poweroff 9223372037", "POWEROFF", "\x00", "shutdown\t5\r", "poweroff ٣"} {
 		f.Add(line)
@@ -44,8 +44,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Whatever a host sends, in whatever pieces, and without reading what it is answered: its
-// connection ends with the session at the latest, and the next host is heard.
+// FuzzServe checks that every connection, whatever it sends and even if it does not read, ends with the
+// session at the latest, and that the next host is served.
 func FuzzServe(f *testing.F) {
 	for _, text := range []string{"poweroff 30\ncancel\n", "poweroff", "\n\n\n", "reboot 5\nreboot 6\nreboot", "cancel\nshutdown 99999999999999999999\n", string(make([]byte, 1000)), "reboot\n" + string(make([]byte, 1000)), "halt\r\n\xff\xfe\n"} {
 		f.Add([]byte(text), byte(3))
@@ -53,7 +53,7 @@ func FuzzServe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, piece byte) { serveAll(t, text, int(piece)+1) })
 }
 
-// serveAll sends a text in pieces to a session that has a lock, and ends it.
+// serveAll sends a text in pieces to a session with a lock, and ends the session.
 func serveAll(t *testing.T, text []byte, piece int) {
 	t.Helper()
 	made, err := New(Options{Path: "unused"})

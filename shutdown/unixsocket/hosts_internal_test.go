@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A shutdown is pending, with the host's own deadline, until the host is cancelled or has had
-// half an hour to go down. Without a lock the host shuts down at once.
+// A shutdown is pending, with the host's deadline, until it is cancelled or the host should have shut
+// down half an hour ago. Without a lock the host shuts down at once.
 func TestPendingExpiresAfterHalfAnHour(t *testing.T) {
 	for name, test := range map[string]struct {
 		line     string

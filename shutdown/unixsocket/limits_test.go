@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Connections without a complete line keep neither goroutines nor descriptors, and
-// prevent no other connection from announcing.
+// Connections without a complete line leak neither goroutines nor descriptors, and block no other
+// connection.
 func TestIncompleteLinesBlockNobody(t *testing.T) {
 	host, path := newSource(t)
 	session := connect(t, host)
@@ -84,8 +84,8 @@ func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 	}
 }
 
-// The pending shutdown changes together with the event: an announcement after a
-// cancellation stays after it, however long the replies to the waiting hosts take.
+// The pending shutdown changes together with the event: an announcement after a cancellation counts,
+// however long the replies take.
 func TestAnAnnouncementAfterACancellationCounts(t *testing.T) {
 	host, path := newSource(t)
 	session := connect(t, host)
@@ -139,7 +139,7 @@ func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	require.Equal(t, source.KindReboot, event.Kind)
 }
 
-// A host that sends much and reads nothing does not delay Close.
+// A host that sends a lot and reads nothing does not delay Close.
 func TestAHostThatDoesNotReadDoesNotBlockClose(t *testing.T) {
 	host, path := newSource(t)
 	session, err := host.Connect(t.Context())

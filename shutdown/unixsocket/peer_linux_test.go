@@ -18,8 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// The user of a connection is checked even if somebody has changed the mode of the
-// socket.
+// The user of a connection is checked even if the socket's mode was changed.
 func TestOtherUsersAreRefused(t *testing.T) {
 	need.Root(t)
 	dir, err := os.MkdirTemp("", "socket")
@@ -56,7 +55,7 @@ func TestOtherUsersAreRefused(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// Nobody else can open the socket at any moment, whatever the umask is.
+// Others can never open the socket, whatever the umask is.
 func TestTheSocketIsNeverOpenToOthers(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)

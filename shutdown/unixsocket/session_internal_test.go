@@ -15,7 +15,7 @@ import (
 )
 
 // The pending shutdown changes together with its event: a cancellation counts when the manager has
-// received what came before it.
+// received all events before it.
 func TestLinesCountInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made, err := New(Options{Path: "unused"})

@@ -41,7 +41,7 @@ func connect(t *testing.T, src *unixsocket.Source) source.Session {
 	return session
 }
 
-// host is a script that has connected.
+// host is a connected script.
 type host struct {
 	t    *testing.T
 	conn net.Conn
@@ -89,7 +89,6 @@ func TestNewValidatesItsOptions(t *testing.T) {
 	require.ErrorContains(t, err, "Delay must not be negative")
 }
 
-// A host is told when the last lock is closed, and not before.
 func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
@@ -121,7 +120,6 @@ func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
-// Without a lock nobody waits.
 func TestWithoutALockNobodyWaits(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
@@ -133,7 +131,7 @@ func TestWithoutALockNobodyWaits(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
-// A cancellation comes on any connection and releases those that wait.
+// A cancellation on any connection releases the waiting ones.
 func TestCancelReleasesTheWaitingHosts(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
@@ -163,7 +161,7 @@ func TestAHostMayCloseItsSideAndWait(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
-// A line of another form is answered with an error and changes nothing.
+// An invalid line gets an error and has no effect.
 func TestInvalidLinesChangeNothing(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
@@ -186,7 +184,7 @@ func TestInvalidLinesChangeNothing(t *testing.T) {
 	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "still heard")
 }
 
-// Only the agent's user can open the socket, which replaces that of a previous agent.
+// Only the agent's user can open the socket, which replaces a previous agent's.
 func TestTheSocketReplacesAnOldOne(t *testing.T) {
 	src, path := newSource(t)
 	require.NoError(t, os.WriteFile(path, nil, 0o666))
@@ -210,7 +208,7 @@ func TestTheSocketReplacesAnOldOne(t *testing.T) {
 	require.ErrorContains(t, err, "/nonexistent/shutdown.sock")
 }
 
-// A host that waits outlives the session and is told when the lock is closed.
+// A waiting host outlives the session and gets the reply when the lock is closed.
 func TestAWaitingHostOutlivesTheSession(t *testing.T) {
 	src, path := newSource(t)
 	session, err := src.Connect(t.Context())
@@ -247,7 +245,6 @@ func TestRequestDelayIsCappedByTheOption(t *testing.T) {
 	require.Equal(t, time.Hour, granted)
 }
 
-// A script announces, the manager drains, and the script goes on.
 func TestTheManagerDrainsBeforeTheReply(t *testing.T) {
 	src, path := newSource(t)
 	killed := make(chan string, 1)
