@@ -57,7 +57,7 @@ func TestTheDropInIsIgnoredOnRequest(t *testing.T) {
 		"usr/lib/systemd/logind.conf.d/zz.conf": "[Login]\nInhibitDelayMaxSec=20\n",
 	})
 	got := configured(host, []string{"/etc/systemd/logind.conf.d/zz.conf"})
-	require.Equal(t, setting{file: "/usr/lib/systemd/logind.conf.d/zz.conf", delay: 20 * time.Second}, got, "what ours has masked comes to light")
+	require.Equal(t, setting{file: "/usr/lib/systemd/logind.conf.d/zz.conf", delay: 20 * time.Second}, got, "the masked file counts again")
 }
 
 func TestTheDropInRoundsUpToSeconds(t *testing.T) {
@@ -65,7 +65,7 @@ func TestTheDropInRoundsUpToSeconds(t *testing.T) {
 		0: "=0\n", 1: "=1\n", time.Second: "=1\n", time.Second + 1: "=2\n", 400 * time.Millisecond: "=1\n", unlimited: "=9223372037\n",
 	} {
 		text := string(dropInText(wish))
-		require.True(t, strings.HasPrefix(text, ownedMark), "it is known again as ours")
+		require.True(t, strings.HasPrefix(text, ownedMark), "the drop-in is recognized")
 		require.True(t, strings.HasSuffix(text, "[Login]\nInhibitDelayMaxSec"+seconds), text)
 	}
 }

@@ -26,8 +26,8 @@ const (
 	run = "run/systemd/logind.conf.d"
 )
 
-// applyDropInOnReload gives the host a systemd whose reload makes logind apply the limit of the given
-// drop-in. Without a limit in the file it is 5 s.
+// applyDropInOnReload starts a systemd whose reload makes logind apply the limit of a drop-in; 5 s if
+// it has none.
 func (h *host) applyDropInOnReload(t *testing.T, file string) *logindtest.Systemd1 {
 	t.Helper()
 	return logindtest.StartSystemd1(t, h.bus.Address, func() {
@@ -60,7 +60,7 @@ func TestASufficientLimitIsKept(t *testing.T) {
 			granted, err := h.connect(t).RequestDelay(t.Context(), test.wish)
 			require.NoError(t, err)
 			require.Equal(t, test.granted, granted)
-			require.NoDirExists(t, filepath.Join(h.root, "etc"), "nothing is written without need")
+			require.NoDirExists(t, filepath.Join(h.root, "etc"), "nothing is written")
 		})
 	}
 }
@@ -88,7 +88,7 @@ func TestALowLimitIsRaised(t *testing.T) {
 			requireMode(t, filepath.Dir(path), 0o755)
 			entries, err := os.ReadDir(filepath.Dir(path))
 			require.NoError(t, err)
-			require.Len(t, entries, 1, "no temporary file stays")
+			require.Len(t, entries, 1, "no temporary file is left")
 		})
 	}
 }
@@ -121,14 +121,14 @@ func TestAnotherFileCapsTheLimit(t *testing.T) {
 	session := h.connect(t)
 	for range 2 {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
-		require.Equal(t, 30*time.Second, granted, "what there is counts all the same")
+		require.Equal(t, 30*time.Second, granted, "the other file counts")
 		var capped *source.DelayCappedError
 		ok := errors.As(err, &capped)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, source.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/" + winner}, *capped)
-		require.Len(t, systemd1.Killed(), 1, "logind is not disturbed again for nothing")
+		require.Len(t, systemd1.Killed(), 1, "logind is not reloaded again")
 	}
-	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "it counts once the winner is gone")
+	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "the drop-in counts when the winning file is removed")
 }
 
 func TestACapWithoutAFileHasNoSetBy(t *testing.T) {
@@ -156,7 +156,7 @@ func TestAFailedReloadIsAnError(t *testing.T) {
 			var capped *source.DelayCappedError
 			ok := errors.As(err, &capped)
 			require.True(t, ok, "%v", err)
-			require.Empty(t, capped.SetBy, "the file that could not be brought into effect is not to blame")
+			require.Empty(t, capped.SetBy, "the file that was not applied is not named")
 			require.ErrorContains(t, err, "SIGHUP")
 		})
 	}
@@ -217,7 +217,7 @@ func TestTheDropInFollowsTheRequest(t *testing.T) {
 	}{
 		{60 * time.Second, 60 * time.Second, 1},
 		{60 * time.Second, 60 * time.Second, 1}, // nothing to do
-		{40 * time.Second, 40 * time.Second, 2}, // what was needed once is taken back
+		{40 * time.Second, 40 * time.Second, 2}, // a lower request lowers the limit
 		{90 * time.Second, 90 * time.Second, 3},
 	} {
 		granted, err := session.RequestDelay(t.Context(), step.wish)
@@ -229,7 +229,7 @@ func TestTheDropInFollowsTheRequest(t *testing.T) {
 	granted, err := session.RequestDelay(t.Context(), 5*time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 5*time.Second, granted)
-	require.NoFileExists(t, path, "the default is enough: ours is not needed any more")
+	require.NoFileExists(t, path, "the default is sufficient, so the drop-in is removed")
 }
 
 func TestTheDropInIsRemovedIfAnotherFileIsSufficient(t *testing.T) {
@@ -246,7 +246,7 @@ func TestTheDropInIsRemovedIfAnotherFileIsSufficient(t *testing.T) {
 	granted, err := session.RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, time.Minute, granted)
-	require.FileExists(t, filepath.Join(h.root, file), "it was needed after all")
+	require.FileExists(t, filepath.Join(h.root, file), "the drop-in is needed")
 }
 
 func TestAForeignDropInIsNotChanged(t *testing.T) {
@@ -276,7 +276,7 @@ func TestAForeignDropInIsNotChanged(t *testing.T) {
 			require.Equal(t, before.ModTime(), after.ModTime())
 
 			granted, err = h.connect(t).RequestDelay(t.Context(), time.Second)
-			require.NoError(t, err, "nothing has to be changed")
+			require.NoError(t, err, "no change is needed")
 			require.Equal(t, 5*time.Second, granted)
 		})
 	}
@@ -290,5 +290,5 @@ func TestRequestDelayEndsWithItsContext(t *testing.T) {
 	_, err := session.RequestDelay(ctx, time.Minute)
 	require.Error(t, err)
 	capped := errors.As(err, new(*source.DelayCappedError))
-	require.False(t, capped, "a host that is lost grants nothing")
+	require.False(t, capped, "a lost host grants nothing")
 }

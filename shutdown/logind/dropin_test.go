@@ -17,7 +17,7 @@ import (
 // An agent in a container without the host's /etc writes a drop-in that logind does not see.
 func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	h := newHost(t)
-	systemd1 := logindtest.StartSystemd1(t, h.bus.Address, func() {}) // it is reloaded, and goes on as before
+	systemd1 := logindtest.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect
 	host := h.source(t)
 	for range 5 {
 		session, err := host.Connect(t.Context())
@@ -37,11 +37,11 @@ func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 		require.Equal(t, 5*time.Second, granted)
 		require.ErrorAs(t, err, new(*source.DelayCappedError))
 	}
-	require.Len(t, systemd1.Killed(), 3, "the files have changed: ours was removed for once, and written again")
+	require.Len(t, systemd1.Killed(), 3, "the files have changed: the drop-in is removed once, and written again")
 
 	_, err := session.RequestDelay(t.Context(), 3*time.Minute)
 	require.ErrorAs(t, err, new(*source.DelayCappedError))
-	require.Len(t, systemd1.Killed(), 4, "another wish is another attempt")
+	require.Len(t, systemd1.Killed(), 4, "another request is another attempt")
 }
 
 func TestRemoveDropIn(t *testing.T) {

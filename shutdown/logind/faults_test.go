@@ -61,7 +61,7 @@ func TestRealFaults(t *testing.T) {
 				harm(host)
 				if fault == "logind stopped" && state != "idle" && state != "cancelled" {
 					if state != "released" {
-						awaitPowerOff(t, host) // the shutdown goes on where it was
+						awaitPowerOff(t, host) // the shutdown continues
 					}
 					host.Systemd1.EndJob("poweroff.target") // and this host does not go down after all
 				}
@@ -100,7 +100,7 @@ func TestAShutdownDuringAReconnectIsDelivered(t *testing.T) {
 		h.login1.SetPreparing(false)
 		event := nextEvent(t, session)
 		if pending != nil && !event.Cancelled {
-			event = nextEvent(t, session) // the signal was heard before the question was answered
+			event = nextEvent(t, session) // the signal came before the reply
 		}
 		require.True(t, event.Cancelled)
 		require.NoError(t, session.Close())

@@ -183,7 +183,7 @@ func TestTheStoredLockOutlivesTheAgent(t *testing.T) {
 	require.Equal(t, "pending=true locked=true names=taken", third.found)
 	third.command("release")
 	awaitReleased(t, lock)
-	require.Empty(t, store.Names(), "out of the store before it was closed")
+	require.Empty(t, store.Names(), "removed from the store before it was closed")
 }
 
 // Adopt returns the stored lock before there is a session. Inhibit then neither returns nor closes it.
@@ -262,6 +262,6 @@ func TestAMissingNotifySocketIsLogged(t *testing.T) {
 	h.options.NoFDStore = false
 	lock, seen := h.inhibit(t, h.connect(t))
 	requireHeld(t, seen)
-	require.NoError(t, lock.Close(), "what was not stored need not be removed")
+	require.NoError(t, lock.Close(), "an unsent lock is not removed")
 	awaitReleased(t, seen)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
 
-// connectNamed connects a session and returns the bus names that appeared with it, as a
-// hostile user would find them.
+// connectNamed connects a session and returns the bus names that appeared, as a hostile user would find
+// them.
 func (h *host) connectNamed(t *testing.T) (session source.Session, came []string) {
 	t.Helper()
 	asking := h.bus.Connect()
@@ -41,7 +41,7 @@ func awaitDelivery(t *testing.T, c *dbus.Conn) {
 	require.NoError(t, c.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err)
 }
 
-// onlyItsOwn checks that the session delivers only events of its own logind.
+// onlyItsOwn requires that the session sends only its own logind's events.
 func (h *host) onlyItsOwn(t *testing.T, session source.Session) {
 	t.Helper()
 	pending, err := session.Pending(t.Context()) // the answer comes after all that was sent before
@@ -100,7 +100,7 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	<-attacked
 	requireHeld(t, first)
 	requireHeld(t, second)
-	require.LessOrEqual(t, openDescriptors(t), descriptors+2, "the lock, and its end at the scripted logind")
+	require.LessOrEqual(t, openDescriptors(t), descriptors+2, "the lock, and the scripted logind's end of it")
 	require.NoError(t, file.Close())
 	h.onlyItsOwn(t, session)
 }
@@ -110,7 +110,7 @@ func TestForgedSignalsAreNotQueued(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
 	forger, _ := h.bus.ConnectAsNobody()
-	h.login1.Prepare(true) // and nobody reads the event
+	h.login1.Prepare(true) // the event is not read
 	_, err := session.RequestDelay(t.Context(), 0)
 	require.NoError(t, err)
 

@@ -64,7 +64,7 @@ func TestADiscardedLockIsHeld(t *testing.T) {
 		require.NoError(t, err)
 		runtime.GC()
 		runtime.GC()
-		n, err := read.Read(make([]byte, 1)) // until the other end, which nobody keeps, is collected
+		n, err := read.Read(make([]byte, 1)) // until the discarded other end is collected
 		require.Zero(t, n)
 		require.ErrorIs(t, err, io.EOF)
 		require.NoError(t, read.Close())

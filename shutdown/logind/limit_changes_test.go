@@ -54,7 +54,7 @@ func TestARemovedDropInIsWrittenAgain(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, ours))
 	require.Len(t, systemd1.Killed(), 2)
 	requireMinute(t, session)
-	require.Len(t, systemd1.Killed(), 2, "nothing is to be done")
+	require.Len(t, systemd1.Killed(), 2, "no call is needed")
 	requireHeld(t, lock)
 }
 
@@ -138,7 +138,7 @@ func TestLastingFailuresAreLoggedOnce(t *testing.T) {
 	h.writeFile(t, ours, "[Login]\n")
 	_, err = session.RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
-	require.EqualValues(t, 2, log.errors.Load(), "it was well in between")
+	require.EqualValues(t, 2, log.errors.Load(), "it succeeded in between")
 }
 
 // If logind announces a shutdown and then gets a higher limit from this process, the deadline is that

@@ -92,7 +92,7 @@ func testManagerDrained(t *testing.T, host *logindhost.Host) {
 	awaitHeld(t, host, manager)
 	inhibitor := manager.Inhibitor()
 	require.Equal(t, 92500*time.Millisecond, inhibitor.Requested)
-	require.Equal(t, 93*time.Second, inhibitor.Granted, "logind is asked for whole seconds")
+	require.Equal(t, 93*time.Second, inhibitor.Granted, "the drop-in has whole seconds")
 
 	before := time.Now()
 	host.PowerOff()
@@ -103,9 +103,9 @@ func testManagerDrained(t *testing.T, host *logindhost.Host) {
 	require.Equal(t, "web", kills[0].Pod.Name)
 	require.Equal(t, "dns", kills[1].Pod.Name)
 	require.False(t, kills[1].Started.Before(kills[0].Ended), "bucket after bucket")
-	require.False(t, powerOff.Before(kills[1].Ended), "and the host after the last")
+	require.False(t, powerOff.Before(kills[1].Ended), "the host is released after the last lock")
 	require.GreaterOrEqual(t, powerOff.Sub(before), 600*time.Millisecond)
-	require.Less(t, powerOff.Sub(before), inhibitor.Granted/2, "the manager releases the lock, and logind does not wait for its own end")
+	require.Less(t, powerOff.Sub(before), inhibitor.Granted/2, "logind continues when the manager releases the lock")
 	require.Equal(t, shutdown.Admission{Admit: false, Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."},
 		manager.Admit(shutdowntest.Pod("late", 0, 30)))
 }
@@ -129,15 +129,15 @@ func testManagerDelayExpired(t *testing.T, host *logindhost.Host) {
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}}
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
 	t.Cleanup(killer.Release)
-	require.True(t, manager.Inhibitor().Held, "the lock is taken although logind waits for less")
+	require.True(t, manager.Inhibitor().Held, "the lock is taken although the limit is lower")
 	require.Equal(t, time.Second, manager.Inhibitor().Granted)
 	require.ErrorContains(t, manager.Inhibitor().Err, "/etc/systemd/logind.conf.d/zzz.conf")
 
 	before := time.Now()
 	host.PowerOff()
 	awaitPowerOff(t, host)
-	require.GreaterOrEqual(t, time.Since(before), 800*time.Millisecond, "the pods had all there was, but for the margin")
-	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond, "the lock is not held beyond the end")
+	require.GreaterOrEqual(t, time.Since(before), 800*time.Millisecond, "the pods got all the time but the margin")
+	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond, "the lock is released at the deadline")
 }
 
 func testManagerRestartedWhileIdle(t *testing.T, host *logindhost.Host) {

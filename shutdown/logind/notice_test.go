@@ -72,7 +72,7 @@ func TestANoticeAndLogindAreOneShutdown(t *testing.T) {
 	ends := func(t *testing.T, n node, within time.Duration) {
 		t.Helper()
 		began := time.Now()
-		require.LessOrEqual(t, awaitKill(t, n, 1), int64(within.Seconds()), "what was under way is shortened")
+		require.LessOrEqual(t, awaitKill(t, n, 1), int64(within.Seconds()), "the kill in progress is shortened")
 		awaitReleased(t, n.lock)
 		require.Less(t, time.Since(began), within+time.Second)
 		require.False(t, (<-n.reports).Cancelled)

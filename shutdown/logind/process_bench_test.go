@@ -100,7 +100,7 @@ func readMemory(b *testing.B, said *bufio.Reader) float64 {
 	line, err := said.ReadString('\n')
 	require.NoError(b, err)
 	kilobytes, err := strconv.Atoi(strings.TrimSpace(line))
-	require.NoError(b, err, "the agent said %q", line)
+	require.NoError(b, err, "the agent printed %q", line)
 	return float64(kilobytes) / 1024
 }
 

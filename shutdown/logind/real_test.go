@@ -123,7 +123,7 @@ func testRealLimitRaised(t *testing.T, _ *logindhost.Host) {
 	granted, err = session.RequestDelay(t.Context(), 5*time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 5*time.Second, granted)
-	require.NoFileExists(t, "/etc/systemd/logind.conf.d/zz-kubegrace.conf", "it is not needed any more")
+	require.NoFileExists(t, "/etc/systemd/logind.conf.d/zz-kubegrace.conf", "the drop-in is not needed any more")
 }
 
 func testRealLimitCapped(t *testing.T, host *logindhost.Host) {
@@ -148,7 +148,7 @@ func testRealLimitExtremes(t *testing.T, host *logindhost.Host) {
 	require.NoError(t, os.WriteFile(file, []byte("[Login]\nInhibitDelayMaxSec=infinity\n"), 0o600))
 	granted, err = session.RequestDelay(t.Context(), 7*time.Second)
 	require.NoError(t, err)
-	require.Equal(t, time.Duration(1<<63-1), granted, "ours is removed for one that grants more")
+	require.Equal(t, time.Duration(1<<63-1), granted, "the drop-in is removed for a file with a higher limit")
 }
 
 // An agent that needs a shorter delay does not lower the limit of another agent.
@@ -170,7 +170,7 @@ func testRealLimitOfTwoAgents(t *testing.T, host *logindhost.Host) {
 	}
 	granted, err = session.RequestDelay(t.Context(), 50*time.Second)
 	require.NoError(t, err)
-	require.Equal(t, 50*time.Second, granted, "more takes nothing from anybody")
+	require.Equal(t, 50*time.Second, granted, "a larger limit changes nothing")
 	end()
 	require.Error(t, other.Wait(), "it was killed")
 	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond)
@@ -213,7 +213,7 @@ func testRealDelayExpired(t *testing.T, host *logindhost.Host) {
 	awaitPowerOff(t, host)
 	require.GreaterOrEqual(t, time.Since(before), time.Second)
 	require.WithinDuration(t, before.Add(time.Second), event.Deadline, 3*time.Second)
-	require.Len(t, host.Inhibitors(), 1, "the lock is held to no avail")
+	require.Len(t, host.Inhibitors(), 1, "logind powers off although the lock is held")
 }
 
 func testRealCancelled(t *testing.T, host *logindhost.Host) {
@@ -249,11 +249,11 @@ func testRealStartedInAShutdown(t *testing.T, host *logindhost.Host) {
 	late := connect(t, realSource(t))
 	pending, err := late.Pending(t.Context())
 	require.NoError(t, err)
-	require.NotNil(t, pending, "a start in the middle of a shutdown is a shutdown")
+	require.NotNil(t, pending, "Pending reports a shutdown in progress")
 	require.NoError(t, lock.Close())
 	awaitPowerOff(t, host)
 	host.Systemd1.EndJob("poweroff.target")
-	require.True(t, nextEvent(t, late).Cancelled, "this host goes on after all")
+	require.True(t, nextEvent(t, late).Cancelled, "the host has not shut down")
 }
 
 func testRealRestartedWhileIdle(t *testing.T, host *logindhost.Host) {
@@ -263,7 +263,7 @@ func testRealRestartedWhileIdle(t *testing.T, host *logindhost.Host) {
 	host.Kill()
 	awaitEnd(t, session)
 	host.Start()
-	require.Len(t, host.Inhibitors(), 1, "the lock survives its logind")
+	require.Len(t, host.Inhibitors(), 1, "the lock outlives logind")
 
 	session = connect(t, source)
 	takeLock(t, session)

@@ -99,7 +99,7 @@ func TestMalformedSignalsAreIgnored(t *testing.T) {
 	h.login1.Emit("PrepareForShutdownWithMetadata")
 	h.login1.Emit("PrepareForShutdownWithMetadata", map[string]dbus.Variant{}, true)
 	h.login1.Emit("PrepareForSleep", true)
-	h.login1.Emit("PrepareForShutdown", false) // nothing is under way
+	h.login1.Emit("PrepareForShutdown", false) // no shutdown is in progress
 	h.login1.SetPreparing(true)
 	h.login1.Emit("PrepareForShutdownWithMetadata", true, "not metadata")
 	event := nextEvent(t, session)

@@ -38,7 +38,7 @@ type soakAgent struct {
 	rts     map[string]*lifecycletest.Runtime // by container, of this round and the one before
 	pods    []*v1.Pod
 	made    int // pods so far
-	running int // calls of KillPod under way
+	running int // calls of KillPod in progress
 	wrong   []string
 }
 
@@ -69,7 +69,7 @@ func (a *soakAgent) start() {
 	a.end = sync.OnceFunc(func() {
 		stop()
 		runErr := <-ended
-		if errors.Is(runErr, shutdown.ErrInterrupted) { // the next agent goes on
+		if errors.Is(runErr, shutdown.ErrInterrupted) { // the next agent continues
 			runErr = nil
 		}
 		if err := errors.Join(runErr, terminator.Close(context.WithoutCancel(ctx))); err != nil {

@@ -66,8 +66,7 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	t.Logf("%v\n%s", s.counts, table(samples))
-	// What is made once has been made by the second sample. A timer or a signal under way counts in some
-	// samples; what is left behind in each round is in all later ones.
+	// One-time allocations are in the second sample. A timer or a signal in flight is in some samples; a leak of each round is in all later ones.
 	before, after := samples[1:len(samples)/2+1], samples[len(samples)/2+1:]
 	goroutines := func(a, b sample) int { return cmp.Compare(a.goroutines, b.goroutines) }
 	descriptors := func(a, b sample) int { return cmp.Compare(a.descriptors, b.descriptors) }
@@ -188,7 +187,7 @@ func (s *soak) runRound() {
 	}
 }
 
-// awaitCalm waits until each agent holds the lock, admits pods and has no kill under way.
+// awaitCalm waits until each agent holds the lock, admits pods and has no kill in progress.
 func (s *soak) awaitCalm() {
 	awaitNothing(s.t, func() string {
 		for i, a := range s.agents {

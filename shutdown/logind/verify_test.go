@@ -15,7 +15,7 @@ func TestAnUnlistedLockEndsTheSession(t *testing.T) {
 	session := h.connect(t)
 	lock, _ := h.inhibit(t, session)
 	second, _ := h.inhibit(t, session)
-	require.NoError(t, second.Close(), "a lock that was closed has not vanished")
+	require.NoError(t, second.Close(), "a closed lock is not lost")
 	requireSessionStays(t, h)
 	h.login1.Hide()
 	awaitEnd(t, session)
@@ -30,7 +30,7 @@ func TestANeverListedLockIsNotLost(t *testing.T) {
 	h.inhibit(t, session)
 	<-time.After(10 * h.times.Verify)
 	h.login1.Prepare(true)
-	require.False(t, nextEvent(t, session).Cancelled, "the session goes on")
+	require.False(t, nextEvent(t, session).Cancelled, "the session has not ended")
 }
 
 // requireSessionStays waits until the session has read the list several more times.

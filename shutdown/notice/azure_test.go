@@ -133,7 +133,7 @@ func TestEachAzureEventIsAnnounced(t *testing.T) {
 			scheduled.EventStatus, scheduled.NotBefore = "Started", ""
 			service.set(scheduled)
 			advance(time.Minute)
-			require.Empty(t, w.takeAnnounced(), "it stands, and has no other time")
+			require.Empty(t, w.takeAnnounced(), "it is not withdrawn, and its time has not changed")
 			service.set()
 			advance(time.Second)
 			require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())

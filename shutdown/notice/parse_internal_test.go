@@ -28,7 +28,7 @@ func FuzzParseInstanceAction(f *testing.F) {
 		require.False(t, n.event.Cancelled)
 		again, err := parseInstanceAction(body, 0)
 		require.NoError(t, err)
-		require.Equal(t, n.key, again.key, "the clock does not change what is announced")
+		require.Equal(t, n.key, again.key, "the key does not depend on the clock")
 	})
 }
 

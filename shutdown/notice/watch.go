@@ -33,7 +33,7 @@ type item struct {
 	// it was not announced; then the service must not hold back the answer until it changes.
 	read func(ctx context.Context, fresh bool) (notice, error)
 
-	// the key of the announced notice; ""
+	// the key of the announced notice; "": none
 	announced string // the key of the notice that stands, "" if none does
 	lastErr   error  // why the last reading failed
 }

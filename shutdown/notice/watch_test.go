@@ -136,7 +136,7 @@ func TestFailuresKeepTheAnnouncement(t *testing.T) {
 					w.failService(fault)
 					advance(90 * time.Second)
 					require.Empty(t, w.takeAnnounced())
-					require.Len(t, w.takeErrors(), c.items, "told once for each question")
+					require.Len(t, w.takeErrors(), c.items, "reported once for each value")
 					w.failService(nil)
 					c.withdraw()
 					advance(90 * time.Second)
@@ -147,7 +147,7 @@ func TestFailuresKeepTheAnnouncement(t *testing.T) {
 					w.failService(fault)
 					advance(140 * time.Second)
 					require.Len(t, w.takeErrors(), c.items, "another outage")
-					require.Error(t, w.end(), "what fails at the end")
+					require.Error(t, w.end(), "the failure at the end")
 				})
 			})
 		}
@@ -224,7 +224,7 @@ func TestTheEndOfTheContextWithdrawsNothing(t *testing.T) {
 				w.watch()
 				w.takeAnnounced()
 				w.failService(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-				advance(5 * time.Second) // a request is under way
+				advance(5 * time.Second) // during a request
 				began := time.Now()
 				require.NoError(t, w.end())
 				require.Equal(t, began, time.Now())

@@ -112,10 +112,10 @@ func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test
 				_ = w.end() // the test does not ask
 			}
 			synctest.Wait()
-			require.Zero(t, open.Load(), "connections that are left")
+			require.Zero(t, open.Load(), "open connections")
 			require.NoError(t, server.Close())
 			require.ErrorIs(t, <-served, http.ErrServerClosed)
-			require.Subset(t, []string{"169.254.169.254:80"}, slices.Collect(maps.Keys(w.listener.dialed)), "nothing else is connected to")
+			require.Subset(t, []string{"169.254.169.254:80"}, slices.Collect(maps.Keys(w.listener.dialed)), "no other connection is made")
 		}()
 		test(t, w)
 	})
@@ -201,7 +201,7 @@ func (w *world) takeRequests() int {
 	return n
 }
 
-// advance advances the time of the bubble.
+// advance lets time pass.
 func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

@@ -83,7 +83,7 @@ func TestAFailedRecreationEndsTheSession(t *testing.T) {
 	case _, open := <-session.Events():
 		require.False(t, open)
 	case <-time.After(testTimeout):
-		t.Fatal("the session goes on")
+		t.Fatal("the session has not ended")
 	}
 	require.NoError(t, session.Close())
 	_, err = src.Connect(t.Context())
@@ -103,7 +103,7 @@ func TestTheLaterAgentHasTheSocket(t *testing.T) {
 	<-time.After(3 * unixsocket.LookInterval)
 	after, err := os.Lstat(path)
 	require.NoError(t, err)
-	require.True(t, os.SameFile(before, after), "they do not take it from each other")
+	require.True(t, os.SameFile(before, after), "the agents do not fight for the socket")
 	requireReaches(t, path, later)
 	require.NoError(t, later.Close())
 	awaitListener(t, path)
@@ -127,7 +127,7 @@ func TestLeftoversOfADeadAgentAreRemoved(t *testing.T) {
 	require.NoError(t, os.Mkdir(path+".2", 0o700))
 	leave(filepath.Join(path+".2", "s"), long)
 	require.NoError(t, os.Chtimes(path+".2", long, long))
-	require.NoError(t, os.Mkdir(path+".3", 0o700)) // somebody is at it
+	require.NoError(t, os.Mkdir(path+".3", 0o700)) // another agent's listen in progress
 	for _, name := range []string{path + ".4", path + ".old", path + "."} {
 		require.NoError(t, os.WriteFile(name, nil, 0o600))
 		require.NoError(t, os.Chtimes(name, long, long))

@@ -72,12 +72,12 @@ func Example() {
 	if err != nil {
 		fmt.Println(err)
 	}
-	fmt.Printf("the host is told: %s", reply)
+	fmt.Printf("the host receives: %s", reply)
 	cancel()
 	fmt.Println(<-ended)
 	// Output:
 	// kill web within 20 s
-	// the host is told: released
+	// the host receives: released
 	// <nil>
 }
 

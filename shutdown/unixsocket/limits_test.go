@@ -47,7 +47,7 @@ func TestAnIdleConnectionIsClosed(t *testing.T) {
 	nextEvent(t, session)
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
 	_, err = h.in.Peek(1)
-	require.ErrorContains(t, err, "timeout", "who waits need not say any more")
+	require.ErrorContains(t, err, "timeout", "a waiting connection is not idle")
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(testTimeout)))
 	require.NoError(t, lock.Close())
 	require.Equal(t, "released\n", h.readLine())
@@ -127,7 +127,7 @@ func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	h.send("reboot")
 	nextEvent(t, session)
 	require.Equal(t, "released\n", h.readLine())
-	h.send("cancel") // and nobody reads the event
+	h.send("cancel") // the event is not read
 	require.Eventually(t, func() bool {
 		_, err := session.Pending(t.Context())
 		return err != nil

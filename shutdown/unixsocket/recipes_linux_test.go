@@ -76,7 +76,7 @@ func writeRecipes(t *testing.T) *recipes {
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	moved := strings.NewReplacer("/run/agent/", dir+"/run/", "/run/runit/", dir+"/run/", "/usr/local/sbin/", dir+"/sbin/", "/sbin/poweroff", dir+"/sbin/poweroff")
 	blocks := regexp.MustCompile("(?m)^`(/.+)`\n\n```(?:sh|conf)\n((?s:.+?))```$").FindAllStringSubmatch(string(page), -1)
-	require.Len(t, blocks, 8, "the files of the page")
+	require.Len(t, blocks, 8, "the README's files")
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sbin"), 0o700))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "run"), 0o700))
 	for _, block := range blocks {
@@ -163,7 +163,7 @@ func TestRecipesWaitForTheDrain(t *testing.T) {
 				require.Equal(t, source.Kind(strings.TrimPrefix(kind, "shutdown")), event.Kind)
 				require.WithinRange(t, event.Deadline, time.Now().Add(50*time.Second), time.Now().Add(90*time.Second))
 				require.Empty(t, ended, "it waits")
-				require.Empty(t, r.called(), "and nothing goes on")
+				require.Empty(t, r.called(), "no call is in progress")
 				require.NoError(t, lock.Close())
 				require.NoError(t, <-ended)
 				require.Equal(t, c.called, r.called())
@@ -172,7 +172,7 @@ func TestRecipesWaitForTheDrain(t *testing.T) {
 	}
 }
 
-// agent returns the session of an agent that holds the lock, as long as the test runs.
+// agent returns the session of an agent that holds the lock until the test ends.
 func (r *recipes) agent(t *testing.T) (source.Session, io.Closer) {
 	t.Helper()
 	s, err := unixsocket.New(unixsocket.Options{Path: r.dir + "/run/shutdown.sock"})

@@ -181,7 +181,7 @@ func TestInvalidLinesChangeNothing(t *testing.T) {
 		require.Equal(t, want, h.readLine())
 	}
 	h.send("kexec")
-	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "still heard")
+	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "still received")
 }
 
 // Only the agent's user can open the socket, which replaces a previous agent's.

@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// delaysAt returns when the host was asked for the delay since the begin of Run.
+// delaysAt returns when the delay was requested, since the start of Run.
 func (r *rig) delaysAt() *[]time.Duration {
 	var at []time.Duration
 	r.script.set(func(s *script) {
@@ -57,10 +57,10 @@ func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 		require.Equal(t, host.StateHeld, status.State)
 		require.Equal(t, 10*time.Second, status.Granted)
 		require.ErrorAs(t, status.Err, new(*source.DelayCappedError))
-		require.ErrorIs(t, status.Err, errRefused, "the reason of the host")
+		require.ErrorIs(t, status.Err, errRefused, "the host's error")
 		require.Equal(t, "InhibitDelayMaxSec in /etc/zzz.conf", r.host.LimitSetBy())
 		r.advance(40 * time.Second)
-		require.Equal(t, []string{"0s pending false true", "0s tried", "20s capped"}, r.allReceived(), "told once")
+		require.Equal(t, []string{"0s pending false true", "0s tried", "20s capped"}, r.allReceived(), "reported once")
 		require.Equal(t, []int{0, 10, 20, 21, 23, 27, 35, 45, 55}, seconds(*at))
 
 		r.script.set(func(s *script) { s.limit = 0 })
@@ -68,7 +68,7 @@ func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: requestedDelay}, r.host.Status())
 		require.Empty(t, r.host.LimitSetBy())
 		r.advance(20 * time.Second)
-		require.Equal(t, []int{65, 75, 85}, seconds((*at)[9:]), "but for when it was raised, the old pace")
+		require.Equal(t, []int{65, 75, 85}, seconds((*at)[9:]), "the old pace, except when it was raised")
 		require.Equal(t, 1, r.script.number("inhibit"))
 
 		r.script.set(func(s *script) { s.limit = 10 * time.Second })
@@ -115,7 +115,7 @@ func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 		require.Len(t, r.log.lines(), 1)
 		r.script.set(func(s *script) { s.limit = 26 * time.Second })
 		r.advance(time.Second)
-		require.NoError(t, r.host.Status().Err, "it is enough for the pods")
+		require.NoError(t, r.host.Status().Err, "the limit is enough for the pods")
 	})
 }
 
@@ -181,7 +181,7 @@ func TestAFailedReadKeepsTheLockAndTheLimit(t *testing.T) {
 		require.NoError(t, r.host.Status().Err, "it is read again after a second")
 		r.script.set(always("delay", fault{err: errRefused}))
 		r.advance(time.Minute)
-		require.Len(t, r.log.lines(), 4, "it has gone well meanwhile")
+		require.Len(t, r.log.lines(), 4, "it succeeded in between")
 		require.Equal(t, 1, r.script.number("inhibit"))
 		r.requireLock(host.StateHeld, 1)
 	})

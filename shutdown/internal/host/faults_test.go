@@ -101,7 +101,7 @@ func TestHangingCallsSlowDownReconnects(t *testing.T) {
 		require.InDelta(t, 1200, r.script.number("connect"), 200)
 		r.script.set(always("connect", fault{err: errRefused}))
 		r.script.unblock()
-		r.advance(2 * time.Minute) // the pause that is under way
+		r.advance(2 * time.Minute) // the current pause
 		before := r.script.number("connect")
 		r.advance(10 * time.Second)
 		require.Equal(t, before+10, r.script.number("connect"))

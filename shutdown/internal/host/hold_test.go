@@ -73,7 +73,7 @@ func TestWaitsWhileAndAfterTheLockIsHeld(t *testing.T) {
 		require.False(t, first.Waits(), "the second has the lock")
 		require.NoError(t, second.Release()(t.Context()))
 		require.NoError(t, second.Release()(t.Context()))
-		require.True(t, second.Waits(), "it was held until then")
+		require.True(t, second.Waits(), "the lock was held until then")
 		third := r.host.Suspend()
 		require.False(t, third.Waits(), "it has released nothing")
 		r.script.set(always("inhibit", fault{err: errRefused}))
@@ -324,7 +324,7 @@ func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 				require.Equal(t, test.grants, hold.Waits())
 				r.advance(time.Minute)
 				r.requireLock(host.StateReleased, 0)
-				require.Equal(t, inhibits+1, r.script.number("inhibit"), "it is asked for once")
+				require.Equal(t, inhibits+1, r.script.number("inhibit"), "it is requested once")
 			})
 		})
 	}

@@ -95,7 +95,7 @@ func TestRefusedCallsAreRetried(t *testing.T) {
 				r.advance(10 * time.Minute)
 				require.ErrorIs(t, r.host.Status().Err, errRefused)
 				require.InDelta(t, 600, r.script.number(method), 5, "one each second")
-				require.Equal(t, method == "delay", r.host.Status().Held(), "a host that grants no delay is held all the same")
+				require.Equal(t, method == "delay", r.host.Status().Held(), "the lock is held even if the delay is refused")
 				r.script.set(func(s *script) { s.faults = nil })
 				r.advance(time.Second)
 				r.requireLock(host.StateHeld, 1)
@@ -149,7 +149,7 @@ func TestASessionLostInAShutdownKeepsTheLock(t *testing.T) {
 		r.advance(time.Minute)
 		require.Error(t, r.host.Status().Err)
 		require.NoError(t, r.hold.Release()(t.Context()))
-		require.NoError(t, r.host.Status().Err, "no lock is in doubt any more")
+		require.NoError(t, r.host.Status().Err, "the lock cannot be lost any more")
 	})
 }
 

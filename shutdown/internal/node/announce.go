@@ -295,7 +295,7 @@ func (n *Node) clearMeant() {
 	}
 }
 
-// closeUnsettled ends the shutdown of the log, which does not go on.
+// closeUnsettled ends a shutdown of the log that is over.
 func (n *Node) closeUnsettled() {
 	s := n.shutdown
 	s.Ended, s.Announced = n.now, nil

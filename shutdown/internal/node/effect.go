@@ -53,7 +53,7 @@ type Effect struct {
 	Text     string
 }
 
-// Message is what the API server is told about a pod. The zero value is no message.
+// Message is a message to the API server about a pod. The zero value is no message.
 type Message string
 
 const (

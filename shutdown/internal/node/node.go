@@ -14,7 +14,7 @@ type State int
 const (
 	StateNone      State = iota // no shutdown is known
 	StateOpening                // another agent owns the state folder, or the log is being read
-	StateUnsettled              // the log has an unfinished shutdown, and the host has not said whether it goes on
+	StateUnsettled              // the log has an unfinished shutdown, and the host has not said whether it is still pending
 	StateDraining               // a shutdown is announced, and the lock is not released
 	StateReleased               // the lock is released, and the shutdown is not cancelled
 )

@@ -20,15 +20,12 @@ import (
 // drainRun is a drain without failures.
 type drainRun struct {
 	*node.Node
-	usesAllTime bool // each step takes its whole time; otherwise none
+	drainOptions
 
-	now       time.Time
-	answers   []answer
-	pods      []*v1.Pod
-	endsAfter map[string]time.Duration // how long a pod takes to end after its kill; missing: 0
-
+	now      time.Time
+	answers  []answer
 	kills    map[string]killed
-	order    []string
+	order    []string // of the kills
 	plan     plan.Plan
 	released time.Time
 }
@@ -47,15 +44,24 @@ type killed struct {
 
 var announced = time.Unix(100, 0)
 
-// play has the host announce a shutdown, and drains the node. limit is how long the host waits; 0: it names no end.
-func play(c node.Config, pods []*v1.Pod, ends map[string]time.Duration, limit time.Duration, isSlow bool) *drainRun {
-	p := &drainRun{Node: node.New(c), usesAllTime: isSlow, now: time.Unix(50, 0), pods: pods, endsAfter: ends, kills: map[string]killed{}}
+// drainOptions are the inputs of one drainRun.
+type drainOptions struct {
+	config      node.Config
+	pods        []*v1.Pod
+	endsAfter   map[string]time.Duration // how long a pod takes to end after its kill; missing: 0
+	limit       time.Duration            // how long the host waits; 0: it names no deadline
+	usesAllTime bool                     // each step takes its whole time; otherwise none
+}
+
+// runDrain drains a node, from the host's announcement to the release.
+func runDrain(o drainOptions) *drainRun {
+	p := &drainRun{Node: node.New(o.config), drainOptions: o, now: time.Unix(50, 0), kills: map[string]killed{}}
 	p.step(node.Read{SameBoot: true})
 	p.step(node.Pending{Known: true})
 	p.now = announced
 	e := node.Event{Event: source.Event{Kind: source.KindReboot}, Host: true}
-	if limit != 0 {
-		e.Deadline = announced.Add(limit)
+	if o.limit != 0 {
+		e.Deadline = announced.Add(o.limit)
 	}
 	p.step(e)
 	for p.released.IsZero() {
@@ -170,7 +176,7 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 				c.Options = opts
 			}
 		}
-		p := play(c, pods, ends, limit, true)
+		p := runDrain(drainOptions{config: c, pods: pods, endsAfter: ends, limit: limit, usesAllTime: true})
 
 		about := fmt.Sprintf("seed %d: %v within %v", seed, c.Schedule, opts.Limit)
 		want := plan.New(c.Schedule, pods, opts)
@@ -202,7 +208,7 @@ func TestACriticalPodIsKilledAfterTheLowerOnes(t *testing.T) {
 				for late := time.Duration(0); late <= 9*time.Second; late += 1500 * time.Millisecond {
 					ends := map[string]time.Duration{"web": time.Duration(min(grace, 20))*time.Second + late}
 					pods := []*v1.Pod{planPod("web", 0, grace), planPod("etcd", plan.SystemCriticalPriority, 10)}
-					p := play(node.Config{Schedule: schedule, Options: opts}, pods, ends, limit, false)
+					p := runDrain(drainOptions{config: node.Config{Schedule: schedule, Options: opts}, pods: pods, endsAfter: ends, limit: limit})
 					about := fmt.Sprintf("%+v: limit %v, grace %d s, %v late", opts, limit, grace, late)
 					require.Equal(t, []string{"web", "etcd"}, p.order, about)
 					require.GreaterOrEqual(t, p.kills["etcd"].at-p.kills["web"].at+times.Lag, min(ends["web"], 20*time.Second), about)

@@ -8,8 +8,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// apply handles the log of the previous agent. Its shutdown may go on, or may be the one that has begun
-// since. Otherwise it is closed, and only its pods are kept.
+// apply handles the log of the previous agent. Its shutdown may continue, or may be the one that has
+// begun since. Otherwise it is closed, and only its pods are kept.
 func (r Read) apply(n *Node) {
 	previous, pods := r.entities(n.Options)
 	if !r.SameBoot {
@@ -128,9 +128,9 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	n.drain.shortenTable(n)
 }
 
-// closePrevious adopts the pods of a shutdown that does not go on. Pods of another boot have ended;
-// static ones start again, so that their final statuses are not sent. Unless keepsNumber is set, a
-// current shutdown may have the same number, and the pods' numbers are cleared.
+// closePrevious adopts the pods of a shutdown that is over. Pods of another boot have ended; static
+// ones start again, so that their final statuses are not sent. Unless keepsNumber is set, a current
+// shutdown may have the same number, and the pods' numbers are cleared.
 func (n *Node) closePrevious(pods []*Pod, sameBoot, keepsNumber bool) {
 	for _, p := range pods {
 		if !sameBoot {

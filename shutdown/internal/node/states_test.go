@@ -258,8 +258,8 @@ func names(pods []*node.Pod) string {
 	return strings.Join(names, ", ")
 }
 
-// apiUpdate has the final status of a static pod under way, and the shutdown that has killed it cancelled.
-func apiUpdate(r *rig) {
+// finalStatusInFlight has a static pod's final status in flight, and its shutdown cancelled.
+func finalStatusInFlight(r *rig) {
 	r.pods = []string{"low", "static"}
 	draining("host")(r)
 	r.endPods("low")
@@ -402,8 +402,8 @@ func TestStateTransitions(t *testing.T) {
 		{"the log", restarted(draining("host"), opening, announceAgain), "while draining, same kind", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
 		{"the log", restarted(draining("host"), opening, announceAgain, input(hostCancels())), "after a cancellation", (*rig).read, node.StateNone, admits, "kill low with 13"},
 		{"the log", restarted(cancelled, opening, announceAgain), "while draining, after a cancellation", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
-		{"none, a final status is in flight", apiUpdate, "a static pod asks to start", (*rig).startStatic, node.StateNone, admits, "static"},
-		{"none, a final status is in flight", apiUpdate, "a static pod asks to start, and the call returns", func(r *rig) string {
+		{"none, a final status is in flight", finalStatusInFlight, "a static pod asks to start", (*rig).startStatic, node.StateNone, admits, "static"},
+		{"none, a final status is in flight", finalStatusInFlight, "a static pod asks to start, and the call returns", func(r *rig) string {
 			r.startStatic()
 			r.step(node.Told{Call: r.tells[0].Call, Key: "static", Err: errFault})
 			return names(r.n.Refused())

@@ -6,7 +6,7 @@ import (
 )
 
 // settleTimeout bounds how long TerminateAll waits for the log, and for the host to say whether the
-// shutdown of the log goes on.
+// shutdown of the log is still pending.
 const settleTimeout = 5 * time.Second
 
 // terminateAllState is the state of TerminateAll, which runs once.

@@ -212,7 +212,7 @@ func requireDamaged(t *testing.T, entities []any, prefix, named string, left int
 	require.ErrorContains(t, found.Errs[0], named)
 	require.Len(t, found.Entries, 1)
 	require.IsType(t, entities[left], found.Entries[0])
-	require.Len(t, kept.entries, 1, "it does not stay")
+	require.Len(t, kept.entries, 1, "it is removed")
 }
 
 // Times of another boot may be later than the present.

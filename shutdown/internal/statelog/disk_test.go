@@ -165,7 +165,7 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 			require.ErrorIs(t, await(t, l.Sync()), errFull)
 			require.Equal(t, before, read(t, dir).Entries)
 			d.set(nil)
-			require.NoError(t, await(t, l.Sync()), "it is tried again")
+			require.NoError(t, await(t, l.Sync()), "it is retried")
 			require.Equal(t, []any{shutdown(1), ended("a"), pod("b")}, read(t, dir).Entries)
 			d.set(func(step, _ string) error {
 				if step == "write" {
@@ -174,7 +174,7 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 				return nil
 			})
 			require.ErrorIs(t, await(t, l.Append(signalled("b"))), errFull)
-			require.ErrorIs(t, l.Close(time.Now()), errFull, "nobody else says so")
+			require.ErrorIs(t, l.Close(time.Now()), errFull, "signals of others are ignored")
 			left, err := filepath.Glob(filepath.Join(dir, ".tmp-*"))
 			require.NoError(t, err)
 			require.Empty(t, left)
@@ -190,7 +190,7 @@ func TestAFailedFirstWriteIsRepeated(t *testing.T) {
 	closed(t, l)
 	var d disk
 	l = locked(t, on(dir, &d))
-	require.NoError(t, await(t, l.Sync()), "nothing is to be synced")
+	require.NoError(t, await(t, l.Sync()), "no sync is needed")
 	require.NotContains(t, d.taken(), "sync")
 	d.set(func(string, string) error { return errFull })
 	require.ErrorIs(t, await(t, l.Append(pod("a"))), errFull)
@@ -261,7 +261,7 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 				require.Zero(t, time.Since(begun))
 				synctest.Wait()
 				if hanging == "sync" {
-					require.NoError(t, await(t, written[3]), "a sync holds up no write")
+					require.NoError(t, await(t, written[3]), "a sync blocks no write")
 				}
 				err = l.Close(begun.Add(10 * time.Second))
 				require.ErrorIs(t, err, call.ErrTimeSpent)
@@ -280,7 +280,7 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 				close(released)
 				for i, future := range written {
 					if err := await(t, future); hanging == "read" && i != 2 || hanging == "write" && i == 3 {
-						require.ErrorIs(t, err, call.ErrTimeSpent, "what has not begun is dropped")
+						require.ErrorIs(t, err, call.ErrTimeSpent, "waiting writes are dropped")
 					}
 				}
 				synctest.Wait()

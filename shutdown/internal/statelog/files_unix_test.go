@@ -78,7 +78,7 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 		first, second := locked(t, options(dir)), statelog.New(options(dir))
 		require.NoError(t, await(t, first.Append(shutdown(1), signalled("a"))))
 		written := second.Append(signalled("b"))
-		require.Len(t, second.Read(t.Context()).Entries, 2, "it is read before the lock is had")
+		require.Len(t, second.Read(t.Context()).Entries, 2, "the log can be read before the folder is locked")
 		begun := time.Now()
 		time.AfterFunc(3*time.Second, func() {
 			first.Append(ended("a"))
@@ -88,7 +88,7 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 		require.NoError(t, errors.Join(warning, err))
 		require.InDelta(t, 3*time.Second, time.Since(begun), float64(100*time.Millisecond))
 		require.NoError(t, await(t, written))
-		require.Equal(t, []any{shutdown(1), ended("a")}, second.Read(t.Context()).Entries, "what was there when the folder was locked")
+		require.Equal(t, []any{shutdown(1), ended("a")}, second.Read(t.Context()).Entries, "the contents when the folder was locked")
 		closed(t, second)
 		require.Equal(t, []any{shutdown(1), ended("a"), signalled("b")}, read(t, dir).Entries)
 	})
@@ -141,7 +141,7 @@ func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 		defer cancel()
 		third := statelog.New(options(dir))
 		_, err = third.Lock(ctx)
-		require.NoError(t, err, "the second one keeps no lock")
+		require.NoError(t, err, "the second log holds no lock")
 		require.NoError(t, third.Close(time.Now()))
 		require.NoFileExists(t, logPath(dir))
 	})
@@ -167,7 +167,7 @@ func TestAWorldWritableFolderIsAWarning(t *testing.T) {
 	for mode, text := range map[fs.FileMode]string{
 		0o755:                 "",
 		0o777:                 "others may write to it: its mode is -rwxrwxrwx",
-		0o777 | fs.ModeSticky: "", // as /tmp is: nobody replaces the file of another
+		0o777 | fs.ModeSticky: "", // like /tmp: others cannot replace files
 		0o775:                 "others may write to it: its mode is -rwxrwxr-x",
 	} {
 		dir := t.TempDir()

@@ -136,7 +136,7 @@ func TestAppendReplacesTheLogOfAnotherBoot(t *testing.T) {
 	next := options(dir)
 	next.Boot = nextBoot
 	l = locked(t, next)
-	require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a")}}, l.Read(t.Context()), "though an hour of this boot has not passed")
+	require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a")}}, l.Read(t.Context()), "although this boot is less than an hour old")
 	over := signalled("a")
 	over.Ended = at(time.Minute)
 	require.NoError(t, await(t, l.Append(over)))
