@@ -26,9 +26,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The benchmarks of this file run a whole agent on a real bus: a manager and a terminator, with the state on disk. "plain" works like the kubelet: it waits for the signal, runs a goroutine for each pod and container, and writes a small state file.
+// The benchmarks of this file run a whole agent on a real bus: a manager and a terminator, with the
+// state on disk. "plain" works like the kubelet: it waits for the signal, runs a goroutine for each pod
+// and container, and writes a small state file.
 
-// agentStarter starts an agent that takes a lock and drains n pods. stopped is called for each stopped container. end ends the agent.
+// agentStarter starts an agent that takes a lock and drains n pods. stopped is called for each stopped
+// container. end ends the agent.
 type agentStarter func(b *testing.B, h *host, n int, stopped func()) (end func())
 
 func agents() map[string]agentStarter {

@@ -18,7 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
-// agentEnv makes the test binary an agent, see [TestAgentProcess]. With the value adopts the agent calls Adopt first.
+// agentEnv makes the test binary an agent, see [TestAgentProcess]. With the value adopts the agent
+// calls Adopt first.
 const (
 	agentEnv = "KUBEGRACE_TEST_AGENT"
 	adopts   = "adopts"

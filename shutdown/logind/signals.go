@@ -96,7 +96,8 @@ func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(featu
 		missing(l)
 		return nil
 	}
-	// match adds the kubelet's match with the options exact, which exclude other senders, or without them if the bus refuses.
+	// match adds the kubelet's match with the options exact, which exclude other senders, or without
+	// them if the bus refuses.
 	match := func(path dbus.ObjectPath, iface, member string, exact ...dbus.MatchOption) error {
 		kubelets := []dbus.MatchOption{dbus.WithMatchObjectPath(path), dbus.WithMatchInterface(iface), dbus.WithMatchMember(member)}
 		err := c.AddMatchSignalContext(ctx, slices.Concat(kubelets, exact)...)

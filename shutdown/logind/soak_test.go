@@ -66,7 +66,8 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	t.Logf("%v\n%s", s.counts, table(samples))
-	// One-time allocations are in the second sample. A timer or a signal in flight is in some samples; a leak of each round is in all later ones.
+	// One-time allocations are in the second sample. A timer or a signal in flight is in some samples;
+	// a leak of each round is in all later ones.
 	before, after := samples[1:len(samples)/2+1], samples[len(samples)/2+1:]
 	goroutines := func(a, b sample) int { return cmp.Compare(a.goroutines, b.goroutines) }
 	descriptors := func(a, b sample) int { return cmp.Compare(a.descriptors, b.descriptors) }

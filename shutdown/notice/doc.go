@@ -1,7 +1,7 @@
 // Package notice watches a cloud's metadata service for termination notices of this machine: EC2's spot
-// interruptions, Compute Engine's preemption and maintenance, and Azure's Scheduled Events. A notice comes up to
-// 15 minutes before the host shuts down, and some machines are powered off without any other signal. [Watch]
-// passes it to the manager's Trigger:
+// interruptions, Compute Engine's preemption and maintenance, and Azure's Scheduled Events. A notice
+// comes up to 15 minutes before the host shuts down, and some machines are powered off without any
+// other signal. [Watch] passes it to the manager's Trigger:
 //
 //	package main
 //
@@ -98,8 +98,8 @@
 //
 // # Testing
 //
-// Set [Provider.Endpoint] to an httptest.Server. In a testing/synctest bubble, set [Provider.Dial] to one end of
-// a net.Pipe whose other end an http.Server serves.
+// Set [Provider.Endpoint] to an httptest.Server. In a testing/synctest bubble, set [Provider.Dial] to
+// one end of a net.Pipe whose other end an http.Server serves.
 //
 // # Stability
 //

@@ -95,7 +95,8 @@ func (s *session) mayRead(host net.Conn, waits bool) bool {
 	if !waits {
 		end = time.Now().Add(s.source.idleTimeout)
 	}
-	// The end of the session sets a deadline in the past, which this one may replace. So check for the end afterwards.
+	// The end of the session sets a deadline in the past, which this one may replace. So check for the
+	// end afterwards.
 	return host.SetReadDeadline(end) == nil && s.ctx.Err() == nil
 }
 

@@ -1,4 +1,7 @@
-// Package host holds the inhibitor lock of an agent: it keeps a session with the source, requests the shutdown delay, and takes and releases one lock. It does not deal with pods or drains.  All methods may be called concurrently. Calls of the source may hang, fail or panic: a call that times out stays in Options.Calls, and a new session replaces the old one.
+// Package host holds the inhibitor lock of an agent: it keeps a session with the source, requests the
+// shutdown delay, and takes and releases one lock. It does not deal with pods or drains. All methods
+// may be called concurrently. Calls of the source may hang, fail or panic: a call that times out stays
+// in Options.Calls, and a new session replaces the old one.
 package host
 
 import (
@@ -61,6 +64,7 @@ type Listener interface {
 // State is the state of the lock.
 type State string
 
+// The states of the lock.
 const (
 	StateTrying   State = "Trying"   // no lock is held, but one is wanted
 	StateHeld     State = "Held"     // a lock of this agent is held
@@ -79,6 +83,7 @@ type Status struct {
 	Err error
 }
 
+// Held reports whether a lock is held.
 func (s Status) Held() bool { return s.State == StateHeld || s.State == StateAdopted }
 
 // Host holds the lock of this agent. Make one with [New].
@@ -180,6 +185,7 @@ func (h *Host) runSession(parent context.Context) (closeErr, err error) {
 	return (&session{Host: h, conn: conn, answers: make(chan pendingAnswer)}).run(parent)
 }
 
+// Status returns the status of the lock and the host.
 func (h *Host) Status() Status {
 	var status Status
 	var mayBeLost bool

@@ -17,6 +17,7 @@ type recordingListener struct {
 }
 
 func (e *recordingListener) HostEvent(source.Event, time.Time) { e.heard = append(e.heard, "event") }
+
 func (e *recordingListener) HostPending(*source.Event, bool, time.Time) {
 	e.heard = append(e.heard, "pending")
 }

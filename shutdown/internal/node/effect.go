@@ -56,6 +56,7 @@ type Effect struct {
 // Message is a message to the API server about a pod. The zero value is no message.
 type Message string
 
+// The messages.
 const (
 	FinalStatus Message = "FinalStatus"
 	NotReady    Message = "NotReady"

@@ -11,6 +11,7 @@ import (
 // State is the state of the node's shutdown. It determines which pods may start.
 type State int
 
+// The states.
 const (
 	StateNone      State = iota // no shutdown is known
 	StateOpening                // another agent owns the state folder, or the log is being read
@@ -172,6 +173,7 @@ func (n *Node) setState(s State) {
 	}
 }
 
+// State returns the state.
 func (n *Node) State() State { return n.state }
 
 // Shutdown returns the newest shutdown; nil: there was none.

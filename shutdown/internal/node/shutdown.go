@@ -12,6 +12,7 @@ import (
 // Policy says how the statuses of killed pods are set. Its values are those of shutdown.PodPolicy.
 type Policy string
 
+// The policies.
 const (
 	SetTerminal Policy = "SetTerminal"
 	LeaveAsIs   Policy = "LeaveAsIs"

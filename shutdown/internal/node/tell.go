@@ -50,7 +50,7 @@ type api struct {
 	retryAt     time.Time
 }
 
-// a published state; nil: no shutdown is in progress
+// nodeState is a published state; a nil Shutdown means that none is in progress.
 type nodeState struct{ of *Shutdown } // nil: the node does not shut down
 
 // isPending reports whether a final status was not accepted yet.

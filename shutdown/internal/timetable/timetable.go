@@ -1,4 +1,7 @@
-// Package timetable converts the budget and the windows of package plan to times of the clock, counted from the event of a drain. The drain follows its timetable, and the state log keeps it for the next agent.  The package reads no clock. A [Table] may be used concurrently. [New] never fails; [Stored.Check] validates what was read from a file.
+// Package timetable converts the budget and the windows of package plan to times of the clock, counted
+// from the event of a drain. The drain follows its timetable, and the state log keeps it for the next
+// agent. The package reads no clock. A [Table] may be used concurrently. [New] never fails;
+// [Stored.Check] validates what was read from a file.
 package timetable
 
 import (
@@ -134,6 +137,7 @@ func (t *Table) At(d time.Duration) time.Time { return t.received.Add(d) }
 // Budget returns the fitted budget. It must not be modified.
 func (t *Table) Budget() plan.Budget { return t.budget }
 
+// Schedule returns the schedule of the drain.
 func (t *Table) Schedule() plan.Schedule {
 	s := make(plan.Schedule, len(t.budget.Buckets))
 	for i, b := range t.budget.Buckets {

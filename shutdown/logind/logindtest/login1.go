@@ -280,6 +280,7 @@ func (l *Login1) Locks() []*Lock {
 	return append([]*Lock(nil), l.locks...)
 }
 
+// Held returns the locks that are not released.
 func (l *Login1) Held() []*Lock {
 	var held []*Lock
 	for _, lock := range l.Locks() {
