@@ -1,7 +1,8 @@
 // Package host holds the inhibitor lock of an agent: it keeps a session with the source, requests the
-// shutdown delay, and takes and releases one lock. It does not deal with pods or drains. All methods
-// may be called concurrently. Calls of the source may hang, fail or panic: a call that times out stays
-// in Options.Calls, and a new session replaces the old one.
+// shutdown delay, and takes and releases one lock. It does not deal with pods or drains.
+//
+// All methods may be called concurrently. Calls of the source may hang, fail or panic: a call that times
+// out stays in Options.Calls, and a new session replaces the old one.
 package host
 
 import (

@@ -51,7 +51,7 @@ type api struct {
 }
 
 // nodeState is a published state; a nil Shutdown means that none is in progress.
-type nodeState struct{ of *Shutdown } // nil: the node does not shut down
+type nodeState struct{ of *Shutdown }
 
 // isPending reports whether a final status was not accepted yet.
 func (n *Node) isPending(p *Pod) bool {

@@ -1,7 +1,9 @@
 // Package timetable converts the budget and the windows of package plan to times of the clock, counted
 // from the event of a drain. The drain follows its timetable, and the state log keeps it for the next
-// agent. The package reads no clock. A [Table] may be used concurrently. [New] never fails;
-// [Stored.Check] validates what was read from a file.
+// agent.
+//
+// The package reads no clock. A [Table] may be used concurrently. [New] never fails; [Stored.Check]
+// validates what was read from a file.
 package timetable
 
 import (
