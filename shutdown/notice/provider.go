@@ -35,12 +35,23 @@ type Provider struct {
 	acknowledge func(context.Context, *service) error // nil: the provider takes no acknowledgement
 }
 
+// validate returns an error for a provider that no function of this package has made.
+func (p Provider) validate() error {
+	if p.items == nil {
+		return errors.New("notice: the Provider was not made with EC2, GCE or Azure")
+	}
+	return nil
+}
+
 // Acknowledge tells the provider that this machine is ready for what was announced, so that it need
 // not wait until the end of the notice. Call it when the drain is done. Azure begins each event
 // that is announced now and is of this machine alone; an event that other machines share is not
 // acknowledged for them, and is an error, as is a service that does not take it. Nothing announced
 // is no error. EC2 and GCE take no acknowledgement: the error wraps [errors.ErrUnsupported].
 func Acknowledge(ctx context.Context, p Provider) error {
+	if err := p.validate(); err != nil {
+		return err
+	}
 	if p.acknowledge == nil {
 		return fmt.Errorf("notice: this provider takes no acknowledgement: %w", errors.ErrUnsupported)
 	}

@@ -163,7 +163,7 @@ func (h *Host) adopt(ctx context.Context) {
 	_, err := ask(ctx, h.contact, "Adopt", answerTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, h.lock.adopt(ctx, adopter.Adopt())
 	})
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "Failed to adopt the lock of a previous agent")
 	}
 }
@@ -179,7 +179,7 @@ func (h *Host) runSession(parent context.Context) (closeErr, err error) {
 		return h.Source.Connect(life)
 	})
 	if err == nil && conn == nil {
-		err = errors.New("the host has given no session")
+		err = errors.New("the source has returned no session and no error")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("failed to connect to the host: %w", err)

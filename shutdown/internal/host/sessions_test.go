@@ -313,7 +313,7 @@ func TestUnreached(t *testing.T) {
 
 // A source that gives neither what it is asked for nor an error is one that has failed.
 func TestNothingIsGiven(t *testing.T) {
-	for method, text := range map[string]string{"connect": "the host has given no session", "inhibit": "the host has given no lock"} {
+	for method, text := range map[string]string{"connect": "the source has returned no session and no error", "inhibit": "the host has given no lock"} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			r.script.nothing = method
 			r.run()

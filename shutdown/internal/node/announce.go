@@ -31,7 +31,7 @@ func (e Event) apply(n *Node) {
 		if n.state == StateOpening {
 			n.takenBack = append(n.takenBack, e)
 		} else if !isTaken {
-			n.log("Trigger has announced nothing that it could take back")
+			n.log(fmt.Sprintf("Trigger has announced no shutdown of origin %q, the cancellation changes nothing", e.Origin))
 		}
 	}
 }
