@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -173,6 +175,9 @@ func (s *shell) list(e node.Effect) {
 		if priorityErr != nil {
 			s.step(node.Failed{Text: "failed to ask for the values of priority classes: " + priorityErr.Error()})
 		}
+		for _, text := range indistinguishable(pods) {
+			s.step(node.Failed{Text: text})
+		}
 		listed = make([]node.Pod, 0, len(pods))
 		for _, pod := range pods {
 			if pod != nil {
@@ -181,6 +186,23 @@ func (s *shell) list(e node.Effect) {
 		}
 		return nil
 	}, func(err error) node.Input { return node.Listed{Call: e.Call, Pods: listed, Err: err} })
+}
+
+// indistinguishable says which pods of a list have the key of another one, so that only one of them is killed.
+func indistinguishable(pods []*v1.Pod) (errs []string) {
+	first := make(map[types.UID]*v1.Pod, len(pods))
+	for _, pod := range pods {
+		if pod == nil {
+			continue
+		}
+		key := podkey.Of(pod)
+		if other := first[key]; other != nil && other != pod {
+			errs = append(errs, fmt.Sprintf("Options.ListPods lists the pods %s and %s, which are both known as %q: only one of them is killed",
+				klog.KObj(other), klog.KObj(pod), key))
+		}
+		first[key] = pod
+	}
+	return errs
 }
 
 // priorities returns options that know the priority classes of some pods. If Options.Plan.PriorityOf does

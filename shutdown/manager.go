@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
@@ -24,6 +25,8 @@ var (
 	// ErrInterrupted is wrapped by the error of [Manager.Run] whose context has ended in a drain. The
 	// next agent goes on with the shutdown.
 	ErrInterrupted = errors.New("the end of Run has interrupted a shutdown")
+	// errNotMade is the error of a Manager that is nil or zero.
+	errNotMade = errors.New("the shutdown manager was not made with NewManager")
 	// errAlreadyRun is the error of a second [Manager.Run].
 	errAlreadyRun = errors.New("shutdown manager has been run already")
 )
@@ -51,6 +54,9 @@ func newManager(opts Options, disk statelog.Options) (*Manager, error) {
 	return &Manager{settings: s, shell: newShell(s, disk)}, nil
 }
 
+// isMade reports whether NewManager has made the manager.
+func (m *Manager) isMade() bool { return m != nil && m.shell != nil }
+
 // Ready returns a channel that is closed when the first attempt to take the inhibitor lock is over: a lock
 // is held, perhaps with less delay than asked for, or a shutdown is under way, or no host is
 // watched. A failed attempt closes it too, since attempts go on for ever and an agent must not
@@ -60,7 +66,14 @@ func newManager(opts Options, disk statelog.Options) (*Manager, error) {
 // closes the channel in any case. Nothing but Run closes it: start Run before waiting for it.
 //
 // The package documentation shows a Start function that is made of Run and Ready.
-func (m *Manager) Ready() <-chan struct{} { return m.shell.ready.closed }
+func (m *Manager) Ready() <-chan struct{} {
+	if !m.isMade() {
+		closed := make(chan struct{})
+		close(closed)
+		return closed
+	}
+	return m.shell.ready.closed
+}
 
 // Run watches the host, holds the inhibitor lock, and drains the pods when the host shuts down.
 // It returns when ctx ends, with nil or with the errors of releasing the lock, closing the
@@ -70,13 +83,24 @@ func (m *Manager) Ready() <-chan struct{} { return m.shell.ready.closed }
 // calls of the embedder's code that ignore their context: Run waits for them until ten seconds after
 // the end of ctx and of the host's time, and then its error names them. A manager runs once; a second
 // call is an error.
-func (m *Manager) Run(ctx context.Context) error { return m.shell.run(ctx) }
+func (m *Manager) Run(ctx context.Context) error {
+	if !m.isMade() {
+		return errNotMade
+	}
+	return m.shell.run(ctx)
+}
 
 // Trigger announces a shutdown without a signal of the host. With event.Cancelled it takes back the
 // announcement of event.Origin, or with the Origin "" all that Trigger has announced; what the host
 // has announced only the host takes back. When Trigger returns, admission is refused, or open again
 // after a cancellation. Outside Run the error is [ErrNotRunning].
 func (m *Manager) Trigger(event source.Event) error {
+	if !m.isMade() {
+		return errNotMade
+	}
+	if !event.Cancelled && event.Kind != source.KindUnknown && !slices.Contains(source.Kinds(), event.Kind) {
+		return fmt.Errorf("the kind of the event is %q, it must be one of %q or empty", event.Kind, source.Kinds())
+	}
 	if !m.shell.isRunning() {
 		return ErrNotRunning
 	}
@@ -87,13 +111,21 @@ func (m *Manager) Trigger(event source.Event) error {
 
 // Inhibitor returns the state of the inhibitor lock and how long the host waits. A limit that somebody
 // changes under a running manager is shown within 10 s.
-func (m *Manager) Inhibitor() Inhibitor { return m.inhibitor(m.shell.host.Load()) }
+func (m *Manager) Inhibitor() Inhibitor {
+	if !m.isMade() {
+		return Inhibitor{State: InhibitorOff, Off: errNotMade.Error(), Err: errNotMade}
+	}
+	return m.inhibitor(m.shell.host.Load())
+}
 
 // Plan returns what a shutdown would do if it began now, with the current pods and the limit that
 // the host granted last. Without a configured schedule it returns what Trigger and TerminateAll
 // would do. It waits for Options.ListPods for at most a second. If the list of pods is not complete, a
 // warning of the plan says so.
 func (m *Manager) Plan() plan.Plan {
+	if !m.isMade() {
+		return plan.Plan{Warnings: []string{errNotMade.Error()}}
+	}
 	limit := time.Duration(math.MaxInt64)
 	if h := m.shell.host.Load(); h != nil {
 		if delay, known := h.Granted(); known {
@@ -116,6 +148,9 @@ func (m *Manager) Plan() plan.Plan {
 //
 // Admit never blocks and may be called from any goroutine.
 func (m *Manager) Admit(pod *v1.Pod) Admission {
+	if !m.isMade() {
+		return Admission{Reason: notAdmittedReason, Message: errNotMade.Error()}
+	}
 	now := m.shell.admission.now.Load()
 	if !now.refusesAll() {
 		if pod == nil {
@@ -137,6 +172,9 @@ func (m *Manager) Admit(pod *v1.Pod) Admission {
 // ShutdownStatus returns [ErrNodeShuttingDown] while a shutdown is known or not yet settled, and once
 // TerminateAll was called; else nil. It is the kubelet's ShutdownStatus. It never blocks.
 func (m *Manager) ShutdownStatus() error {
+	if !m.isMade() {
+		return errNotMade
+	}
 	if m.shell.admission.now.Load().refusesAll() {
 		return ErrNodeShuttingDown
 	}
@@ -147,7 +185,12 @@ func (m *Manager) ShutdownStatus() error {
 // of Run; false if there is none. Before the first shutdown of this agent it is the report that a
 // previous agent stored in [Options.StateDir]. A pod that outlives the shutdown gets its end in
 // later calls.
-func (m *Manager) LastReport() (Report, bool) { return m.shell.lastReport() }
+func (m *Manager) LastReport() (Report, bool) {
+	if !m.isMade() {
+		return Report{}, false
+	}
+	return m.shell.lastReport()
+}
 
 // TerminateAll drains the node without a shutdown, for an agent that stops its pods when it is
 // stopped itself. It uses the same buckets, the same times and the pod policy of [source.KindUnknown].
@@ -164,4 +207,14 @@ func (m *Manager) LastReport() (Report, bool) { return m.shell.lastReport() }
 // The end of ctx ends the wait, and the report has who is left. When no call of TerminateAll waits any
 // more, no further pod is signalled. Unless Run is under way, calls that have not returned are cancelled
 // and waited for ten seconds more; then the error names them. A later call returns the report of the first one.
-func (m *Manager) TerminateAll(ctx context.Context) (Report, error) { return m.shell.terminateAll(ctx) }
+//
+// If ctx has ended already, nothing is drained, and the error says so: a later call drains the node.
+func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
+	if !m.isMade() {
+		return Report{}, errNotMade
+	}
+	if err := context.Cause(ctx); err != nil {
+		return Report{}, fmt.Errorf("no pod was signalled, because the context had ended before the drain: %w", err)
+	}
+	return m.shell.terminateAll(ctx)
+}

@@ -184,6 +184,8 @@ func (o *Options) validate() error {
 		}
 	}
 	switch {
+	case o.StateDir == "" && o.RequireStateDir:
+		errs = append(errs, errors.New("Options.StateDir is required with Options.RequireStateDir"))
 	case o.StateDir == "":
 	case !filepath.IsAbs(o.StateDir):
 		errs = append(errs, fmt.Errorf("Options.StateDir %q is a relative path: the next agent may be started elsewhere", o.StateDir))
@@ -194,7 +196,10 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("Options.StateDir %q is no directory", o.StateDir))
 		}
 	}
-	return errors.Join(append(errs, o.validateConfig())...)
+	if !isTypedNil(o.Gates) {
+		errs = append(errs, o.validateConfig())
+	}
+	return errors.Join(errs...)
 }
 
 // isTypedNil reports whether an interface holds a nil pointer, function, map, channel or slice.

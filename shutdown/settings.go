@@ -68,6 +68,9 @@ func (s *settings) nodeConfig() node.Config {
 // PolicySetTerminal counts.
 func (s *settings) policy(kind source.Kind) (PodPolicy, error) {
 	policy := s.opts.Policy(kind)
+	if policy == PolicyDelete && !s.opts.Plan.Steps.Statuses {
+		return policy, fmt.Errorf("pod policy %s for a shutdown of kind %q deletes no pod: Options.Reporter is no StatusFlusher", policy, kind)
+	}
 	if !policy.known() {
 		return PolicySetTerminal, fmt.Errorf("pod policy %q for a shutdown of kind %q is not known, %s counts", policy, kind, PolicySetTerminal)
 	}
@@ -136,7 +139,15 @@ func (s *settings) plan(ctx context.Context, calls *call.Group, limit time.Durat
 	if len(schedule) == 0 {
 		schedule, pods = scheduleOf(pods), withGrace(pods)
 	}
-	planned := plan.New(schedule, pods, opts)
+	computed := call.Start(ctx, calls, "Options.Plan.PriorityOf", func(context.Context) (plan.Plan, error) {
+		return plan.New(schedule, pods, opts), nil
+	})
+	planned, priorityErr := computed.Await(ctx, time.Now().Add(answerTime))
+	if priorityErr != nil {
+		opts.PriorityOf = nil
+		planned = plan.New(schedule, pods, opts)
+		planned.Warnings = append(planned.Warnings, fmt.Sprintf("priority classes that are not built in count as priority 0: %v", priorityErr))
+	}
 	switch {
 	case errors.Is(err, call.ErrTimeSpent):
 		planned.Warnings = append(planned.Warnings, "the pods are not known: Options.ListPods did not return within a second")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -386,6 +387,7 @@ func (s *shell) refuseWhileOpening() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.node.State() == node.StateOpening {
+		klog.FromContext(s.ctx).Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir)
 		now := *s.admission.now.Load()
 		now.refuses, now.until = true, time.Time{}
 		s.admission.now.Store(&now)
@@ -576,6 +578,11 @@ func (s *shell) setTimes(started, ended time.Time) {
 // report is stored. A file that is not usable is an error that names it. If the shutdown has not
 // ended yet, the report has no end. StoredReport does not lock the folder and writes nothing.
 func StoredReport(dir string) (report Report, found bool, err error) {
+	if info, err := os.Stat(dir); err != nil {
+		return Report{}, false, fmt.Errorf("failed to read the state folder: %w", err)
+	} else if !info.IsDir() {
+		return Report{}, false, fmt.Errorf("the state folder %q is no directory", dir)
+	}
 	contents, err := statelog.ReadFile(dir)
 	head, pods := entriesOf(contents)
 	if head == nil || err != nil {

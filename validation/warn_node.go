@@ -18,7 +18,11 @@ import (
 // manager sets itself: Steps, because the steps besides the kills take time too, and
 // Limit, how long the host waits; 0 if that is not known.
 func WarnNodeShutdown(cfg plan.Config, pods []*v1.Pod, opts plan.Options) []string {
-	p := plan.New(cfg.Schedule(true), pods, opts)
+	schedule := cfg.Schedule(true)
+	if len(schedule) == 0 {
+		return nil // no graceful shutdown is the default, and no mistake
+	}
+	p := plan.New(schedule, pods, opts)
 	warnings := p.Warnings
 	for _, bucket := range p.Buckets {
 		for _, pod := range bucket.Pods {

@@ -313,9 +313,10 @@ func TestAcknowledgeStartsTheEventsOfThisMachine(t *testing.T) {
 
 // EC2 and GCE accept no acknowledgement.
 func TestAcknowledgeIsUnsupported(t *testing.T) {
-	for _, p := range []notice.Provider{notice.EC2(), notice.GCE(), {}} {
+	for _, p := range []notice.Provider{notice.EC2(), notice.GCE()} {
 		require.ErrorIs(t, notice.Acknowledge(t.Context(), p), errors.ErrUnsupported)
 	}
+	require.EqualError(t, notice.Acknowledge(t.Context(), notice.Provider{}), "notice: the Provider was not made with EC2, GCE or Azure")
 	bad := notice.Azure()
 	bad.Endpoint = "169.254.169.254"
 	require.ErrorContains(t, notice.Acknowledge(t.Context(), bad), "Endpoint")

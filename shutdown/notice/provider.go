@@ -32,11 +32,22 @@ type Provider struct {
 	acknowledge func(context.Context, *service) error // nil: the provider takes no acknowledgement
 }
 
+// validate returns an error for a provider that no function of this package has made.
+func (p Provider) validate() error {
+	if p.items == nil {
+		return errors.New("notice: the Provider was not made with EC2, GCE or Azure")
+	}
+	return nil
+}
+
 // Acknowledge tells the provider that this machine is ready, so that it need not wait until the end of
 // the notice. Call it after the drain. Azure then starts each current event of this machine alone. An
 // event of several machines is not acknowledged, and is an error. Without an event the error is nil.
 // EC2 and GCE accept no acknowledgement: the error wraps [errors.ErrUnsupported].
 func Acknowledge(ctx context.Context, p Provider) error {
+	if err := p.validate(); err != nil {
+		return err
+	}
 	if p.acknowledge == nil {
 		return fmt.Errorf("notice: this provider takes no acknowledgement: %w", errors.ErrUnsupported)
 	}

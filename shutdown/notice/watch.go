@@ -59,8 +59,11 @@ type reading struct {
 // announce and OnError are called in the caller's goroutine, one at a time, and nothing is read while
 // they block.
 func Watch(ctx context.Context, p Provider, announce func(source.Event) error) error {
-	if p.items == nil || announce == nil {
-		return errors.New("notice: Watch needs a Provider of EC2, GCE or Azure and a function that announces")
+	if err := p.validate(); err != nil {
+		return err
+	}
+	if announce == nil {
+		return errors.New("notice: the function that announces is nil")
 	}
 	s, err := newService(p)
 	if err != nil {

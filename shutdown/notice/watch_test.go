@@ -280,8 +280,8 @@ func TestAPanicOfAnnounceLeaksNothing(t *testing.T) {
 
 func TestWatchValidatesItsArguments(t *testing.T) {
 	announce := func(source.Event) error { return nil }
-	require.ErrorContains(t, notice.Watch(t.Context(), notice.Provider{}, announce), "needs a Provider")
-	require.ErrorContains(t, notice.Watch(t.Context(), notice.EC2(), nil), "a function that announces")
+	require.ErrorContains(t, notice.Watch(t.Context(), notice.Provider{}, announce), "the Provider was not made with EC2, GCE or Azure")
+	require.ErrorContains(t, notice.Watch(t.Context(), notice.EC2(), nil), "the function that announces is nil")
 	for _, endpoint := range []string{"169.254.169.254", "ftp://a", "http://", "http://a?b", "http://a?", "http://a#b", "http://:80", "http://[", "file:///a"} {
 		p := notice.GCE()
 		p.Endpoint = endpoint

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -67,10 +68,22 @@ type PodPlan struct {
 // Truncated reports whether the pod gets less than its grace period.
 func (p PodPlan) Truncated() bool { return p.GrantedSeconds < p.WantedSeconds }
 
-// New plans the drain of pods by a schedule, which is ascending by priority. It changes
-// none of its arguments, and leaves out nil pods. An empty schedule gives a plan without
-// buckets.
+// New plans the drain of pods by a schedule, ascending by priority. It changes none of its
+// arguments, and leaves out nil pods. An empty schedule gives a plan without buckets. A
+// warning says so if there are pods, if the schedule was not ascending and has been sorted,
+// and if it has a priority twice.
 func New(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
+	schedule, warnings := schedule.sorted()
+	p := planOf(schedule, pods, opts)
+	if len(schedule) == 0 && slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return pod != nil }) {
+		warnings = append(warnings, "the schedule is empty: no pod is drained")
+	}
+	p.Warnings = append(warnings, p.Warnings...)
+	return p
+}
+
+// planOf is New for a schedule that is ascending.
+func planOf(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	buckets, unknown := schedule.assign(pods, opts)
 	occupied := make([]bool, len(buckets))
 	for i := range buckets {

@@ -164,7 +164,8 @@ func TestPodsStartAfterTheMarksAndEndWithTheFloor(t *testing.T) {
 func TestNewOfOddInput(t *testing.T) {
 	p := plan.New(nil, list(pod("p")), plan.Options{Steps: allSteps(), Limit: 1})
 	require.Empty(t, p.Buckets)
-	require.Empty(t, p.Warnings)
+	require.Equal(t, []string{"the schedule is empty: no pod is drained"}, p.Warnings)
+	require.Empty(t, plan.New(nil, list(nil), plan.Options{}).Warnings)
 
 	p = plan.New(twoBuckets(), list(nil, pod("p", withGrace(-5)), nil), plan.Options{})
 	require.Equal(t, []plan.PodPlan{{Pod: p.Buckets[0].Pods[0].Pod, End: 2 * time.Second}}, p.Buckets[0].Pods, "nil pods are left out, and less than none is none")

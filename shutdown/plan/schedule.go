@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -88,6 +89,21 @@ func (s Schedule) Index(priority int32) int {
 		return i
 	}
 	return max(i-1, 0)
+}
+
+// sorted returns the schedule in ascending order, and what was wrong with it.
+func (s Schedule) sorted() (sorted Schedule, warnings []string) {
+	byPriority := func(a, b Bucket) int { return cmp.Compare(a.Priority, b.Priority) }
+	if !slices.IsSortedFunc(s, byPriority) {
+		s = slices.SortedStableFunc(slices.Values(s), byPriority)
+		warnings = append(warnings, "the schedule was not ascending by priority, and has been sorted")
+	}
+	for i := 1; i < len(s); i++ {
+		if s[i].Priority == s[i-1].Priority {
+			warnings = append(warnings, fmt.Sprintf("the schedule has the priority %d twice: only one of its buckets gets pods", s[i].Priority))
+		}
+	}
+	return s, warnings
 }
 
 // assign returns a bucket with its pods for each bucket of the schedule, and the pods whose

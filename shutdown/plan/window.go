@@ -34,6 +34,9 @@ type Window struct {
 //
 // With [Options].NoRollOver the pods have the time of their own bucket, counted from its start.
 func (b Budget) Window(i int, start time.Duration, opts Options) Window {
+	if i < 0 || i >= len(b.Buckets) {
+		return Window{}
+	}
 	of := &b.Buckets[i]
 	start = max(start, 0)
 	end, most := of.End, time.Duration(math.MaxInt64)

@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
+	"runtime/debug"
 	"time"
 )
 
 const (
 	// reconnectPause is the time between two attempts to hold the lock.
 	reconnectPause = time.Second
+	// hangTime is the time after which a call of the source that has not returned is logged, and an OnShutdown
+	// whose context has ended.
+	hangTime = 5 * time.Second
 	// limitInterval is the time between two readings of the host's limit, which others may change.
 	limitInterval = 10 * time.Second
 )
@@ -21,11 +26,11 @@ const (
 type Holder struct {
 	// Source is the host. It is required.
 	Source Source
-	// Delay is how long the host shall wait at a shutdown. It must be more than 0. A host that grants
-	// less is held for what it grants, and the log says so.
+	// Delay is how long the host shall wait at a shutdown, at least a second. A host that grants less
+	// is held for what it grants, and the log says so.
 	Delay time.Duration
 	// OnShutdown is called when the host announces a shutdown. The inhibitor lock is released when it
-	// returns. Its context ends at the deadline of the event, when the host cancels the shutdown, and with
+	// returns, or panics, which is logged. Its context ends at the deadline of the event, when the host cancels the shutdown, and with
 	// the context of Run. It is called once for each shutdown, and never twice at the same time. It is
 	// required.
 	OnShutdown func(context.Context, Event)
@@ -61,11 +66,11 @@ func (h Holder) Run(ctx context.Context) error {
 // validate returns what is missing, joined.
 func (h Holder) validate() error {
 	var errs []error
-	if h.Source == nil {
+	if v := reflect.ValueOf(h.Source); h.Source == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		errs = append(errs, errors.New("Holder.Source is required"))
 	}
-	if h.Delay <= 0 {
-		errs = append(errs, fmt.Errorf("Holder.Delay is %v, it must be more than 0", h.Delay))
+	if h.Delay < time.Second {
+		errs = append(errs, fmt.Errorf("Holder.Delay is %v, it must be at least 1s", h.Delay))
 	}
 	if h.OnShutdown == nil {
 		errs = append(errs, errors.New("Holder.OnShutdown is required"))
@@ -87,12 +92,19 @@ type holding struct {
 
 // session holds the lock until the session is lost or ctx ends.
 func (h *holding) session(ctx context.Context) (err error) {
-	session, err := h.Source.Connect(ctx)
+	session, err := called(ctx, h, "Connect", h.Source.Connect)
 	if err != nil {
 		return fmt.Errorf("failed to connect to the host: %w", err)
 	}
+	if session == nil {
+		return errors.New("failed to connect to the host: the source has returned no session and no error")
+	}
 	defer func() { err = errors.Join(err, session.Close()) }()
-	switch pending, err := session.Pending(ctx); {
+	events := session.Events()
+	if events == nil {
+		return errors.New("the session with the host has no channel of events")
+	}
+	switch pending, err := called(ctx, h, "Pending", session.Pending); {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:
 		return fmt.Errorf("failed to ask the host whether it is shutting down: %w", err)
@@ -108,7 +120,7 @@ func (h *holding) session(ctx context.Context) (err error) {
 	defer limit.Stop()
 	for {
 		select {
-		case event, open := <-session.Events():
+		case event, open := <-events:
 			switch {
 			case !open:
 				return errors.New("the session with the host is lost")
@@ -170,7 +182,10 @@ func (h *holding) takeKeptLock(ctx context.Context, session Session) {
 
 // inhibit takes a lock and closes the old one.
 func (h *holding) inhibit(ctx context.Context, session Session) error {
-	lock, err := session.Inhibit(ctx)
+	lock, err := called(ctx, h, "Inhibit", session.Inhibit)
+	if err == nil && lock == nil {
+		err = errors.New("the session has returned no lock and no error")
+	}
 	if err != nil {
 		return fmt.Errorf("failed to take the inhibitor lock: %w", err)
 	}
@@ -183,7 +198,7 @@ func (h *holding) inhibit(ctx context.Context, session Session) error {
 
 // requestDelay asks the host for Delay. If the host grants less, it returns that as lack.
 func (h *holding) requestDelay(ctx context.Context, session Session) (lack, err error) {
-	_, err = session.RequestDelay(ctx, h.Delay)
+	_, err = called(ctx, h, "RequestDelay", func(ctx context.Context) (time.Duration, error) { return session.RequestDelay(ctx, h.Delay) })
 	if errors.As(err, new(*DelayCappedError)) {
 		return err, nil
 	}
@@ -191,6 +206,16 @@ func (h *holding) requestDelay(ctx context.Context, session Session) (lack, err 
 		return nil, fmt.Errorf("failed to request the delay: %w", err)
 	}
 	return nil, nil
+}
+
+// called makes a call of the source or its session. A call that has not returned for a while is logged.
+func called[T any](ctx context.Context, h *holding, name string, do func(context.Context) (T, error)) (T, error) {
+	logger := h.Logger
+	slow := time.AfterFunc(hangTime, func() {
+		logger.ErrorContext(ctx, "A call of the source has not returned", "call", name, "time", hangTime)
+	})
+	defer slow.Stop()
+	return do(ctx)
 }
 
 // announce begins a shutdown. An announcement of the same shutdown again changes nothing.
@@ -223,8 +248,25 @@ func (h *holding) call(ctx context.Context) {
 	h.called, h.returned = true, returned
 	go func() {
 		defer close(returned)
+		defer func() {
+			if value := recover(); value != nil {
+				h.Logger.ErrorContext(ctx, "OnShutdown panicked, the inhibitor lock is released", "panic", value, "stack", string(debug.Stack()))
+			}
+		}()
 		h.OnShutdown(ctx, event)
 	}()
+	context.AfterFunc(ctx, func() { h.logIfSlow(ctx, returned) })
+}
+
+// logIfSlow logs that OnShutdown goes on after its context has ended, because the lock stays held as long.
+func (h Holder) logIfSlow(ctx context.Context, returned <-chan struct{}) {
+	timer := time.NewTimer(hangTime)
+	defer timer.Stop()
+	select {
+	case <-returned:
+	case <-timer.C:
+		h.Logger.ErrorContext(ctx, "OnShutdown has not returned since its context ended, and the inhibitor lock stays held", "time", hangTime)
+	}
 }
 
 // afterShutdown releases the lock when OnShutdown has returned. If that shutdown was cancelled, the lock stays held.

@@ -56,7 +56,7 @@ func FuzzServe(f *testing.F) {
 // serveAll sends a text in pieces to a session with a lock, and ends the session.
 func serveAll(t *testing.T, text []byte, piece int) {
 	t.Helper()
-	made, err := New(Options{Path: "unused"})
+	made, err := New(Options{Path: "/unused"})
 	require.NoError(t, err)
 	made.hosts.addLock()
 	s := &session{source: made, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}

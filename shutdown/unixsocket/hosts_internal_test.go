@@ -35,7 +35,7 @@ func TestPendingExpiresAfterHalfAnHour(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				made, err := New(Options{Path: "unused", Delay: test.delay})
+				made, err := New(Options{Path: "/unused", Delay: test.delay})
 				require.NoError(t, err)
 				s := &session{source: made}
 				_, err = s.Pending(t.Context())

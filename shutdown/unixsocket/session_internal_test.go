@@ -18,7 +18,7 @@ import (
 // received all events before it.
 func TestLinesCountInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		made, err := New(Options{Path: "unused"})
+		made, err := New(Options{Path: "/unused"})
 		require.NoError(t, err)
 		made.hosts.addLock()
 		s := &session{source: made, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}

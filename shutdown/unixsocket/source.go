@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -48,6 +50,8 @@ func New(options Options) (*Source, error) {
 	switch {
 	case options.Path == "":
 		return nil, errors.New("unixsocket: Options.Path is required")
+	case !filepath.IsAbs(options.Path):
+		return nil, fmt.Errorf("unixsocket: Options.Path %q must be an absolute path", options.Path)
 	case len(options.Path) > maxPath:
 		return nil, fmt.Errorf("unixsocket: Options.Path must not have more than %d bytes: %q", maxPath, options.Path)
 	case options.Delay < 0:
@@ -59,6 +63,12 @@ func New(options Options) (*Source, error) {
 // Connect listens on the socket, also if another agent does. ctx bounds the connecting and has the
 // session's logger; its end does not end the session.
 func (s *Source) Connect(ctx context.Context) (source.Session, error) {
+	if s == nil || s.hosts == nil {
+		return nil, errors.New("unixsocket: the Source was not made with New")
+	}
+	if info, err := os.Lstat(s.options.Path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("failed to listen for the host on %s: it is a directory", s.options.Path)
+	}
 	if err := removeStale(s.options.Path, time.Now()); err != nil {
 		klog.FromContext(ctx).Error(err, "Failed to remove leftovers beside the socket", "path", s.options.Path)
 	}

@@ -85,7 +85,7 @@ func nextEvent(t *testing.T, session source.Session) source.Event {
 func TestNewValidatesItsOptions(t *testing.T) {
 	_, err := unixsocket.New(unixsocket.Options{})
 	require.ErrorContains(t, err, "Path is required")
-	_, err = unixsocket.New(unixsocket.Options{Path: "x", Delay: -1})
+	_, err = unixsocket.New(unixsocket.Options{Path: "/x", Delay: -1})
 	require.ErrorContains(t, err, "Delay must not be negative")
 }
 

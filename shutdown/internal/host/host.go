@@ -161,7 +161,7 @@ func (h *Host) adopt(ctx context.Context) {
 	_, err := callSource(ctx, h.contact, "Adopt", answerTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, h.lock.adopt(ctx, adopter.Adopt())
 	})
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "Failed to adopt the lock of a previous agent")
 	}
 }

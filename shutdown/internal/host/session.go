@@ -39,6 +39,9 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 	events, err := callSource(ctx, s.contact, "Events", answerTimeout, func(context.Context) (<-chan source.Event, error) {
 		return s.conn.Events(), nil
 	})
+	if err == nil && events == nil {
+		err = errors.New("the session has no channel of events")
+	}
 	if err == nil {
 		listening.Add(1)
 		go func() {

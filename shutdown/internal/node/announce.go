@@ -30,7 +30,7 @@ func (e Event) apply(n *Node) {
 		if n.state == StateOpening {
 			n.withdrawnEarly = append(n.withdrawnEarly, e)
 		} else if !isTaken {
-			n.log("Trigger has no announcement to cancel")
+			n.log(fmt.Sprintf("Trigger has announced no shutdown of origin %q, the cancellation changes nothing", e.Origin))
 		}
 	}
 }
