@@ -45,7 +45,7 @@ func TestWhatPublishNodeTriesAgain(t *testing.T) {
 			c.fault = failFirst(1, "patch status", statusError(code))
 			err := c.reporter(t).PublishNode(t.Context(), reboot)
 			require.ErrorContains(t, err, `failed to patch the status of node "node-1": `)
-			require.NotContains(t, err.Error(), "given up")
+			require.NotContains(t, err.Error(), "gave up")
 			require.Equal(t, []string{"get", "patch status"}, c.verbs())
 		})
 	}
@@ -127,8 +127,8 @@ func TestTheEndOfPublishNode(t *testing.T) {
 		fault func(context.Context, call) error
 		want  string
 	}{
-		"refused": {failFirst(1e6, "", errRefused), `given up: nobody waits for it any longer: failed to read node "node-1": connect: connection refused`},
-		"stuck":   {hang, `given up: nobody waits for it any longer: failed to read node "node-1": no answer within 2s: Get "http://server": context deadline exceeded`},
+		"refused": {failFirst(1e6, "", errRefused), `gave up: nobody waits for it any longer: failed to read node "node-1": connect: connection refused`},
+		"stuck":   {hang, `gave up: nobody waits for it any longer: failed to read node "node-1": no answer within 2s: Get "http://server": context deadline exceeded`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestTheEndOfPublishNode(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(spent)
 		c := newCluster(nodeOf(ready))
-		require.EqualError(t, c.reporter(t).PublishNode(ctx, reboot), "given up: nobody waits for it any longer")
+		require.EqualError(t, c.reporter(t).PublishNode(ctx, reboot), "gave up: nobody waits for it any longer")
 		require.Empty(t, c.verbs())
 	})
 }
