@@ -22,6 +22,31 @@
 //		return shutdown.KillResult{}, nil
 //	}
 //
+//	func main() {
+//		config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		client, err := apistatus.NewClient(config) // with its own rate limit and connections
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		reporter, err := apistatus.New(apistatus.Options{Client: client, NodeName: "node-1"})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		manager, err := shutdown.NewManager(shutdown.Options{
+//			ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return nil }, nil), // those of the node, with their UIDs
+//			Killer:   shutdown.PodKillerFunc(kill),
+//			Reporter: reporter,
+//		})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		report, err := manager.TerminateAll(context.Background()) // Run drains when the host shuts down
+//		fmt.Println(report, err)
+//	}
+//
 // # Node
 //
 // During a shutdown [Reporter.PublishNode] sets Ready to False with the kubelet's reason and message,
