@@ -53,7 +53,7 @@ func TestKillIsTriedAgain(t *testing.T) {
 	}{
 		{"twice", 2, errAway, []int64{5, 3, 1}, 5 * time.Second, "Graceful", ""},
 		{"beyond its grace", 4, errAway, []int64{5, 3, 1, 0, 0}, 9 * time.Second, "Graceful", ""},
-		{"for good", 1, fmt.Errorf("%w: %w", errAway, shutdown.ErrNoRetry), []int64{5}, time.Second, "", "the runtime is away: the kill is not tried again"},
+		{"for good", 1, fmt.Errorf("%w: %w", errAway, shutdown.ErrNoRetry), []int64{5}, time.Second, "", "the runtime is away: the kill is not retried"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {

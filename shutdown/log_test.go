@@ -113,7 +113,7 @@ func TestNoSourceIsLogged(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Source = nil
 		n.run()
-		require.Len(t, n.log.about("there is no source"), 1)
+		require.Len(t, n.log.about("Options.Source is not set"), 1)
 	})
 }
 

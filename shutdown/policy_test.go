@@ -216,6 +216,6 @@ func TestUnknownPolicy(t *testing.T) {
 		n.advance(time.Minute)
 		require.Equal(t, shutdown.PolicySetTerminal, announcements(t, reporter)[0].State.Policy)
 		require.Equal(t, v1.PodFailed, reporter.Flushed()[0].Final.Status.Phase)
-		require.Contains(t, n.lastReport().Errors, `pod policy "Restart" for a shutdown of kind "reboot" is not known, SetTerminal counts`)
+		require.Contains(t, n.lastReport().Errors, `unknown pod policy "Restart" for a shutdown of kind "reboot", using SetTerminal`)
 	})
 }

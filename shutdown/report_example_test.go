@@ -35,9 +35,9 @@ func ExampleManager_LastReport() {
 		fmt.Printf("%s: %d s, %q, %q\n", pod.Name, pod.GrantedSeconds, pod.Outcome, pod.Error)
 	}
 	// Output:
-	// pod default/web: the kill is not tried again: the runtime does not know it
+	// pod default/web: the kill is not retried: the runtime does not know it
 	// true TerminateAll
-	// web: 15 s, "", "the kill is not tried again: the runtime does not know it"
+	// web: 15 s, "", "the kill is not retried: the runtime does not know it"
 	// etcd: 5 s, "Graceful", ""
 }
 
@@ -49,5 +49,5 @@ func ExamplePodKillerFunc() {
 	_, err := killer.KillPod(context.Background(), shutdowntest.Pod("etcd", 0, 30), shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(30))})
 	fmt.Println(errors.Is(err, shutdown.ErrNoRetry), err)
 	// Output:
-	// true the kill is not tried again: pod etcd is of another node
+	// true the kill is not retried: pod etcd is of another node
 }

@@ -52,7 +52,7 @@ func TestReport(t *testing.T) {
 			Kind: source.KindReboot, Origin: "logind", Started: began, Ended: at(20),
 			Pods: []shutdown.PodReport{
 				{Namespace: "default", Name: "web", UID: "uid-web", GrantedSeconds: 20, Started: began, Ended: at(20), Outcome: "GraceExceeded"},
-				{Namespace: "default", Name: "broken", UID: "uid-broken", GrantedSeconds: 5, Started: began, Outcome: "Graceful", Error: "no such sandbox: the kill is not tried again"},
+				{Namespace: "default", Name: "broken", UID: "uid-broken", GrantedSeconds: 5, Started: began, Outcome: "Graceful", Error: "no such sandbox: the kill is not retried"},
 				{Namespace: "default", Name: "etcd", UID: "uid-etcd", Priority: topPriority, Bucket: topPriority, GrantedSeconds: 10, Started: at(20), Ended: at(20), Outcome: "Graceful"},
 			},
 		}, n.lastReport())

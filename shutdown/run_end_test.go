@@ -29,7 +29,7 @@ func TestRunEndsInADrain(t *testing.T) {
 		err := <-n.ended
 		require.ErrorIs(t, err, shutdown.ErrInterrupted)
 		require.ErrorContains(t, err, "pod default/web: ")
-		require.ErrorContains(t, err, "pod default/etcd: it was not killed")
+		require.ErrorContains(t, err, "pod default/etcd: not killed")
 		require.NotContains(t, err.Error(), "batch", "it has ended")
 		require.Len(t, n.killer.Kills(), 2)
 		require.Len(t, reports, 1)

@@ -164,7 +164,7 @@ func TestTerminateAllIsBounded(t *testing.T) {
 		defer cancel()
 		report, err := n.m.TerminateAll(ctx)
 		require.ErrorIs(t, err, errEnough)
-		require.ErrorContains(t, err, "pod default/web: it is not known to have ended")
+		require.ErrorContains(t, err, "pod default/web: not known to have ended")
 		require.Equal(t, 3*time.Second, time.Since(began))
 		require.Zero(t, report.Ended)
 		n.advance(time.Minute)
@@ -180,7 +180,7 @@ func TestTerminateAllWhoseKillerHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 				n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
-				want, waited := "pod default/web: it is not known to have ended", 10*time.Second
+				want, waited := "pod default/web: not known to have ended", 10*time.Second
 				if runs {
 					n.run()
 				} else {

@@ -44,7 +44,7 @@ func (m *Manager) WitnessedBy(w *Witness) {
 	w.now = m.shell.now()
 	w.began = len(w.Record.Facts)
 	w.add(judge.NodeFact{What: judge.NodeBegan, Failed: true}) // until the log has been read
-	m.shell.seen = w.step
+	m.shell.observe = w.step
 }
 
 func (w *Witness) add(f judge.NodeFact) {
