@@ -47,17 +47,17 @@ func TestNewManagerRefusesWhatWouldFailLater(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	valid := shutdown.Options{Config: config(30*time.Second, 10*time.Second), ListPods: shutdown.ListPodsFunc(noPods, nil), Killer: &shutdowntest.Killer{}, Node: &v1.Node{}}
 	for text, change := range map[string]func(*shutdown.Options){
-		"Options.Killer is a nil shutdown.PodKillerFunc":                                         func(o *shutdown.Options) { o.Killer = shutdown.PodKillerFunc(nil) },
-		"Options.Source is a nil *shutdowntest.Host":                                             func(o *shutdown.Options) { o.Source = (*shutdowntest.Host)(nil) },
-		"Options.Volumes is a nil shutdown_test.volumes":                                         func(o *shutdown.Options) { o.Volumes = volumes(nil) },
-		"Options.Reporter is a nil *shutdowntest.Reporter":                                       func(o *shutdown.Options) { o.Reporter = (*shutdowntest.Reporter)(nil) },
-		"Options.Events is a nil *shutdown_test.recorder":                                        func(o *shutdown.Options) { o.Events = (*recorder)(nil) },
-		"Options.Node is a nil *v1.Node":                                                         func(o *shutdown.Options) { o.Node = (*v1.Node)(nil) },
-		"Options.StateDir is not usable: stat /nonexistent":                                      func(o *shutdown.Options) { o.StateDir = "/nonexistent" },
-		"is not a directory":                                                                     func(o *shutdown.Options) { o.StateDir = file },
-		`Options.StateDir "state" is a relative path`:                                            func(o *shutdown.Options) { o.StateDir = "state" },
-		"shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds -1 must not be negative": func(o *shutdown.Options) { o.Config = config(0, 0, priorityPeriod(0, -1)) },
-		"shutdownGracePeriodByPodPriority[1].priority 7 is that of":                              func(o *shutdown.Options) { o.Config = config(0, 0, priorityPeriod(7, 1), priorityPeriod(7, 2)) },
+		"Options.Killer is a nil shutdown.PodKillerFunc":                                                func(o *shutdown.Options) { o.Killer = shutdown.PodKillerFunc(nil) },
+		"Options.Source is a nil *shutdowntest.Host":                                                    func(o *shutdown.Options) { o.Source = (*shutdowntest.Host)(nil) },
+		"Options.Volumes is a nil shutdown_test.volumes":                                                func(o *shutdown.Options) { o.Volumes = volumes(nil) },
+		"Options.Reporter is a nil *shutdowntest.Reporter":                                              func(o *shutdown.Options) { o.Reporter = (*shutdowntest.Reporter)(nil) },
+		"Options.Events is a nil *shutdown_test.recorder":                                               func(o *shutdown.Options) { o.Events = (*recorder)(nil) },
+		"Options.Node is a nil *v1.Node":                                                                func(o *shutdown.Options) { o.Node = (*v1.Node)(nil) },
+		"Options.StateDir is not usable: stat /nonexistent":                                             func(o *shutdown.Options) { o.StateDir = "/nonexistent" },
+		"is not a directory":                                                                            func(o *shutdown.Options) { o.StateDir = file },
+		`Options.StateDir "state" is a relative path`:                                                   func(o *shutdown.Options) { o.StateDir = "state" },
+		"shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds -1 must not be negative":        func(o *shutdown.Options) { o.Config = config(0, 0, priorityPeriod(0, -1)) },
+		"shutdownGracePeriodByPodPriority[1].priority 7 duplicates shutdownGracePeriodByPodPriority[0]": func(o *shutdown.Options) { o.Config = config(0, 0, priorityPeriod(7, 1), priorityPeriod(7, 2)) },
 	} {
 		opts := valid
 		change(&opts)

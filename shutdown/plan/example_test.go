@@ -210,5 +210,5 @@ func ExampleConfig_ValidateList() {
 		{Priority: 0, ShutdownGracePeriodSeconds: 20}, {Priority: 0, ShutdownGracePeriodSeconds: 10},
 	}}
 	fmt.Println(cfg.ValidateList())
-	// Output: invalid configuration: shutdownGracePeriodByPodPriority[1].priority 0 is that of shutdownGracePeriodByPodPriority[0] already
+	// Output: invalid configuration: shutdownGracePeriodByPodPriority[1].priority 0 duplicates shutdownGracePeriodByPodPriority[0]
 }
