@@ -21,8 +21,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Pods are refused, with the kubelet's texts, from the event until the host is gone.
-func TestAdmit(t *testing.T) {
+// Admit and ShutdownStatus refuse pods with the kubelet's texts from the announcement on, also after the
+// drain.
+func TestAPodIsRefusedDuringAShutdown(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 5)
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
@@ -42,8 +43,8 @@ func TestAdmit(t *testing.T) {
 	})
 }
 
-// Admission is refused when Trigger returns, and open when its cancellation does.
-func TestTriggerRefusesAtOnce(t *testing.T) {
+// Pods are refused as soon as Trigger returns, and admitted as soon as its cancellation returns.
+func TestAdmitReflectsTriggerWhenItReturns(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Source = nil
 		n.run()
@@ -81,9 +82,9 @@ func (k *listingAgent) remove(pod *v1.Pod) {
 	k.pods = slices.DeleteFunc(k.pods, func(other *v1.Pod) bool { return other == pod })
 }
 
-// No pod is admitted after the event, and each that was admitted before it is
-// killed: 1,000 admissions race one shutdown.
-func TestAdmissionRace(t *testing.T) {
+// No pod is admitted after the announcement, and every pod that was admitted before it is killed: 1,000
+// admissions race one shutdown.
+func TestEveryAdmittedPodIsKilled(t *testing.T) {
 	const admissions = 1000
 	seen := map[bool]int{}  // both answers were given
 	for round := range 10 { // the shutdown is triggered after another number of admissions each time

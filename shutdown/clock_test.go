@@ -49,8 +49,8 @@ func (c *steppedClock) step(d time.Duration) {
 	synctest.Wait()
 }
 
-// A drain is counted by the clock of the options: the next bucket begins when that says so.
-func TestClockOfTheOptions(t *testing.T) {
+// Options.Clock decides when the next bucket begins.
+func TestBucketsFollowTheClockOfTheOptions(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		clock := &steppedClock{now: time.Now(), waits: map[chan time.Time]time.Time{}}

@@ -113,7 +113,7 @@ func podFromDescription(t *testing.T, name string, description []string) *v1.Pod
 	return pod
 }
 
-// These are the cases of the kubelet's own manager, with roll-over off and no hook set.
+// The manager passes the kubelet's own cases, with NoRollOver and without hooks.
 func TestConformanceManager(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {
@@ -127,8 +127,8 @@ func TestConformanceManager(t *testing.T) {
 	}
 }
 
-// With all hooks set, in order or failing, each pod has the same seconds, if
-// the host grants what it is asked for or no more than the kubelet's sum.
+// Hooks that succeed or fail do not change the seconds of the kubelet's cases, whether the host grants the
+// requested delay or only the kubelet's sum.
 func TestConformanceManagerWithHooks(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {
@@ -154,9 +154,8 @@ func setHooksThatTake(n *node, takes time.Duration) {
 	n.opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return waitOrCancelled(ctx, takes) })
 }
 
-// The kubelet's own two other cases are those of a host that grants less than the sum. There it
-// takes no lock and gives an error. This manager takes the lock, gives each bucket its part of what there
-// is, and says so.
+// The kubelet's two other cases have a host that grants less than the sum. The kubelet takes no lock then
+// and returns an error. The manager takes the lock, gives each bucket its share, and sets Inhibitor.Err.
 func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 	for _, c := range []struct {
 		total, critical, granted int64

@@ -139,10 +139,9 @@ type closerFunc func() error
 
 func (f closerFunc) Close() error { return f() }
 
-// Code of the embedder that hangs, panics or ends its goroutine neither delays the host beyond
-// its time, nor keeps the loop from a cancellation or other pods from their kills. Run waits ten
-// seconds for calls that hang, and names them.
-func TestCodeOfTheEmbedderMisbehaves(t *testing.T) {
+// Embedder code that hangs, panics or ends its goroutine delays neither the host, nor a cancellation, nor
+// the kills of other pods. Run waits ten seconds for calls that hang, and names them.
+func TestMisbehavingEmbedderCodeDelaysNothing(t *testing.T) {
 	for name, set := range misbehaviours {
 		for how, misbehave := range map[string]func(over <-chan struct{}){
 			"hangs":  func(over <-chan struct{}) { <-over },
@@ -197,8 +196,9 @@ func drainWithMisbehaviour(t *testing.T, name string, hangs bool, set func(*node
 	close(over)
 }
 
-// Run waits for a call until ten seconds after the host's time, not only after the end of its context.
-func TestRunWaitsUntilTheHostsTimeIsOver(t *testing.T) {
+// Run waits for a hanging call until ten seconds after the host's time, not only after the end of its
+// context.
+func TestRunWaitsForCallsUntilTenSecondsAfterTheHostsTime(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.OnPlan = func(context.Context, plan.Plan) { <-time.After(30 * time.Second) }
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -220,7 +220,7 @@ func (e *nilError) Error() string { return e.text }
 func (e *nilError) Is(error) bool { return e.text == "" }
 
 // A killer's error whose methods panic ends neither the process nor the drain.
-func TestKillersErrorPanics(t *testing.T) {
+func TestAKillersErrorMayPanic(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 			if pod.Name == "web" {
@@ -244,8 +244,8 @@ func (flushFunc) PublishNode(context.Context, shutdown.NodeState) error { return
 
 func (f flushFunc) FlushPod(_ context.Context, pod *v1.Pod) error { return f(pod) }
 
-// A nil *StatusError of a reporter costs only the status of that pod.
-func TestReportersErrorPanics(t *testing.T) {
+// A nil *StatusError of a reporter affects only the status of that pod.
+func TestAReportersErrorMayPanic(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Reporter = flushFunc(func(pod *v1.Pod) error {
 			if pod.Name == "web" {

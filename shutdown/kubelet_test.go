@@ -124,9 +124,9 @@ func TestDrainIsTheKubelets(t *testing.T) {
 	}
 }
 
-// A host that grants 30 s or 40 s to a configuration of 30 s, of which 10 s are for critical pods: whatever the grace
-// period of a pod is, and however late it ends, no critical pod is killed before the kubelet would kill it,
-// and no pod has less time.
+// If the host grants 30 s or 40 s to a configuration of 30 s with 10 s for critical pods, no critical pod
+// is killed earlier than by the kubelet, and no pod has less time, whatever its grace period and however
+// late it ends.
 func TestCriticalPodIsNotKilledBeforeTheKubeletWould(t *testing.T) {
 	steps := func(takes time.Duration) func(*shutdown.Options) {
 		return func(o *shutdown.Options) {

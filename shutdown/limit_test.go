@@ -23,9 +23,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A limit below the schedule makes a smaller plan, which gives all of it to the pods, and to each
-// bucket its part. The lock is released before the host's end all the same.
-func TestLimitBelowTheSchedule(t *testing.T) {
+// If the limit is below the schedule, the pods get all of it, and each bucket its share. The lock is still
+// released before the limit.
+func TestALimitBelowTheScheduleIsShared(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.host.Limit, n.host.SetBy = 15*time.Second, "/etc/systemd/logind.conf.d/zz.conf"
@@ -57,9 +57,9 @@ func (n *node) setLimit(limit time.Duration) {
 	n.host.Script(func(h *shutdowntest.Host) { h.Limit, h.SetBy = limit, sitesFile })
 }
 
-// A limit that is lowered under the manager is seen within ten seconds, by everything that shows it, and
-// a shutdown that comes then goes by it. So is one that is raised again.
-func TestLimitThatChangesUnderTheManager(t *testing.T) {
+// A limit that is lowered or raised while the manager runs is seen within ten seconds: by Inhibitor, Plan,
+// an event, and a shutdown that follows.
+func TestAChangedLimitAppliesWithinTenSeconds(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		usePodsThatUseAllTheirGrace(n)
 		registry := prometheus.NewRegistry()
@@ -101,8 +101,8 @@ func TestLimitThatChangesUnderTheManager(t *testing.T) {
 	})
 }
 
-// The first line of a drain has the time that it has and what sets that time, at the default verbosity.
-func TestDrainLogsItsTime(t *testing.T) {
+// At the default verbosity, the first log line of a drain has its time and what sets that time.
+func TestADrainLogsItsTimeAndWhatSetsIt(t *testing.T) {
 	for setBy, c := range map[string]struct {
 		change      func(n *node)
 		deadline    time.Duration // of the event; 0: none

@@ -28,10 +28,9 @@ func (n *node) killsSince(began time.Time) (all []string) {
 	return all
 }
 
-// A notice and the host announce the same end of a node, each with its deadline, in either order. That
-// is one shutdown with one report. The earlier of the two deadlines counts from the moment at which it
-// is known.
-func TestNoticeAndLogindAreOneShutdown(t *testing.T) {
+// A termination notice and the host announce the same shutdown, in either order, each with a deadline.
+// There is one report, and each deadline counts from its announcement on if it is the earlier one.
+func TestATerminationNoticeAndTheHostAreOneShutdown(t *testing.T) {
 	for name, test := range map[string]struct {
 		notice, logind time.Duration // the deadlines
 		isNoticeFirst  bool          // by 10 s
@@ -71,9 +70,9 @@ func TestNoticeAndLogindAreOneShutdown(t *testing.T) {
 	}
 }
 
-// The host and the notice take back what each of them has announced, in either order. The drain goes on
-// until both have.
-func TestNoticeAndLogindTakeBack(t *testing.T) {
+// The notice and the host withdraw their announcements in either order. The drain continues until both
+// have.
+func TestAShutdownEndsWhenAllAnnouncersHaveWithdrawnIt(t *testing.T) {
 	takeBack := map[string]func(n *node){
 		"logind": func(n *node) { n.host.Cancel() },
 		"notice": func(n *node) { n.notify(time.Time{}) },
@@ -104,9 +103,8 @@ func TestNoticeAndLogindTakeBack(t *testing.T) {
 	}
 }
 
-// An agent that is restarted hears of the notice again. The shutdown that its predecessor has begun
-// goes on, with the deadlines that it had.
-func TestNoticeAndARestart(t *testing.T) {
+// A restarted agent gets the notice again. It resumes the shutdown with the same deadlines.
+func TestANoticeIsRepeatedAfterARestart(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)

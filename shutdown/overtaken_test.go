@@ -51,10 +51,9 @@ func names(r shutdown.Report) (all []string) {
 	return all
 }
 
-// A cloud's notice has killed a pod when the host announces the same end of the
-// node with less time. That is one shutdown: one report, which begins with the notice and has the
-// pods of both drains, one start, one count for each pod.
-func TestOneReportOfANoticeAndTheHost(t *testing.T) {
+// After a notice has killed a pod, the host announces the same shutdown with less time. There is one report
+// for both drains, which begins with the notice, one start time, and one count per pod.
+func TestOneReportForANoticeAndAnEarlierDeadlineOfTheHost(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		told := countReports(t, n)
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: time.Hour}, "etcd": {Takes: time.Second}}
@@ -88,9 +87,8 @@ func TestOneReportOfANoticeAndTheHost(t *testing.T) {
 	})
 }
 
-// The lock was released, and another announcement follows that names no deadline. The one that is known
-// counts for the drain that follows.
-func TestAnnouncedAfterTheReleaseWithoutADeadline(t *testing.T) {
+// An announcement without a deadline, after the lock was released, begins a drain with the known deadline.
+func TestAnAnnouncementAfterTheReleaseKeepsTheDeadline(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Takes: time.Hour}}
 		n.run()
@@ -106,9 +104,9 @@ func TestAnnouncedAfterTheReleaseWithoutADeadline(t *testing.T) {
 	})
 }
 
-// A notice without a deadline, then the host's own event up to three seconds later: a critical pod that
-// runs alone, and needs 25 s, has them wherever the host leaves them (findings X1).
-func TestAnEventThatJoinsTakesNoTimeThatIsThere(t *testing.T) {
+// The host's own event follows a notice without a deadline by up to 3 s. A critical pod that needs 25 s
+// gets them if the host grants them.
+func TestALaterEventDoesNotShortenTimeThatTheHostGrants(t *testing.T) {
 	for _, gap := range []time.Duration{0, 750 * time.Millisecond, 3 * time.Second} {
 		for _, limit := range []time.Duration{28 * time.Second, 30 * time.Second, time.Minute} {
 			for _, steps := range []bool{false, true} {

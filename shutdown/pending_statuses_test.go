@@ -17,9 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The next agent sends the final statuses that are pending, and the agent after it those that remain, once
-// each. After a reboot all pods have ended but static ones, which run again; in the same boot a pod
-// that had not ended is killed again before. No pod is admitted whose status is pending.
+// The next agent sends pending final statuses, and the agent after it the rest, each status once. After a
+// reboot all pods count as ended, except static pods, which run again. In the same boot a pod that has not
+// ended is killed first. A pod with a pending status is refused.
 func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 	ended := shutdowntest.Pod("ended", 0, 5)
 	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}
@@ -66,8 +66,8 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 	}
 }
 
-// The agent of the next boot also deletes a pod that had not ended when the host went down.
-func TestPendingRemoval(t *testing.T) {
+// With PolicyDelete, the agent of the next boot also deletes a pod that had not ended.
+func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{}
 		n.opts.Reporter = c
@@ -86,9 +86,9 @@ func TestPendingRemoval(t *testing.T) {
 	})
 }
 
-// Statuses that are pending survive a shutdown of another agent, of another boot, and so does that of a
-// pod that has ended only after the lock was released.
-func TestPendingStatusesSurviveAShutdown(t *testing.T) {
+// Pending statuses survive another shutdown on another boot, also that of a pod that ended after the
+// release.
+func TestPendingStatusesSurviveAnotherShutdown(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("late", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
 		n.opts.Reporter = c
@@ -119,7 +119,7 @@ func TestPendingStatusesSurviveAShutdown(t *testing.T) {
 }
 
 // An agent without a reporter has no pending statuses.
-func TestPendingStatusesWithoutAReporter(t *testing.T) {
+func TestWithoutAReporterNoStatusIsPending(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
 		n.opts.Reporter = &cluster{away: true}
@@ -134,9 +134,8 @@ func TestPendingStatusesWithoutAReporter(t *testing.T) {
 	})
 }
 
-// A pod that cancelled shutdowns have ended is not admitted before its final status is acknowledged,
-// which is sent once.
-func TestPodWhoseStatusIsPendingIsRefused(t *testing.T) {
+// A pod of a cancelled shutdown is refused until its final status, which is sent once, is acknowledged.
+func TestAPodWithAPendingStatusIsRefused(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 60)
 	inBubble(t, list(web), func(t *testing.T, n *node) {
 		c := &cluster{away: true}
@@ -159,9 +158,9 @@ func TestPodWhoseStatusIsPendingIsRefused(t *testing.T) {
 	})
 }
 
-// A pod whose status is pending is refused from NewManager on, and admitted once Run has read that the
-// previous agent has sent it.
-func TestPodWhoseStatusIsPendingIsRefusedBeforeRun(t *testing.T) {
+// A pod with a pending status is refused from NewManager on. It is admitted when Run has read that the
+// previous agent sent the status.
+func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}
@@ -185,10 +184,9 @@ func TestPodWhoseStatusIsPendingIsRefusedBeforeRun(t *testing.T) {
 	})
 }
 
-// A pod whose final status is acknowledged only after the end of Run, by a call that ignores its
-// context, is not admitted any more: the log says that the status is pending, and the next agent sends
-// it.
-func TestStatusThatIsAcknowledgedAfterRun(t *testing.T) {
+// If a status is acknowledged after Run has ended, by a call that ignores its context, the log still has it
+// as pending: the pod stays refused, and the next agent sends the status.
+func TestAStatusThatIsAcknowledgedAfterRunStaysPending(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
 		n.opts.Reporter = &lateCluster{}
@@ -217,9 +215,9 @@ func (*lateCluster) FlushPod(context.Context, *v1.Pod) error {
 	return nil
 }
 
-// A pod whose kill was given up in a cancelled shutdown may run on: it is refused until it is not listed
-// any more, and has no second grace period.
-func TestPodWhoseKillWasGivenUpIsRefused(t *testing.T) {
+// A pod whose kill was given up in a cancelled shutdown may still run. It is refused until it is not listed
+// any more, and gets no second grace period.
+func TestAPodWhoseKillWasGivenUpIsRefused(t *testing.T) {
 	plain, gone := shutdowntest.Pod("plain", 0, 5), shutdowntest.Pod("gone", 0, 5)
 	inBubble(t, list(plain, gone), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Err: shutdown.ErrNoRetry}

@@ -31,8 +31,8 @@ func setAllHooks(n *node) {
 	n.opts.Hold = func(context.Context) error { return nil }
 }
 
-// The host is asked for all the time that a drain needs, but not for more than Plan.Limit.
-func TestWishes(t *testing.T) {
+// The requested delay covers all steps of a drain, and is at most Plan.Limit.
+func TestTheRequestedDelayCoversAllSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(n *node)
 		want time.Duration
@@ -57,9 +57,8 @@ func TestWishes(t *testing.T) {
 	}
 }
 
-// A host that waits for less than asked is no error as long as each bucket keeps its time, whatever
-// the hooks lose.
-func TestInhibitorOfALimitThatIsEnough(t *testing.T) {
+// Inhibitor.Err is nil as long as each bucket keeps its time, even if other steps are shortened.
+func TestALimitThatCoversTheBucketsIsNoError(t *testing.T) {
 	for _, c := range []struct {
 		limit   time.Duration
 		hooks   bool
@@ -90,8 +89,8 @@ func TestInhibitorOfALimitThatIsEnough(t *testing.T) {
 	}
 }
 
-// The drain grants each pod the seconds of the plan, whatever the limit of the host.
-func TestNobodyGetsLessThanThePlanSays(t *testing.T) {
+// The drain grants each pod the seconds of the plan, under every limit.
+func TestADrainGrantsTheSecondsOfThePlan(t *testing.T) {
 	for _, hooks := range []bool{false, true} {
 		for _, limit := range []time.Duration{0, 1, time.Second, 5 * time.Second, 10 * time.Second, 29 * time.Second, 30 * time.Second, 34 * time.Second, 52500 * time.Millisecond} {
 			inBubble(t, nil, func(t *testing.T, n *node) {
@@ -112,8 +111,8 @@ func TestNobodyGetsLessThanThePlanSays(t *testing.T) {
 	}
 }
 
-// Manager.Plan knows the host's limit, and an operator's.
-func TestPlanOfALimit(t *testing.T) {
+// Manager.Plan applies the host's limit and Plan.Limit.
+func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		usePodsThatUseAllTheirGrace(n)
 		n.host.Limit = 12 * time.Second
@@ -141,10 +140,10 @@ func TestPlanOfALimit(t *testing.T) {
 	})
 }
 
-// The time that finished buckets left unused survives a restart: a pod of a bucket that begins
-// again has all that is left of it, or without roll-over the bucket's own time. One that was
-// signalled before has what is left of its own grace.
-func TestResumedDrainKeepsWhatWasLeft(t *testing.T) {
+// Time that finished buckets left unused survives a restart: a pod of the resumed bucket gets all of it, or
+// without roll-over the bucket's own time. A pod that was signalled before gets the rest of its grace
+// period.
+func TestAResumedDrainKeepsUnusedTime(t *testing.T) {
 	for _, c := range []struct {
 		noRollOver bool
 		want       map[string]int64
@@ -172,8 +171,8 @@ func TestResumedDrainKeepsWhatWasLeft(t *testing.T) {
 	}
 }
 
-// Without roll-over too, a bucket ends when it was to end before the restart.
-func TestResumedDrainWithoutRollOver(t *testing.T) {
+// Also without roll-over, a resumed bucket ends when it was planned to end before the restart.
+func TestAResumedDrainWithoutRollOverEndsOnTime(t *testing.T) {
 	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 		usePodsThatUseAllTheirGrace(n)
 		n.opts.Plan.NoRollOver = true
@@ -190,9 +189,9 @@ func TestResumedDrainWithoutRollOver(t *testing.T) {
 	})
 }
 
-// A second announcement that leaves the drain all of its time changes nothing. One that leaves
-// less time begins another drain, which does not call Hold again.
-func TestOvertakenByLessTimeOnly(t *testing.T) {
+// A second announcement begins another drain only if it leaves less time. That drain does not call Hold
+// again.
+func TestOnlyAnEventWithLessTimeBeginsAnotherDrain(t *testing.T) {
 	for _, c := range []struct {
 		deadline time.Duration
 		holds    int
@@ -222,8 +221,8 @@ func TestOvertakenByLessTimeOnly(t *testing.T) {
 	}
 }
 
-// An event without a deadline takes no time from the drain that is under way.
-func TestNotOvertakenWithoutALimit(t *testing.T) {
+// An event without a deadline takes no time from the current drain.
+func TestAnEventWithoutADeadlineShortensNothing(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Source = nil
 		n.killer.Default = shutdowntest.Behaviour{Takes: 10 * time.Second}
@@ -240,9 +239,9 @@ func TestNotOvertakenWithoutALimit(t *testing.T) {
 	})
 }
 
-// A resumed drain has the same ends of buckets as the drain of the agent before, including the
-// time for hooks. A pod that was signalled before has what is left of its own grace.
-func TestResumedDrainHasTheSameEnds(t *testing.T) {
+// In a resumed drain the buckets end as before the restart, including the time of hooks. A pod that was
+// signalled before gets the rest of its grace period.
+func TestAResumedDrainKeepsTheEndsOfItsBuckets(t *testing.T) {
 	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 		usePodsThatUseAllTheirGrace(n)
 		setAllHooks(n)

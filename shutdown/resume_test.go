@@ -24,9 +24,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// An agent that is killed after the first bucket resumes with the second, keeps the same end, and
+// An agent that was killed after the first bucket resumes with the second, keeps the end of the drain, and
 // admits no pod.
-func TestResumeAfterTheFirstBucket(t *testing.T) {
+func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 	for name, sourced := range map[string]bool{"with a source": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -64,8 +64,8 @@ func TestResumeAfterTheFirstBucket(t *testing.T) {
 	}
 }
 
-// An agent that is stopped in order during a drain leaves it to the next one too.
-func TestResumeAfterAStop(t *testing.T) {
+// An agent that is stopped during a drain leaves the drain to the next agent.
+func TestAStoppedAgentLeavesTheDrainToTheNextOne(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)
@@ -81,9 +81,9 @@ func TestResumeAfterAStop(t *testing.T) {
 	})
 }
 
-// A resumed drain of pods that hang ends when the host's time, counted from the event, is over. Its report
-// has what has gone wrong before.
-func TestResumeKeepsTheHostsEnd(t *testing.T) {
+// A resumed drain of pods that hang ends when the host's time is over, counted from the event. Its report
+// has the earlier failures.
+func TestAResumedDrainEndsWithTheHostsTime(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.opts.Reporter = &shutdowntest.Reporter{PublishErr: func(int) error { return errors.New("no API server") }}
@@ -100,9 +100,9 @@ func TestResumeKeepsTheHostsEnd(t *testing.T) {
 	})
 }
 
-// An agent that goes on late calls Prepare again, since what it could start has to be stopped too, and does
-// not hold again. Each bucket ends when it was to end.
-func TestStepsOfAResumedDrain(t *testing.T) {
+// A resumed drain calls Prepare again, because the new agent could start pods too, but not Hold. Each
+// bucket ends as planned.
+func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		prepared, held := 0, 0
 		n.opts.Prepare = func(context.Context) error { prepared++; return nil }
@@ -121,8 +121,8 @@ func TestStepsOfAResumedDrain(t *testing.T) {
 	})
 }
 
-// A shutdown of a host without a limit has an end that saturates.
-func TestResumeWithoutALimit(t *testing.T) {
+// A shutdown without a limit has the latest possible end, and is resumed.
+func TestAShutdownWithoutALimitIsResumed(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)
@@ -151,10 +151,10 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 	})
 }
 
-// The next agent goes on only if the host has the shutdown pending, or cannot tell. It always ends the pod
-// that was signalled, with what is left of its grace period, and kills nobody else unless it knows of
-// a shutdown. Another shutdown also kills who has ended in the first and is listed again.
-func TestWhetherTheShutdownGoesOn(t *testing.T) {
+// The next agent resumes the shutdown only if the host says that it is pending, or cannot say. In any case
+// it kills the pod that was signalled, with the rest of its grace period, and no other pod without a
+// shutdown. A new shutdown also kills pods that ended in the first one and are listed again.
+func TestTheHostDecidesWhetherTheShutdownIsResumed(t *testing.T) {
 	noBus := errors.New("no bus")
 	pending := func(kind source.Kind) func(n *node) {
 		return func(n *node) { n.host.SetPending(&source.Event{Kind: kind}) }
@@ -212,9 +212,9 @@ func TestWhetherTheShutdownGoesOn(t *testing.T) {
 	}
 }
 
-// A shutdown that Trigger has announced goes on in the next agent, drained or not, until Trigger has taken
-// back the announcement of the last origin.
-func TestTriggersShutdownAfterARestart(t *testing.T) {
+// The next agent resumes a shutdown of Trigger, drained or not, until Trigger has withdrawn the
+// announcements of all origins.
+func TestAShutdownOfTriggerIsResumedUntilItIsWithdrawn(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"drained": 0, "not drained": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -237,9 +237,9 @@ func TestTriggersShutdownAfterARestart(t *testing.T) {
 	}
 }
 
-// The pod of a cancelled shutdown that has not ended is killed again by the next agent, refused, and
-// has in a later shutdown what is left of its grace period.
-func TestPodOfACancelledShutdownAfterARestart(t *testing.T) {
+// A pod of a cancelled shutdown that has not ended is killed again by the next agent, and refused. In a
+// later shutdown it gets the rest of its grace period.
+func TestThePodOfACancelledShutdownIsKilledAfterARestart(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		web := n.pods[0]
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -273,9 +273,9 @@ func TestPodOfACancelledShutdownAfterARestart(t *testing.T) {
 	})
 }
 
-// The wall clock is stepped by an hour before each of two restarts. The pods keep their times, which are
-// on the clock of the boot. Only the dates in the report are by the wall clock.
-func TestWallClockIsStepped(t *testing.T) {
+// The wall clock is stepped by an hour before each of two restarts. The pods keep their times. Only the
+// dates in the report follow the wall clock.
+func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 	date := regexp.MustCompile(`"(1999|2000)-[^"]+"`)
 	for _, step := range []time.Duration{0, -time.Hour, time.Hour} {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
@@ -311,9 +311,9 @@ func TestWallClockIsStepped(t *testing.T) {
 	}
 }
 
-// A shutdown of which the log says what no agent writes does not go on. The next report names the field.
-// What the log says of pods counts: those that have not ended are ended, and their statuses are sent.
-func TestDamagedShutdownInTheLog(t *testing.T) {
+// A shutdown with invalid values in the log is not resumed. The next report names the field. The pods in
+// the log are still used: those that have not ended are killed, and their statuses are sent.
+func TestADamagedShutdownInTheLogIsNotResumed(t *testing.T) {
 	for name, damage := range map[string]struct{ before, after, named string }{
 		"without a budget": {`"budget":`, `"budgeu":`, "budget.buckets must not be empty"},
 		"of the future":    {`"receivedMonotonicNanoseconds":3`, `"receivedMonotonicNanoseconds":333`, "receivedMonotonicNanoseconds"},
@@ -356,10 +356,10 @@ func TestDamagedShutdownInTheLog(t *testing.T) {
 	}
 }
 
-// Another agent has the folder when the host announces a shutdown to both. The agent that has drained less
-// goes on with the other's shutdown once it has the folder, and a third one finds all times as they
-// were.
-func TestShutdownJoinsThatOfTheLog(t *testing.T) {
+// Another agent has the folder when the host announces a shutdown to both. When the second agent gets the
+// folder, it continues the shutdown of the first, which is further. A third agent resumes with the same
+// times.
+func TestAShutdownJoinsTheOneInTheLog(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, previous *node, one *boot) {
 		previous.runOnBoot(one)
 		next := previous.startOther(list(shutdowntest.Pod("new", 0, 60)), one, func(next *node) {

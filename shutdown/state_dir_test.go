@@ -83,9 +83,9 @@ func fileContains(path, text string) bool {
 	return err == nil && strings.Contains(string(data), text)
 }
 
-// State files that cannot be used do no harm and give no report. They are named in the report of the
-// next shutdown, which replaces them.
-func TestUnusableState(t *testing.T) {
+// Unusable state files do no harm and give no report. The report of the next shutdown names them, and that
+// shutdown replaces them.
+func TestUnusableStateFilesAreReportedAndReplaced(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		for _, file := range []string{timesFile, progressFile} {
 			require.NoError(t, os.WriteFile(filepath.Join(n.opts.StateDir, file), []byte(`{"version":7}`), 0o644))
@@ -106,9 +106,8 @@ func TestUnusableState(t *testing.T) {
 	})
 }
 
-// A full disk changes nothing for the pods. Each report, the log and the end of Run say once that it is
-// full.
-func TestFullDisk(t *testing.T) {
+// A full disk changes nothing for the pods. Each report, the log and the error of Run mention it once.
+func TestAFullDiskIsReportedOnceAndChangesNothing(t *testing.T) {
 	static := staticPod()
 	inBubbleWithState(t, append(twoPods(), static), func(t *testing.T, n *node, one *boot) {
 		n.opts.Reporter = &cluster{}
@@ -136,7 +135,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // An agent that cannot lock the folder works without it, and the next report says so.
-func TestFolderThatCannotBeLocked(t *testing.T) {
+func TestWithoutALockOnTheFolderNothingIsStored(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.runOnDisk(one, func(step string) error {
 			if step == "lock" {
@@ -159,8 +158,8 @@ func TestFolderThatCannotBeLocked(t *testing.T) {
 	})
 }
 
-// A write that has failed is made again, also if there is nothing new to write.
-func TestFailedWriteIsMadeAgain(t *testing.T) {
+// A failed write is repeated, even if there is nothing new to write.
+func TestAFailedWriteIsRepeated(t *testing.T) {
 	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 		var fullUntil time.Time
 		n.runOnDisk(one, func(step string) error {
@@ -181,8 +180,8 @@ func TestFailedWriteIsMadeAgain(t *testing.T) {
 	})
 }
 
-// If the boot has no ID, only the kubelet's file is written.
-func TestUnknownBoot(t *testing.T) {
+// If the boot has no ID, only the kubelet's state file is written.
+func TestWithoutABootIDOnlyTheKubeletsFileIsWritten(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, _ *boot) {
 		n.runOnBoot(&boot{err: errors.ErrUnsupported})
 		n.announce()
@@ -194,8 +193,8 @@ func TestUnknownBoot(t *testing.T) {
 	})
 }
 
-// The kubelet's file has its two fields. The end is the zero time while a shutdown goes on.
-func TestStoredTimes(t *testing.T) {
+// The kubelet's state file has its two fields. The end is zero while a shutdown is under way.
+func TestTheKubeletsFileHasTheTimesOfTheShutdown(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)
@@ -217,9 +216,9 @@ func TestStoredTimes(t *testing.T) {
 	})
 }
 
-// Of what is written between the signal and the release one sync is waited for, before the release. All
-// else goes on beside the pods.
-func TestOneSyncIsWaitedFor(t *testing.T) {
+// Between the announcement and the release a drain waits for one sync. All other writes run beside the
+// kills.
+func TestADrainWaitsForOneSync(t *testing.T) {
 	for _, takes := range []time.Duration{0, 5 * time.Second} {
 		inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 			n.killer.Default = shutdowntest.Behaviour{Takes: takes}

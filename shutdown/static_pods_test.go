@@ -14,10 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The final status of a static pod is dropped when the pod is started again, under the same UID,
-// after a cancelled shutdown: neither its agent nor a later one sends it. The pod does not wait
-// for the API server, which may be the pod itself.
-func TestStatusOfAStaticPodThatIsStartedAgain(t *testing.T) {
+// A static pod restarts under the same UID after a cancelled shutdown. Neither this agent nor a later one
+// then sends its final status. The pod does not wait for the API server, which may be the pod itself.
+func TestARestartedStaticPodWithdrawsItsFinalStatus(t *testing.T) {
 	static := staticPod()
 	for name, carried := range map[string]bool{"by its agent": false, "by the next agent": true} {
 		t.Run(name, func(t *testing.T) {
@@ -48,8 +47,8 @@ func TestStatusOfAStaticPodThatIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A static pod is not admitted while its final status is being sent. Admit ends that request.
-func TestStaticPodWhoseStatusIsBeingSent(t *testing.T) {
+// A static pod is refused while its final status is being sent. Admit cancels that request.
+func TestAdmitEndsTheRequestOfAStaticPod(t *testing.T) {
 	static := staticPod()
 	inBubble(t, list(static), func(t *testing.T, n *node) {
 		c := &silentCluster{}
@@ -67,9 +66,9 @@ func TestStaticPodWhoseStatusIsBeingSent(t *testing.T) {
 	})
 }
 
-// A static pod whose final status was acknowledged is admitted once that is in the log. Otherwise, if
-// the agent is killed, the next one would send the status to a pod that runs again.
-func TestStaticPodWaitsForTheDisk(t *testing.T) {
+// A static pod whose final status was acknowledged is admitted after that is in the log. Otherwise the next
+// agent could send the status of a pod that runs again.
+func TestAStaticPodIsAdmittedAfterItsStatusIsStored(t *testing.T) {
 	static := staticPod()
 	inBubbleWithState(t, list(static), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{away: true}

@@ -101,9 +101,9 @@ func manyPods(n int, grace int64) []*v1.Pod {
 	return pods
 }
 
-// Final statuses are sent ten at a time, as fast as the server answers, as long as the host waits. The host is
-// released right after the last answer. The report names the statuses that were not acknowledged by then.
-func TestStatusesByTheServersPace(t *testing.T) {
+// Final statuses are sent ten at a time, as fast as the server answers, until the host's time is over. The
+// lock is released right after the last answer. The report names the statuses that were not acknowledged.
+func TestStatusesAreSentTenAtATime(t *testing.T) {
 	const waits = 36550 * time.Millisecond // what the drain asks for, and 50 ms, so that no answer comes at the end
 	const most = 36 * time.Second          // less the margin
 	for _, row := range []struct {
@@ -142,9 +142,9 @@ func TestStatusesByTheServersPace(t *testing.T) {
 	}
 }
 
-// A pod that uses all of its grace period ends a moment after it. It is flushed with its bucket
-// all the same, before the next bucket, which may carry the network, is killed.
-func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
+// A pod that uses all of its grace period ends a moment later. It is still flushed with its bucket, before
+// the next bucket, which may have the network, is killed.
+func TestAPodThatUsesAllOfItsGracePeriodIsFlushedWithItsBucket(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
 		began := time.Now()
 		var killed []time.Duration
@@ -168,9 +168,8 @@ func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
 	})
 }
 
-// A pod whose killer failed or hangs may still run. It gets no final status, not even when the
-// host goes down.
-func TestNoFlushOfAPodThatMayRun(t *testing.T) {
+// A pod whose killer failed or hangs may still run, and gets no final status.
+func TestAPodThatMayStillRunIsNotFlushed(t *testing.T) {
 	for name, how := range map[string]shutdowntest.Behaviour{
 		"fails": {Takes: time.Second, Err: errors.New("stuck")},
 		"hangs": {Hangs: true, IgnoresContext: true},
@@ -194,9 +193,8 @@ func TestNoFlushOfAPodThatMayRun(t *testing.T) {
 	}
 }
 
-// A status that the server always refuses delays no other status. It costs one wait in each
-// bucket.
-func TestServerThatRefusesOnePod(t *testing.T) {
+// A status that the server always refuses delays no other status. It costs each bucket one wait.
+func TestARefusedStatusDelaysNoOtherStatus(t *testing.T) {
 	inBubble(t, manyPods(300, 20), func(t *testing.T, n *node) {
 		n.pods = append(n.pods, shutdowntest.Pod("etcd", topPriority, 10))
 		server := newSlowServer(20 * time.Millisecond)
@@ -222,8 +220,8 @@ func TestServerThatRefusesOnePod(t *testing.T) {
 	})
 }
 
-// A server that refuses everything is asked less and less once no drain waits for it.
-func TestServerThatRefusesForGood(t *testing.T) {
+// A server that refuses everything gets fewer and fewer requests once no drain waits for it.
+func TestAServerThatRefusesEverythingIsAskedLessAndLess(t *testing.T) {
 	inBubble(t, manyPods(100, 5), func(t *testing.T, n *node) {
 		var calls atomic.Int64
 		n.opts.Reporter = flushFunc(func(*v1.Pod) error { calls.Add(1); return errors.New("connection refused") })

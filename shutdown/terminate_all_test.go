@@ -18,9 +18,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// TerminateAll drains bucket after bucket, whether the manager runs or not. The node state is
-// not published, the host stays held, and no shutdown is stored.
-func TestTerminateAll(t *testing.T) {
+// TerminateAll drains the buckets, during Run or without it. It publishes no node state, keeps the lock,
+// and stores no shutdown.
+func TestTerminateAllDrainsWithoutAShutdown(t *testing.T) {
 	for name, runs := range map[string]bool{"within Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -66,8 +66,8 @@ func (n *node) terminateAll() <-chan error {
 	return done
 }
 
-// TerminateAll waits for a shutdown that is under way and returns its report.
-func TestTerminateAllWithinAShutdown(t *testing.T) {
+// TerminateAll waits for a shutdown that is under way, and returns its report.
+func TestTerminateAllWaitsForAShutdown(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 		n.run()
@@ -80,9 +80,9 @@ func TestTerminateAllWithinAShutdown(t *testing.T) {
 	})
 }
 
-// Calls at the same time share one drain, and all return its report and its errors. If the context of one call
-// ends, the drain goes on for the other. A later call returns the report of the first one.
-func TestTerminateAllTwice(t *testing.T) {
+// Concurrent calls share one drain, its report and its errors. If the context of one call ends, the drain
+// continues for the other. A later call returns the report of the first one.
+func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return errors.New("boom") })
@@ -107,9 +107,9 @@ func TestTerminateAllTwice(t *testing.T) {
 	})
 }
 
-// A shutdown that begins during TerminateAll waits for the pods that are being killed, and kills
-// the others.
-func TestShutdownWithinTerminateAll(t *testing.T) {
+// A shutdown that begins during TerminateAll waits for the pods that are being killed, and kills the
+// others.
+func TestAShutdownDuringTerminateAllKillsTheOtherPods(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.run()
@@ -126,9 +126,9 @@ func TestShutdownWithinTerminateAll(t *testing.T) {
 	})
 }
 
-// The drain of TerminateAll goes on after the end of Run, statuses included, whether it runs alone
-// or has joined a shutdown.
-func TestRunEndsWithinTerminateAll(t *testing.T) {
+// The drain of TerminateAll continues after the end of Run, including final statuses, alone or after it has
+// joined a shutdown.
+func TestTerminateAllContinuesAfterRun(t *testing.T) {
 	for name, announced := range map[string]bool{"alone": false, "within a shutdown": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -153,8 +153,9 @@ func TestRunEndsWithinTerminateAll(t *testing.T) {
 	}
 }
 
-// TerminateAll returns when its context ends, with the cause of that and who is left. No further pod is signalled.
-func TestTerminateAllIsBounded(t *testing.T) {
+// When its context ends, TerminateAll returns the cause and the pods that have not ended. No further pod is
+// signalled.
+func TestTerminateAllEndsWithItsContext(t *testing.T) {
 	errEnough := errors.New("enough")
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
@@ -173,9 +174,9 @@ func TestTerminateAllIsBounded(t *testing.T) {
 	})
 }
 
-// A killer that hangs is waited for until ten seconds after the drain. The error has the pod, and without Run also
-// the call, which is cancelled then and waited for ten seconds more.
-func TestTerminateAllWhoseKillerHangs(t *testing.T) {
+// TerminateAll waits for a killer that hangs until ten seconds after the drain. Its error names the pod.
+// Without Run it also cancels the call, waits ten more seconds, and names the call.
+func TestTerminateAllWithAHangingKiller(t *testing.T) {
 	for name, runs := range map[string]bool{"within Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
@@ -198,7 +199,7 @@ func TestTerminateAllWhoseKillerHangs(t *testing.T) {
 	}
 }
 
-// TerminateAll waits ten seconds for Options.OnReport, and not beyond the end of its own context.
+// TerminateAll waits ten seconds for OnReport, but not beyond the end of its own context.
 func TestTerminateAllWaitsForOnReport(t *testing.T) {
 	for name, test := range map[string]struct {
 		runs             bool          // Run is under way

@@ -31,10 +31,10 @@ func besideAnotherAgent(t *testing.T, prepare func(other *node), test func(t *te
 	})
 }
 
-// Two agents do not use the same state folder. The second agent holds the lock from its start on, waits
-// ten seconds for the folder, in which it admits no pod, then goes on without it and reports that. A third
-// agent gets the folder as soon as the first one has ended.
-func TestTwoAgentsOnOneFolder(t *testing.T) {
+// A second agent on the same state folder holds the lock at once, and refuses pods while it waits ten
+// seconds for the folder. Then it works without the folder and reports that. A third agent gets the folder
+// when the first ends.
+func TestTheSecondAgentWorksWithoutTheStateFolder(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.runOnBoot(one)
 		other := n.startOther(nil, one, nil)
@@ -58,9 +58,9 @@ func TestTwoAgentsOnOneFolder(t *testing.T) {
 	})
 }
 
-// An agent that does not get the folder does not go on with the shutdown of the agent that uses it: it
-// kills no pod, writes nothing, and leaves the node's state and the readiness of the pods alone.
-func TestShutdownOfAnotherAgent(t *testing.T) {
+// An agent that does not get the folder does not resume the shutdown of the agent that has it: it kills no
+// pod, and changes neither files, node state nor readiness.
+func TestAnAgentWithoutTheFolderLeavesTheShutdownToItsOwner(t *testing.T) {
 	reporter := &shutdowntest.Reporter{}
 	marked := shutdowntest.Pod("web", 0, 60)
 	marked.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: v1.PodReasonTerminationByKubelet}}
@@ -74,10 +74,9 @@ func TestShutdownOfAnotherAgent(t *testing.T) {
 	})
 }
 
-// An agent that is started during a shutdown, while another agent uses the folder, does not ask
-// the host for a delay, because the host would refuse. It adopts the lock that the host has kept
-// without a wait for the folder, and keeps it when a session is lost.
-func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
+// An agent that starts during a shutdown, while another agent has the folder, requests no delay, because
+// the host would refuse. It adopts the kept lock at once, and keeps it when a session is lost.
+func TestALockIsAdoptedWhileAnotherAgentHasTheFolder(t *testing.T) {
 	besideAnotherAgent(t, func(other *node) {
 		other.host.SetPending(&source.Event{})
 		other.host.Kept = true
@@ -95,9 +94,9 @@ func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
 	})
 }
 
-// If the first agent ends during a shutdown while the second waits for the folder, the second goes on
-// with the shutdown. Its end stays.
-func TestSuccessorWaitsForTheFolder(t *testing.T) {
+// If the first agent ends during a shutdown while the second waits for the folder, the second resumes the
+// shutdown with the same end.
+func TestTheWaitingAgentResumesTheShutdown(t *testing.T) {
 	besideAnotherAgent(t, func(other *node) { other.opts.Source = nil }, func(t *testing.T, n, other *node) {
 		n.announce()
 		n.advance(5 * time.Second)
@@ -111,10 +110,10 @@ func TestSuccessorWaitsForTheFolder(t *testing.T) {
 	})
 }
 
-// What the host or the embedder announces while an agent waits for the folder begins at once, because the
-// time of the host runs. Once it is taken back, pods are admitted that it has not signalled. The next
-// shutdown is in the log as soon as the folder is had.
-func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
+// An announcement begins a drain at once although the agent waits for the folder. After its withdrawal pods
+// that were not signalled are admitted. The next shutdown is in the log as soon as the agent has the
+// folder.
+func TestADrainDoesNotWaitForTheFolder(t *testing.T) {
 	for name, say := range map[string]func(n *node, isCancelled bool){
 		"by the host": func(n *node, isCancelled bool) { n.host.Announce(source.Event{Cancelled: isCancelled}) },
 		"by the embedder": func(n *node, isCancelled bool) {
@@ -148,9 +147,9 @@ func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 	}
 }
 
-// The time of the host runs while another agent has the folder. The lock is released in time, each
-// bucket has had its part of it, and the report says why nothing is stored.
-func TestDeadlineWhileWaitingForTheFolder(t *testing.T) {
+// The host's time runs while another agent has the folder. The lock is released on time, each bucket gets
+// its share, and the report says why nothing is stored.
+func TestTheLockIsReleasedOnTimeWithoutTheFolder(t *testing.T) {
 	besideAnotherAgent(t, func(other *node) {
 		other.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 	}, func(t *testing.T, n, other *node) {

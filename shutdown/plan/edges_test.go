@@ -14,7 +14,7 @@ import (
 )
 
 // The shortest span there is counts as a form that is used.
-func TestValidateRefusesBothFormsWhateverTheirLength(t *testing.T) {
+func TestValidateRejectsBothFormsHoweverShort(t *testing.T) {
 	for _, c := range []plan.Config{config(1, 0, entry(0, 10)), config(0, 1, entry(0, 10))} {
 		require.ErrorContains(t, c.Validate(true), "Cannot specify both")
 	}
@@ -23,7 +23,7 @@ func TestValidateRefusesBothFormsWhateverTheirLength(t *testing.T) {
 }
 
 // Containers that are stopped at once do not take the floor after their grace.
-func TestPodsWithoutHooksEndWithTheirGrace(t *testing.T) {
+func TestPodsWithoutHooksEndWithTheirGracePeriod(t *testing.T) {
 	initialized := pod("initialized", withGrace(10))
 	initialized.Spec.InitContainers = []v1.Container{{}}
 	other := v1.ContainerRestartPolicy("Never") // a constant since v0.34
@@ -48,7 +48,7 @@ func TestTruncatedPodsEndWithTheirBucket(t *testing.T) {
 }
 
 // The plan of a fitted budget, such as that of a drain, is that of New.
-func TestPlanOfABudget(t *testing.T) {
+func TestBudgetPlanEqualsNew(t *testing.T) {
 	opts := plan.Options{Steps: allSteps(), Limit: 35 * time.Second}
 	pods := list(pod("a", withGrace(99)), nil, pod("b", critical(), withGrace(99)))
 	p := plan.New(twoBuckets(), pods, opts)
@@ -56,7 +56,7 @@ func TestPlanOfABudget(t *testing.T) {
 }
 
 // The steps after the kills may take longer than there is: the windows of such a budget are at the event.
-func TestWindowOfStepsThatTakeForEver(t *testing.T) {
+func TestWindowIsEmptyIfTheLaterStepsTakeAllTime(t *testing.T) {
 	opts := plan.Options{Steps: allSteps(), UnmountTimeout: math.MaxInt64, StatusesTimeout: math.MaxInt64}
 	w := plan.NewBudget(twoBuckets(), opts).Window(0, 0, opts)
 	require.Zero(t, w.Ready)

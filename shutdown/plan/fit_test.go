@@ -33,14 +33,14 @@ func ends(b plan.Budget) (all []time.Duration) {
 
 // budget returns a budget of all steps but Prepare, whose times are the defaults.
 func budget(s plan.Schedule) plan.Budget {
-	hooks := allSteps()
-	hooks.Hold = true
-	return plan.NewBudget(s, plan.Options{Steps: hooks})
+	steps := allSteps()
+	steps.Hold = true
+	return plan.NewBudget(s, plan.Options{Steps: steps})
 }
 
 // A limit that is shorter than the schedule shortens all buckets in proportion, whatever else a drain
 // does.
-func TestFitInProportion(t *testing.T) {
+func TestFitShortensBucketsInProportion(t *testing.T) {
 	for name, c := range map[string]struct {
 		schedule plan.Schedule
 		limit    time.Duration
@@ -67,7 +67,7 @@ func TestFitInProportion(t *testing.T) {
 }
 
 // Where the limit is shorter than the schedule, buckets without pods give way to the others.
-func TestFitOfOccupiedBuckets(t *testing.T) {
+func TestFitShortensBucketsWithoutPodsFirst(t *testing.T) {
 	three := plan.NewBudget(plan.Schedule{{0, 10}, {1, 20}, {2, 10}}, plan.Options{Steps: allSteps()})
 	for limit, want := range map[time.Duration][]time.Duration{
 		10 * second: {5 * second, 0, 5 * second},
@@ -120,7 +120,7 @@ func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 }
 
 // Prepare is taken from the limit first, and has half of it at most.
-func TestFitOfPrepare(t *testing.T) {
+func TestFitGivesPrepareAtMostHalfOfTheLimit(t *testing.T) {
 	wanted := plan.NewBudget(twoBuckets(), plan.Options{Steps: plan.Steps{Prepare: true, Publish: true}})
 	require.Equal(t, 2*second, wanted.Prepare)
 	require.Equal(t, 36500*ms, wanted.Total())
@@ -137,7 +137,7 @@ func TestFitOfPrepare(t *testing.T) {
 }
 
 // For each duration 0 means the default and a negative value none.
-func TestNewBudgetOfOptions(t *testing.T) {
+func TestNewBudgetAppliesTimeoutsAndSteps(t *testing.T) {
 	all := plan.Options{
 		Steps:       plan.Steps{Prepare: true, Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
 		HoldTimeout: 1, PublishTimeout: 2, UnmountTimeout: 4, StatusesTimeout: 5, PrepareTimeout: 7,
@@ -163,14 +163,14 @@ func TestNewBudgetOfOptions(t *testing.T) {
 }
 
 // An operator's limit caps the delay to request.
-func TestCap(t *testing.T) {
+func TestCapReturnsTheShorterDelay(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, -1: 0, 30 * second: 30 * second, time.Hour: time.Minute} {
 		require.Equal(t, want, plan.Options{Limit: limit}.Cap(time.Minute), limit)
 	}
 }
 
 // With a short limit the lock is released in time, too: of less than 100 ms nothing is waited for.
-func TestFitOfAlmostNoTime(t *testing.T) {
+func TestFitReserves100msForTheRelease(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: 0, 50 * ms: 0, 100 * ms: 0, 130 * ms: 30 * ms, 30 * second: 29900 * ms} {
 		fitted := budget(twoBuckets()).Fit(limit, nil)
 		require.Equal(t, []time.Duration{want, limit}, []time.Duration{fitted.WaitEnd, fitted.End}, limit)

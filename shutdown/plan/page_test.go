@@ -9,7 +9,7 @@ import (
 )
 
 // The page shows the timelines of ExampleBudget_Fit.
-func TestThePageShowsTheTimelines(t *testing.T) {
+func TestTheDocumentationShowsTheTimelinesOfTheExample(t *testing.T) {
 	page, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	for _, limit := range []time.Duration{60 * second, 36 * second, 15 * second} {

@@ -20,7 +20,7 @@ func TestScheduleSortsACopy(t *testing.T) {
 	require.Equal(t, before, cfg.ShutdownGracePeriodByPodPriority)
 }
 
-func TestScheduleChoosesTheForm(t *testing.T) {
+func TestSchedulePrefersTheListIfItsGateIsOn(t *testing.T) {
 	both := config(30*time.Second, 10*time.Second, entry(0, 99))
 	require.Equal(t, plan.Schedule{{0, 99}}, both.Schedule(true))
 	require.Equal(t, plan.Schedule{{0, 20}, {2_000_000_000, 10}}, both.Schedule(false))
@@ -28,7 +28,7 @@ func TestScheduleChoosesTheForm(t *testing.T) {
 	require.Nil(t, plan.Config{}.Schedule(true))
 }
 
-func TestScheduleOfOddValues(t *testing.T) {
+func TestScheduleOfInvalidDurations(t *testing.T) {
 	require.Equal(t, plan.Schedule{{0, 0}}, config(0, 0, entry(0, -7)).Schedule(true), "a bucket has no less than no time")
 	require.Equal(t, plan.Schedule{{0, 1}, {2_000_000_000, 1}}, config(3*time.Second-1, 3*time.Second/2).Schedule(true), "whole seconds")
 	for _, odd := range []plan.Config{
@@ -94,19 +94,19 @@ func extremes() []int64 {
 	}
 }
 
-// pick draws one of the extremes, or a small number.
-func pick(r *rand.Rand) int64 {
+// randomValue draws one of the extremes, or a small number.
+func randomValue(r *rand.Rand) int64 {
 	if all := extremes(); r.IntN(2) == 0 {
 		return all[r.IntN(len(all))]
 	}
 	return r.Int64N(100)
 }
 
-// pickSchedule draws a schedule of up to 6 buckets.
-func pickSchedule(r *rand.Rand) plan.Schedule {
+// randomSchedule draws a schedule of up to 6 buckets.
+func randomSchedule(r *rand.Rand) plan.Schedule {
 	var list []plan.PodPriorityGracePeriod
 	for range r.IntN(7) {
-		list = append(list, entry(int32(pick(r)), pick(r)))
+		list = append(list, entry(int32(randomValue(r)), randomValue(r)))
 	}
 	return config(0, 0, list...).Schedule(true)
 }
@@ -136,7 +136,7 @@ func FuzzIndex(f *testing.F) {
 	f.Add(uint64(1), int32(0))
 	f.Add(uint64(2), int32(math.MaxInt32))
 	f.Fuzz(func(t *testing.T, seed uint64, priority int32) {
-		s := pickSchedule(rand.New(rand.NewPCG(seed, 0)))
+		s := randomSchedule(rand.New(rand.NewPCG(seed, 0)))
 		checkIndex(t, s, priority)
 		for _, b := range s {
 			checkIndex(t, s, b.Priority)

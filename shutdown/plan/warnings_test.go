@@ -36,16 +36,16 @@ func TestPlanWarnsOfALimit(t *testing.T) {
 	require.Empty(t, p.Warnings)
 }
 
-func TestPlanWarnsOfWhatGivesWayBesideTheBuckets(t *testing.T) {
-	hooks := allSteps()
-	hooks.Hold = true
+func TestPlanWarnsOfShortenedStepsBesideTheKills(t *testing.T) {
+	steps := allSteps()
+	steps.Hold = true
 	pods := list(pod("a", withGrace(20)))
-	p := plan.New(twoBuckets(), pods, plan.Options{Steps: hooks, Limit: 35100 * time.Millisecond})
+	p := plan.New(twoBuckets(), pods, plan.Options{Steps: steps, Limit: 35100 * time.Millisecond})
 	require.Equal(t, []string{
 		"the hold gets 0s of the requested 10s",
 		"publishing, readiness, unmounts and final statuses get 5s of the requested 10s",
 	}, p.Warnings)
-	p = plan.New(twoBuckets(), pods, plan.Options{Steps: hooks, Limit: 52500 * time.Millisecond})
+	p = plan.New(twoBuckets(), pods, plan.Options{Steps: steps, Limit: 52500 * time.Millisecond})
 	require.Empty(t, p.Warnings)
 }
 
