@@ -164,7 +164,7 @@ func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 		{30, 10, 5, map[string]int64{"normal-nil": 3, "critical-nil": 1}},
 		{5, 5, 0, map[string]int64{"normal-nil": 0, "critical-nil": 0}},
 	} {
-		for name, set := range map[string]func(*node){"no hook": func(*node) {}, "all hooks": setAllHooks} {
+		for name, set := range map[string]func(*node){"no hook": func(*node) {}, "all hooks": enableAllSteps} {
 			t.Run(fmt.Sprintf("%d s of %d s, %s", c.granted, c.total, name), func(t *testing.T) {
 				pods := list(shutdowntest.Pod("normal-nil", 0, -1), shutdowntest.Pod("critical-nil", topPriority, -1))
 				inBubble(t, pods, func(t *testing.T, n *node) {

@@ -23,8 +23,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// misbehaviours maps the name of a call of the embedder's code to a function that changes the
-// options of a node: the call then calls misbehave first.
+// misbehaviours has, for each call to embedder code, a function that changes the options of a node so that the
+// call first calls misbehave.
 var misbehaviours = map[string]func(n *node, misbehave func()){
 	"Options.ListPods": func(n *node, misbehave func()) {
 		n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod { misbehave(); return n.currentPods() }, nil)
@@ -79,7 +79,7 @@ type eventFunc func()
 
 func (r eventFunc) Event(k8sruntime.Object, string, string, string) { r() }
 
-// callingReporter is a reporter that calls functions; nil ones do nothing.
+// callingReporter is a reporter that calls functions, if they are not nil, and succeeds.
 type callingReporter struct{ publish, mark, flush func() }
 
 func (r callingReporter) PublishNode(context.Context, shutdown.NodeState) error {
@@ -149,20 +149,31 @@ func TestMisbehavingEmbedderCodeDelaysNothing(t *testing.T) {
 			"exits":  func(<-chan struct{}) { runtime.Goexit() },
 		} {
 			t.Run(name+" "+how, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { drainWithMisbehaviour(t, name, how == "hangs", set, misbehave) })
+				synctest.Test(t, func(t *testing.T) {
+					drainWithMisbehaviour(t, misbehaviour{call: name, hangs: how == "hangs", set: set, misbehave: misbehave})
+				})
 			})
 		}
 	}
 }
 
-func drainWithMisbehaviour(t *testing.T, name string, hangs bool, set func(*node, func()), misbehave func(<-chan struct{})) {
+// misbehaviour is a call to embedder code that misbehaves during a drain.
+type misbehaviour struct {
+	call      string
+	hangs     bool
+	set       func(n *node, misbehave func()) // changes the options of the node
+	misbehave func(over <-chan struct{})
+}
+
+// drainWithMisbehaviour checks a drain, its cancellation and the end of Run.
+func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	t.Helper()
 	n := newNode(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)))
 	over := make(chan struct{})
 	var begun atomic.Bool
-	set(n, func() {
+	m.set(n, func() {
 		if begun.Load() {
-			misbehave(over)
+			m.misbehave(over)
 		}
 	})
 	n.run()
@@ -172,23 +183,23 @@ func drainWithMisbehaviour(t *testing.T, name string, hangs bool, set func(*node
 	const limit = 50 * time.Second
 	n.host.Announce(source.Event{Deadline: began.Add(limit)})
 	n.advance(limit)
-	if name != "the closing of the shutdown inhibitor" {
-		require.LessOrEqual(t, n.releasedAfter(began), limit, "the lock was released in time")
+	if m.call != "the closing of the shutdown inhibitor" {
+		require.LessOrEqual(t, n.releasedAfter(began), limit, "the lock was released on time")
 	}
-	if name != "Options.ListPods" {
+	if m.call != "Options.ListPods" {
 		_, killed := n.killer.Kill("etcd")
 		require.True(t, killed)
 	}
 	n.host.Cancel()
 	synctest.Wait()
-	require.NoError(t, n.m.ShutdownStatus(), "a cancellation is heard")
+	require.NoError(t, n.m.ShutdownStatus(), "the cancellation takes effect")
 
 	n.stop()
 	n.stop = nil
 	stopped := time.Now()
 	err := <-n.ended
-	if hangs {
-		require.ErrorContains(t, err, name)
+	if m.hangs {
+		require.ErrorContains(t, err, m.call)
 		require.LessOrEqual(t, time.Since(stopped), 10*time.Second)
 	} else {
 		require.Less(t, time.Since(stopped), 10*time.Second)

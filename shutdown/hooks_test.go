@@ -167,28 +167,30 @@ func TestTheReportHasTheErrorsOfHooks(t *testing.T) {
 
 // OnPlan gets the plan when a drain begins, and OnReport the report when it is over or cancelled.
 func TestOnPlanAtTheBeginningAndOnReportAtTheEnd(t *testing.T) {
-	for _, cancels := range []bool{false, true} {
-		inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
-			n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
-			plans, reports := make(chan plan.Plan, 9), make(chan shutdown.Report, 9)
-			n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
-			n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports <- r }
-			n.run()
-			n.host.Announce(source.Event{Kind: source.KindReboot, Deadline: time.Now().Add(20 * time.Second)})
-			synctest.Wait()
-			require.Len(t, plans, 1)
-			require.Equal(t, map[string]int64{"web": 13, "etcd": 5}, granted(<-plans))
-			require.Empty(t, reports)
-			if cancels {
-				n.host.Cancel()
-			}
-			n.advance(time.Minute)
-			require.Empty(t, plans)
-			require.Len(t, reports, 1)
-			report := <-reports
-			require.Equal(t, source.KindReboot, report.Kind)
-			require.Equal(t, cancels, report.Cancelled)
-			require.Equal(t, n.lastReport(), report)
+	for name, cancels := range map[string]bool{"drained": false, "cancelled": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+				plans, reports := make(chan plan.Plan, 9), make(chan shutdown.Report, 9)
+				n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
+				n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports <- r }
+				n.run()
+				n.host.Announce(source.Event{Kind: source.KindReboot, Deadline: time.Now().Add(20 * time.Second)})
+				synctest.Wait()
+				require.Len(t, plans, 1)
+				require.Equal(t, map[string]int64{"web": 13, "etcd": 5}, granted(<-plans))
+				require.Empty(t, reports)
+				if cancels {
+					n.host.Cancel()
+				}
+				n.advance(time.Minute)
+				require.Empty(t, plans)
+				require.Len(t, reports, 1)
+				report := <-reports
+				require.Equal(t, source.KindReboot, report.Kind)
+				require.Equal(t, cancels, report.Cancelled)
+				require.Equal(t, n.lastReport(), report)
+			})
 		})
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// logLines are the lines that a manager has logged at the default verbosity.
+// logLines records what is logged at the default verbosity. It implements klog.LogSink.
 type logLines struct {
 	mu    *sync.Mutex
 	lines *[]logLine
@@ -56,7 +56,7 @@ func (l logLines) WithValues(values ...any) klog.LogSink {
 	return l
 }
 
-// all returns the lines that satisfy a condition.
+// all returns the lines that match.
 func (l logLines) all(match func(logLine) bool) (found []logLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,6 +77,20 @@ func (l logLines) about(value string) []logLine {
 
 // errors returns the lines that are errors.
 func (l logLines) errors() []logLine { return l.all(func(line logLine) bool { return line.isError }) }
+
+// valuesWith returns the values of the first line that has a key, by key; nil if there is no such line.
+func (l logLines) valuesWith(key string) map[string]any {
+	for _, line := range l.all(func(logLine) bool { return true }) {
+		values := map[string]any{}
+		for pair := range slices.Chunk(line.values, 2) {
+			values[fmt.Sprint(pair[0])] = pair[1]
+		}
+		if _, has := values[key]; has {
+			return values
+		}
+	}
+	return nil
+}
 
 // A drain logs one line when it begins and one when it ends, and no error if nothing fails.
 func TestADrainLogsItsBeginningAndItsEnd(t *testing.T) {

@@ -31,7 +31,7 @@ func TestPrepareRunsBeforeThePodsAreListed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, n *node) {
-				usePodsThatUseAllTheirGrace(n)
+				useGreedyPods(n)
 				n.opts.Prepare = func(ctx context.Context) error { return waitOrCancelled(ctx, test.takes) }
 				var listed []time.Time
 				n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod {

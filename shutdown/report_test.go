@@ -97,7 +97,7 @@ func TestAMissingOrUnusableStoredReport(t *testing.T) {
 	_, found, err := shutdown.StoredReport(dir)
 	require.NoError(t, err)
 	require.False(t, found)
-	file := filepath.Join(dir, progressFile)
+	file := filepath.Join(dir, logFile)
 	require.NoError(t, os.WriteFile(file, []byte(`{"version": 99}`), 0o600))
 	_, found, err = shutdown.StoredReport(dir)
 	require.ErrorContains(t, err, file)

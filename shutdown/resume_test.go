@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -170,18 +169,18 @@ func TestTheHostDecidesWhetherTheShutdownIsResumed(t *testing.T) {
 		admits time.Duration // from that start to the admission of pods
 		grants map[string]int64
 	}{
-		"cancelled meanwhile":              {nothingPending, 0, 0, map[string]int64{"etcd": left}},
-		"no answer":                        {noAnswer, 0, 12 * time.Second, map[string]int64{"etcd": 0}},
-		"it cannot tell":                   {cannotTell, 0, never, map[string]int64{"etcd": left}},
-		"nobody can tell":                  {noSource, 0, never, map[string]int64{"etcd": left}},
-		"it goes on":                       {pending(source.KindReboot), 0, never, map[string]int64{"etcd": left}},
-		"another one":                      {pending(source.KindSoftReboot), 0, never, map[string]int64{"etcd": left, "web": 20}}, // web is listed again
-		"a day later, no answer":           {noAnswer, 24 * time.Hour, 5 * time.Second, map[string]int64{"etcd": 0}},
-		"a day later, it cannot tell":      {cannotTell, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
-		"a day later, nobody can tell":     {noSource, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
-		"a day later, nothing is pending":  {nothingPending, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
-		"a day later, it is pending still": {pending(source.KindReboot), 24 * time.Hour, never, map[string]int64{}},
-		"a day later, another is pending":  {pending(source.KindSoftReboot), 24 * time.Hour, never, map[string]int64{"etcd": 0, "web": 20}},
+		"nothing is pending":                {nothingPending, 0, 0, map[string]int64{"etcd": left}},
+		"no answer":                         {noAnswer, 0, 12 * time.Second, map[string]int64{"etcd": 0}},
+		"the host cannot tell":              {cannotTell, 0, never, map[string]int64{"etcd": left}},
+		"no host":                           {noSource, 0, never, map[string]int64{"etcd": left}},
+		"it is pending":                     {pending(source.KindReboot), 0, never, map[string]int64{"etcd": left}},
+		"another one is pending":            {pending(source.KindSoftReboot), 0, never, map[string]int64{"etcd": left, "web": 20}}, // web is listed again
+		"a day later, no answer":            {noAnswer, 24 * time.Hour, 5 * time.Second, map[string]int64{"etcd": 0}},
+		"a day later, the host cannot tell": {cannotTell, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
+		"a day later, no host":              {noSource, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
+		"a day later, nothing is pending":   {nothingPending, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
+		"a day later, it is still pending":  {pending(source.KindReboot), 24 * time.Hour, never, map[string]int64{}},
+		"a day later, another is pending":   {pending(source.KindSoftReboot), 24 * time.Hour, never, map[string]int64{"etcd": 0, "web": 20}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
@@ -199,12 +198,12 @@ func TestTheHostDecidesWhetherTheShutdownIsResumed(t *testing.T) {
 					require.False(t, m.Admit(nil).Admit)
 					n.advance(time.Second)
 				}
-				goesOn := test.admits == never
-				require.Equal(t, !goesOn, m.Admit(nil).Admit)
+				isResumed := test.admits == never
+				require.Equal(t, !isResumed, m.Admit(nil).Admit)
 				n.advance(10 * time.Second)
 				require.Equal(t, test.grants, n.grantedSeconds())
 				for _, published := range reporter.Published() {
-					require.Equal(t, goesOn, published.State.ShuttingDown, "nothing is undone between two shutdowns")
+					require.Equal(t, isResumed, published.State.ShuttingDown, "nothing is reverted between two shutdowns")
 				}
 				require.NotZero(t, n.lastReport().Ended)
 			})
@@ -278,12 +277,12 @@ func TestThePodOfACancelledShutdownIsKilledAfterARestart(t *testing.T) {
 func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 	date := regexp.MustCompile(`"(1999|2000)-[^"]+"`)
 	for _, step := range []time.Duration{0, -time.Hour, time.Hour} {
-		t.Run(fmt.Sprint(step), func(t *testing.T) {
+		t.Run("step of "+step.String(), func(t *testing.T) {
 			inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 				began := time.Now().Add(-22 * time.Second)
 				n.setPods(n.pods[1])
 				for _, left := range []int64{6, 3} { // of the 31 s that etcd has
-					for _, name := range []string{timesFile, progressFile} {
+					for _, name := range []string{timesFile, logFile} {
 						path := filepath.Join(n.opts.StateDir, name)
 						data, err := os.ReadFile(path)
 						require.NoError(t, err)
@@ -315,9 +314,9 @@ func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 // the log are still used: those that have not ended are killed, and their statuses are sent.
 func TestADamagedShutdownInTheLogIsNotResumed(t *testing.T) {
 	for name, damage := range map[string]struct{ before, after, named string }{
-		"without a budget": {`"budget":`, `"budgeu":`, "budget.buckets must not be empty"},
-		"of the future":    {`"receivedMonotonicNanoseconds":3`, `"receivedMonotonicNanoseconds":333`, "receivedMonotonicNanoseconds"},
-		"of no policy":     {`"policy":"SetTerminal"`, `"policy":"SetTerminam"`, `policy "SetTerminam" is not known`},
+		"no budget":              {`"budget":`, `"budgeu":`, "budget.buckets must not be empty"},
+		"received in the future": {`"receivedMonotonicNanoseconds":3`, `"receivedMonotonicNanoseconds":333`, "receivedMonotonicNanoseconds"},
+		"unknown policy":         {`"policy":"SetTerminal"`, `"policy":"SetTerminam"`, `policy "SetTerminam" is not known`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -328,7 +327,7 @@ func TestADamagedShutdownInTheLogIsNotResumed(t *testing.T) {
 				n.announce()
 				n.advance(5 * time.Second)
 				n.crash() // whose killer ends etcd at once
-				path := filepath.Join(n.opts.StateDir, progressFile)
+				path := filepath.Join(n.opts.StateDir, logFile)
 				data, err := os.ReadFile(path)
 				require.NoError(t, err)
 				lines := bytes.Split(data, []byte("\n"))

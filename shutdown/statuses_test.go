@@ -22,7 +22,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// slowServer is a reporter whose calls all take the same time.
+// slowServer is a reporter whose FlushPod always takes the same time.
 type slowServer struct {
 	takes time.Duration
 
@@ -84,7 +84,7 @@ func waitOrCancelled(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// flusher is a reporter that marks nothing.
+// flusher is a reporter without readiness marks.
 type flusher struct{ r *shutdowntest.Reporter }
 
 func (f flusher) PublishNode(ctx context.Context, state shutdown.NodeState) error {
@@ -104,38 +104,36 @@ func manyPods(n int, grace int64) []*v1.Pod {
 // Final statuses are sent ten at a time, as fast as the server answers, until the host's time is over. The
 // lock is released right after the last answer. The report names the statuses that were not acknowledged.
 func TestStatusesAreSentTenAtATime(t *testing.T) {
-	const waits = 36550 * time.Millisecond // what the drain asks for, and 50 ms, so that no answer comes at the end
-	const most = 36 * time.Second          // less the margin
-	for _, row := range []struct {
-		uses         bool // the pods use all of their grace period of 20 s
-		takes        time.Duration
+	const hostTime = 36550 * time.Millisecond // the requested delay and 50 ms, so that no answer comes at the very end
+	const mostWait = 36 * time.Second         // without the margin
+	for name, test := range map[string]struct {
+		podsTake     time.Duration
+		requestTakes time.Duration
 		acknowledged int
 	}{
-		{false, 20 * time.Millisecond, 500},
-		{false, 500 * time.Millisecond, 500},
-		{false, 970 * time.Millisecond, 370},
-		{true, 20 * time.Millisecond, 500},
+		"fast server":                          {requestTakes: 20 * time.Millisecond, acknowledged: 500},
+		"slow server":                          {requestTakes: 500 * time.Millisecond, acknowledged: 500},
+		"server that is too slow":              {requestTakes: 970 * time.Millisecond, acknowledged: 370},
+		"pods that use all their grace period": {podsTake: time.Hour, requestTakes: 20 * time.Millisecond, acknowledged: 500},
 	} {
-		t.Run(fmt.Sprint(row), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			inBubble(t, manyPods(500, 20), func(t *testing.T, n *node) {
-				if row.uses {
-					n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-				}
-				server := newSlowServer(row.takes)
+				n.killer.Default = shutdowntest.Behaviour{Takes: test.podsTake}
+				server := newSlowServer(test.requestTakes)
 				n.opts.Reporter = server
 				n.run()
 				began := time.Now()
-				n.host.Announce(source.Event{Deadline: began.Add(waits)})
-				n.advance(waits)
+				n.host.Announce(source.Event{Deadline: began.Add(hostTime)})
+				n.advance(hostTime)
 				released, last := n.releasedAfter(began), server.last.Sub(began)
-				require.Len(t, server.acknowledged, row.acknowledged)
-				if row.acknowledged == 500 {
+				require.Len(t, server.acknowledged, test.acknowledged)
+				if test.acknowledged == 500 {
 					require.Equal(t, last, released)
 					require.Empty(t, n.lastReport().Errors)
 					return
 				}
-				require.LessOrEqual(t, released, most+250*time.Millisecond)
-				require.GreaterOrEqual(t, released, most)
+				require.LessOrEqual(t, released, mostWait+250*time.Millisecond)
+				require.GreaterOrEqual(t, released, mostWait)
 				require.Len(t, n.lastReport().Errors, 1)
 			})
 		})
