@@ -57,8 +57,7 @@ func TestAdmitReflectsTriggerWhenItReturns(t *testing.T) {
 	})
 }
 
-// listingAgent is an agent that lists a pod before it asks for admission, and removes the pod
-// from the list if it is refused.
+// listingAgent lists a pod before it calls Admit, and removes the pod from the list if it is refused.
 type listingAgent struct {
 	mu   sync.Mutex // guards pods
 	pods []*v1.Pod
@@ -86,8 +85,8 @@ func (k *listingAgent) remove(pod *v1.Pod) {
 // admissions race one shutdown.
 func TestEveryAdmittedPodIsKilled(t *testing.T) {
 	const admissions = 1000
-	seen := map[bool]int{}  // both answers were given
-	for round := range 10 { // the shutdown is triggered after another number of admissions each time
+	seen := map[bool]int{}  // by the result of Admit
+	for round := range 10 { // each round announces the shutdown after another number of admissions
 		inBubble(t, nil, func(t *testing.T, n *node) {
 			agent := &listingAgent{}
 			n.opts.Source, n.opts.ListPods = nil, shutdown.ListPodsFunc(agent.list, nil)
@@ -106,7 +105,7 @@ func TestEveryAdmittedPodIsKilled(t *testing.T) {
 						agent.remove(pod)
 					}
 					if after && admitted[i] {
-						t.Errorf("%s was admitted after the event", pod.Name)
+						t.Errorf("%s was admitted after the announcement", pod.Name)
 					}
 				})
 				if i == admissions/10*round {

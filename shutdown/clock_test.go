@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// steppedClock is a clock that stands still between its steps.
+// steppedClock is a clock that moves only when step is called.
 type steppedClock struct {
 	mu    sync.Mutex // guards all below
 	now   time.Time
@@ -35,7 +35,7 @@ func (c *steppedClock) After(d time.Duration) <-chan time.Time {
 	return passed
 }
 
-// step moves the clock, and waits until all that follows from it is done.
+// step moves the clock, then waits until all goroutines are blocked.
 func (c *steppedClock) step(d time.Duration) {
 	c.mu.Lock()
 	c.now = c.now.Add(d)

@@ -120,7 +120,7 @@ func TestConformanceManager(t *testing.T) {
 		t.Run(c.Desc, func(t *testing.T) {
 			inBubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
 				n.opts.Plan.NoRollOver = true
-				n.host.Limit = time.Duration(c.After) * time.Second // the limit that the host can be raised to
+				n.host.Limit = time.Duration(c.After) * time.Second // to which the host can raise its limit
 				vectors.check(t, n, c)
 			})
 		})
@@ -137,7 +137,7 @@ func TestConformanceManagerWithHooks(t *testing.T) {
 				t.Run(c.Desc+", hooks take "+takes.String()+", "+name, func(t *testing.T) {
 					inBubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
 						n.opts.Plan.NoRollOver = true
-						setHooksThatTake(n, takes)
+						setSlowHooks(n, takes)
 						n.host.Limit = limit
 						vectors.check(t, n, c)
 					})
@@ -147,8 +147,8 @@ func TestConformanceManagerWithHooks(t *testing.T) {
 	}
 }
 
-// setHooksThatTake sets all hooks that are not asked for more time than there is, which Prepare is.
-func setHooksThatTake(n *node, takes time.Duration) {
+// setSlowHooks sets all hooks but Prepare, for which the kubelet's sum has no time.
+func setSlowHooks(n *node, takes time.Duration) {
 	n.opts.Hold = func(ctx context.Context) error { return waitOrCancelled(ctx, takes) }
 	n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: takes, MarkTakes: takes, FlushTakes: takes}
 	n.opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return waitOrCancelled(ctx, takes) })
@@ -185,7 +185,7 @@ func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 	}
 }
 
-// grantingHost is a host that grants a fixed time, which may be 0.
+// grantingHost is a host that grants a fixed delay, which may be 0.
 type grantingHost struct {
 	*shutdowntest.Host
 
@@ -203,8 +203,8 @@ func (h grantingHost) Connect(ctx context.Context) (source.Session, error) {
 	return grantingSession{session, h.granted}, err
 }
 
-func (s grantingSession) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
-	return s.granted, &source.DelayCappedError{Requested: wish, Granted: s.granted}
+func (s grantingSession) RequestDelay(_ context.Context, delay time.Duration) (time.Duration, error) {
+	return s.granted, &source.DelayCappedError{Requested: delay, Granted: s.granted}
 }
 
 func (v managerVectors) check(t *testing.T, n *node, c managerCase) {

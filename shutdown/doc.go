@@ -105,5 +105,5 @@
 //
 // # Stability
 //
-// Stable from v0.1.0: exported names change in minor releases only; see the changelog.
+// Stable: from v0.1.0 on, exported names change in minor releases only; see the changelog.
 package shutdown

@@ -74,7 +74,7 @@ var misbehaviours = map[string]func(n *node, misbehave func()){
 	},
 }
 
-// eventFunc is a recorder of events that calls a function.
+// eventFunc is an EventRecorder that calls a function.
 type eventFunc func()
 
 func (r eventFunc) Event(k8sruntime.Object, string, string, string) { r() }
@@ -222,8 +222,8 @@ func TestRunWaitsForCallsUntilTenSecondsAfterTheHostsTime(t *testing.T) {
 	})
 }
 
-// nilError is an error type whose methods panic if the pointer is nil, as happens with a function
-// that returns a nil *nilError as an error.
+// nilError is an error whose methods panic if the pointer is nil, which happens if a function returns a nil *nilError
+// as an error.
 type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
@@ -248,7 +248,7 @@ func TestAKillersErrorMayPanic(t *testing.T) {
 	})
 }
 
-// flushFunc is a reporter that flushes with a function.
+// flushFunc is a StatusFlusher of one function.
 type flushFunc func(pod *v1.Pod) error
 
 func (flushFunc) PublishNode(context.Context, shutdown.NodeState) error { return nil }

@@ -77,7 +77,7 @@ func TestAFailedKillIsRetriedWithTheRemainingTime(t *testing.T) {
 	}
 }
 
-// ongoingKillError is an error of a kill that ends later.
+// ongoingKillError is the error of a kill that is still under way.
 type ongoingKillError struct{ after time.Duration }
 
 func (ongoingKillError) Error() string { return "timeout waiting to kill pod" }

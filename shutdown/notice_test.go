@@ -14,13 +14,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// notify has a termination notice come, through Trigger, or be taken back.
+// notify announces a termination notice through Trigger, or withdraws it if deadline is zero.
 func (n *node) notify(deadline time.Time) {
 	n.t.Helper()
 	require.NoError(n.t, n.m.Trigger(source.Event{Origin: "EC2 instance-action", Deadline: deadline, Cancelled: deadline.IsZero()}))
 }
 
-// killsSince lists the calls of the killer: whom, when, and with how many seconds.
+// killsSince lists the kills: the pod, the time and the grace period of each.
 func (n *node) killsSince(began time.Time) (all []string) {
 	for _, kill := range n.killer.Kills() {
 		all = append(all, fmt.Sprintf("%s %v: %d s", kill.Pod.Name, kill.Started.Sub(began), *kill.Request.GracePeriodSeconds))
@@ -36,9 +36,9 @@ func TestATerminationNoticeAndTheHostAreOneShutdown(t *testing.T) {
 		isNoticeFirst  bool          // by 10 s
 		kills          []string
 	}{
-		"a notice, overtaken by the host":      {120 * time.Second, 27 * time.Second, true, []string{"web 0s: 20 s", "etcd 20s: 7 s"}},
-		"the host, then a notice of more time": {120 * time.Second, 27 * time.Second, false, []string{"web 0s: 18 s", "etcd 18s: 9 s"}},
-		"the host, overtaken by a notice":      {27 * time.Second, 120 * time.Second, false, []string{"web 0s: 20 s", "etcd 20s: 7 s"}},
+		"a notice, then the host with less time": {120 * time.Second, 27 * time.Second, true, []string{"web 0s: 20 s", "etcd 20s: 7 s"}},
+		"the host, then a notice with more time": {120 * time.Second, 27 * time.Second, false, []string{"web 0s: 18 s", "etcd 18s: 9 s"}},
+		"the host, then a notice with less time": {27 * time.Second, 120 * time.Second, false, []string{"web 0s: 20 s", "etcd 20s: 7 s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -62,7 +62,7 @@ func TestATerminationNoticeAndTheHostAreOneShutdown(t *testing.T) {
 				require.Len(t, told.reports, 1)
 				report := <-told.reports
 				require.Equal(t, []string{"web", "etcd"}, names(report))
-				require.Equal(t, "logind", report.Origin, "the host's counts before a notice's")
+				require.Equal(t, "logind", report.Origin, "the host's origin takes precedence")
 				require.True(t, report.Started.Equal(began))
 				require.Equal(t, 2.0, told.podsCounted(t))
 			})
@@ -97,7 +97,7 @@ func TestAShutdownEndsWhenAllAnnouncersHaveWithdrawnIt(t *testing.T) {
 				require.True(t, (<-told.reports).Cancelled)
 				require.Len(t, n.killer.Kills(), 1, "etcd was not signalled")
 				n.notify(time.Now().Add(2 * time.Minute))
-				require.Error(t, n.m.ShutdownStatus(), "another notice is another shutdown")
+				require.Error(t, n.m.ShutdownStatus(), "a new notice is a new shutdown")
 			})
 		})
 	}

@@ -17,13 +17,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// tally is what a node's metrics and Options.OnReport are told.
+// tally has the metrics of a node and the reports of OnReport.
 type tally struct {
 	registry *prometheus.Registry
 	reports  chan shutdown.Report
 }
 
-// countReports sets the metrics and the OnReport of a node.
+// countReports sets Options.Metrics and Options.OnReport of a node.
 func countReports(t *testing.T, n *node) *tally {
 	t.Helper()
 	told := &tally{registry: prometheus.NewRegistry(), reports: make(chan shutdown.Report, 9)}
@@ -34,7 +34,7 @@ func countReports(t *testing.T, n *node) *tally {
 	return told
 }
 
-// podsCounted returns how many pods the metrics have counted.
+// podsCounted returns the number of pods in the metrics.
 func (c *tally) podsCounted(t *testing.T) (n float64) {
 	t.Helper()
 	for _, of := range metricByLabel(t, c.registry, "kubelet_graceful_shutdown_pods_total") {
@@ -65,7 +65,7 @@ func TestOneReportForANoticeAndAnEarlierDeadlineOfTheHost(t *testing.T) {
 		n.host.Announce(source.Event{Origin: "logind", Kind: source.KindPoweroff, Deadline: began.Add(28 * time.Second)})
 		n.advance(time.Minute)
 
-		require.Len(t, n.killer.Kills(), 2, "web is not killed again, what is left is enough")
+		require.Len(t, n.killer.Kills(), 2, "web is not killed again, its remaining time is enough")
 		require.Equal(t, 20*time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, 21*time.Second, n.releasedAfter(began))
 		require.Len(t, told.reports, 1)
@@ -113,7 +113,7 @@ func TestALaterEventDoesNotShortenTimeThatTheHostGrants(t *testing.T) {
 				limit := limit
 				inBubble(t, list(shutdowntest.Pod("etcd", topPriority, 30)), func(t *testing.T, n *node) {
 					n.killer.Default = shutdowntest.Behaviour{Takes: 25 * time.Second}
-					if steps { // the final status has a second of its own after the pods' time
+					if steps { // the final status has a second after the pods' time
 						n.opts.Reporter, limit = &shutdowntest.Reporter{}, limit+time.Second
 					}
 					n.run()

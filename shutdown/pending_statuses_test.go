@@ -27,7 +27,7 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 	for id, want := range map[string][]string{"one": {"ended", "hangs", "static"}, "next": {"ended", "hangs"}} {
 		t.Run(id, func(t *testing.T) {
 			inBubbleWithState(t, list(ended, static, shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
-				c := &cluster{away: true}
+				c := &cluster{unreachable: true}
 				n.opts.Reporter = c
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true}, "ended": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}}}
 				n.runOnBoot(one)
@@ -36,23 +36,23 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 				n.crash()
 				n.host.SetPending(nil)
 				now := one
-				if id != one.id { // it was long ago, by the clock of the boot
+				if id != one.id { // a later boot
 					now = &boot{id: id, began: time.Now().Add(30 * time.Minute)}
 				}
 				for range 2 { // the first agent cannot send either
 					n.runOnBoot(now)
 					n.advance(time.Second)
 					require.Empty(t, c.flushedPods())
-					require.False(t, n.m.Admit(ended).Admit, "it has ended for good")
+					require.False(t, n.m.Admit(ended).Admit, "its status is pending")
 					require.True(t, n.m.Admit(shutdowntest.Pod("other", 0, 5)).Admit)
 					n.end()
 				}
 				n.runOnBoot(now)
-				c.setAway(false)
+				c.setUnreachable(false)
 				n.advance(2 * time.Second)
 				require.Equal(t, want, c.flushedPods())
 				require.True(t, n.m.Admit(ended).Admit)
-				require.Equal(t, v1.PodSucceeded, c.final["ended"].Status.Phase, "as its killer had said")
+				require.Equal(t, v1.PodSucceeded, c.final["ended"].Status.Phase, "as the killer returned it")
 				require.Equal(t, "main", c.final["ended"].Spec.Containers[0].Name)
 				require.Empty(t, c.final["ended"].Spec.Containers[0].Image, "images are not stored")
 				n.crash()
@@ -90,7 +90,7 @@ func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
 // release.
 func TestPendingStatusesSurviveAnotherShutdown(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("late", 0, 5)), func(t *testing.T, n *node, one *boot) {
-		c := &cluster{away: true}
+		c := &cluster{unreachable: true}
 		n.opts.Reporter = c
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Hangs: true, IgnoresContext: true}}
 		n.runOnBoot(one)
@@ -111,7 +111,7 @@ func TestPendingStatusesSurviveAnotherShutdown(t *testing.T) {
 		n.advance(time.Second)
 		n.crash()
 
-		c.setAway(false)
+		c.setUnreachable(false)
 		n.runOnBoot(next)
 		n.advance(2 * time.Second)
 		require.Equal(t, []string{"api", "late"}, c.flushedPods())
@@ -122,7 +122,7 @@ func TestPendingStatusesSurviveAnotherShutdown(t *testing.T) {
 func TestWithoutAReporterNoStatusIsPending(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
-		n.opts.Reporter = &cluster{away: true}
+		n.opts.Reporter = &cluster{unreachable: true}
 		n.runOnBoot(one)
 		n.announce()
 		n.advance(time.Minute)
@@ -138,7 +138,7 @@ func TestWithoutAReporterNoStatusIsPending(t *testing.T) {
 func TestAPodWithAPendingStatusIsRefused(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 60)
 	inBubble(t, list(web), func(t *testing.T, n *node) {
-		c := &cluster{away: true}
+		c := &cluster{unreachable: true}
 		n.opts.Reporter = c
 		n.run()
 		for range 3 {
@@ -150,7 +150,7 @@ func TestAPodWithAPendingStatusIsRefused(t *testing.T) {
 			require.True(t, n.m.Admit(nil).Admit)
 			require.Equal(t, 1, n.m.UnacknowledgedStatuses())
 		}
-		c.setAway(false)
+		c.setUnreachable(false)
 		n.advance(time.Minute)
 		require.True(t, n.m.Admit(web).Admit)
 		require.Zero(t, n.m.UnacknowledgedStatuses())
@@ -163,7 +163,7 @@ func TestAPodWithAPendingStatusIsRefused(t *testing.T) {
 func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
-		c := &cluster{away: true}
+		c := &cluster{unreachable: true}
 		n.opts.Reporter = c
 		n.runOnBoot(one)
 		n.announce()
@@ -173,7 +173,7 @@ func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, m.Admit(web).Admit)
 		require.True(t, m.Admit(nil).Admit)
-		c.setAway(false)
+		c.setUnreachable(false)
 		n.advance(2 * time.Second)
 		n.end()
 		n.host.SetPending(nil)
@@ -207,7 +207,7 @@ func TestAStatusThatIsAcknowledgedAfterRunStaysPending(t *testing.T) {
 	})
 }
 
-// lateCluster is a reporter for final statuses that answers after a minute, whatever its context.
+// lateCluster is a cluster whose FlushPod returns after a minute and ignores its context.
 type lateCluster struct{ cluster }
 
 func (*lateCluster) FlushPod(context.Context, *v1.Pod) error {

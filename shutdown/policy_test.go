@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// statusAfterShutdown is what a shutdown of this kind makes of a pod's status.
+// statusAfterShutdown returns the status that the killer sets in a shutdown of this kind.
 func statusAfterShutdown(t *testing.T, kind source.Kind, status v1.PodStatus) (after v1.PodStatus) {
 	t.Helper()
 	pod := shutdowntest.Pod("web", 0, 5)
@@ -123,14 +123,14 @@ func daemonSetPod(name string) *v1.Pod {
 	return pod
 }
 
-// mirrorPod returns the pod that stands for a static one at the API server.
+// mirrorPod returns the API server's copy of a static pod.
 func mirrorPod(name string) *v1.Pod {
 	pod := shutdowntest.Pod(name, 0, 5)
 	pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
 	return pod
 }
 
-// deletedPod returns a pod that was deleted before the shutdown.
+// deletedPod returns a pod with a deletion timestamp.
 func deletedPod(name string) *v1.Pod {
 	pod := shutdowntest.Pod(name, 0, 5)
 	pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
@@ -148,7 +148,7 @@ func TestAFlushedPodHasTheFinalStatus(t *testing.T) {
 	require.Equal(t, v1.PodFailed, final["web"].Status.Phase)
 	require.Equal(t, "Terminated", final["web"].Status.Reason)
 	require.Equal(t, ended.ContainerStatuses, final["web"].Status.ContainerStatuses)
-	require.Equal(t, v1.PodSucceeded, final["job"].Status.Phase, "is kept")
+	require.Equal(t, v1.PodSucceeded, final["job"].Status.Phase, "Succeeded is kept")
 	require.Equal(t, v1.PodFailed, final["plain"].Status.Phase)
 	require.Equal(t, v1.DisruptionTarget, final["plain"].Status.Conditions[0].Type)
 	for _, pod := range []*v1.Pod{web, job, plain} {
@@ -199,7 +199,7 @@ func TestPolicyDeleteSkipsStaticAndDaemonSetPods(t *testing.T) {
 		require.False(t, final[name].DeletionTimestamp.IsZero(), name)
 		require.EqualValues(t, 5, *final[name].DeletionGracePeriodSeconds, name)
 	}
-	require.Equal(t, time.Unix(1, 0), final["gone"].DeletionTimestamp.Time, "that is when it was deleted")
+	require.Equal(t, time.Unix(1, 0), final["gone"].DeletionTimestamp.Time, "the existing timestamp is kept")
 	require.Nil(t, web.DeletionTimestamp)
 }
 

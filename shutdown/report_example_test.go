@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The report says what became of each pod.
+// The report says what happened to each pod.
 func ExampleManager_LastReport() {
 	opts := exampleOptions()
 	opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {

@@ -127,7 +127,7 @@ func TestMetricsFollowTheShutdown(t *testing.T) {
 		require.Equal(t, map[string]float64{"Graceful": 1, "GraceExceeded": 1}, metricByLabel(t, reg, "kubelet_graceful_shutdown_pods_total"))
 		buckets, sum := histogram(t, reg, "kubelet_graceful_shutdown_bucket_duration_seconds")
 		require.Equal(t, uint64(2), buckets)
-		require.Equal(t, 30.0, sum, "slow has what web leaves, until the end of its own bucket")
+		require.Equal(t, 30.0, sum, "slow also uses the time that web leaves")
 		n.host.Cancel()
 		synctest.Wait()
 		require.Equal(t, 1.0, metricValue(t, reg, held))

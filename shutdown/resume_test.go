@@ -320,7 +320,7 @@ func TestADamagedShutdownInTheLogIsNotResumed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-				c := &cluster{away: true}
+				c := &cluster{unreachable: true}
 				n.opts.Reporter = c
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"etcd": {Takes: time.Hour}}
 				n.runOnBoot(one)
@@ -340,7 +340,7 @@ func TestADamagedShutdownInTheLogIsNotResumed(t *testing.T) {
 				require.NotEqual(t, data, bytes.Join(lines, []byte("\n")))
 				require.NoError(t, os.WriteFile(path, bytes.Join(lines, []byte("\n")), 0o600))
 
-				c.setAway(false)
+				c.setUnreachable(false)
 				n.host.SetPending(nil)
 				n.runOnBoot(one)
 				n.advance(time.Second)

@@ -21,12 +21,12 @@ func TestARestartedStaticPodWithdrawsItsFinalStatus(t *testing.T) {
 	for name, carried := range map[string]bool{"by its agent": false, "by the next agent": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, list(static, shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
-				c := &cluster{away: true}
+				c := &cluster{unreachable: true}
 				n.opts.Reporter = c
 				n.runOnBoot(one)
 				n.announce()
 				n.advance(time.Minute)
-				require.False(t, n.m.Admit(static).Admit, "the node shuts down")
+				require.False(t, n.m.Admit(static).Admit, "a shutdown is under way")
 				n.host.Cancel()
 				n.advance(time.Second)
 				if carried {
@@ -39,7 +39,7 @@ func TestARestartedStaticPodWithdrawsItsFinalStatus(t *testing.T) {
 				n.crash()
 				n.runOnBoot(one)
 				require.True(t, n.m.Admit(static).Admit)
-				c.setAway(false)
+				c.setUnreachable(false)
 				n.advance(5 * time.Second)
 				require.Equal(t, []string{"web"}, c.flushedPods())
 			})
@@ -71,7 +71,7 @@ func TestAdmitEndsTheRequestOfAStaticPod(t *testing.T) {
 func TestAStaticPodIsAdmittedAfterItsStatusIsStored(t *testing.T) {
 	static := staticPod()
 	inBubbleWithState(t, list(static), func(t *testing.T, n *node, one *boot) {
-		c := &cluster{away: true}
+		c := &cluster{unreachable: true}
 		n.opts.Reporter = c
 		isSlow := false
 		n.runOnDisk(one, func(step string) error {
@@ -85,7 +85,7 @@ func TestAStaticPodIsAdmittedAfterItsStatusIsStored(t *testing.T) {
 		n.host.Cancel()
 		n.advance(time.Second)
 		isSlow = true
-		c.setAway(false)
+		c.setUnreachable(false)
 		for len(c.flushedPods()) == 0 {
 			n.advance(time.Millisecond)
 		}
@@ -96,7 +96,7 @@ func TestAStaticPodIsAdmittedAfterItsStatusIsStored(t *testing.T) {
 	})
 }
 
-// silentCluster is a reporter for final statuses that does not answer.
+// silentCluster is a cluster whose FlushPod does not return before its context ends.
 type silentCluster struct {
 	cluster
 

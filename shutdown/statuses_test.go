@@ -27,7 +27,7 @@ type slowServer struct {
 	takes time.Duration
 
 	mu           sync.Mutex
-	acknowledged map[string]time.Time // the final statuses, by the pods' names
+	acknowledged map[string]time.Time // of the final statuses, by pod name
 	asked        map[string]int
 	last         time.Time // of the acknowledgements
 	answer       func(ctx context.Context, pod *v1.Pod) error
@@ -56,8 +56,7 @@ func (s *slowServer) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	return err
 }
 
-// acknowledgedBefore returns how many final statuses were acknowledged up to a time, and when the
-// last of these was.
+// acknowledgedBefore returns how many final statuses were acknowledged until t, and the time of the last one.
 func (s *slowServer) acknowledgedBefore(t time.Time) (n int, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +209,7 @@ func TestARefusedStatusDelaysNoOtherStatus(t *testing.T) {
 		acked, _ := server.acknowledgedBefore(began.Add(4 * time.Second))
 		require.Equal(t, 300, acked)
 		require.Equal(t, 600*time.Millisecond+2500*time.Millisecond, n.killedAfter("etcd", began).Round(10*time.Millisecond))
-		require.Equal(t, 620*time.Millisecond+2*2500*time.Millisecond, n.releasedAfter(began).Round(10*time.Millisecond), "etcd's was acknowledged between the two")
+		require.Equal(t, 620*time.Millisecond+2*2500*time.Millisecond, n.releasedAfter(began).Round(10*time.Millisecond), "two waits of 2.5 s; the status of etcd was acknowledged between them")
 		require.Equal(t, []string{`failed to flush the final statuses of 1 pods: pods "pod-0000" is forbidden: <nil>`}, n.lastReport().Errors)
 		for _, pod := range n.lastReport().Pods {
 			require.Equal(t, pod.Name == "pod-0000", pod.Unflushed, pod.Name)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page shows the timelines of ExampleBudget_Fit.
+// The package documentation shows the timelines of ExampleBudget_Fit.
 func TestTheDocumentationShowsTheTimelinesOfTheExample(t *testing.T) {
 	page, err := os.ReadFile("doc.go")
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// granted returns the granted seconds of each pod by its name.
+// granted returns GrantedSeconds by pod name.
 func granted(p plan.Plan) map[string]int64 {
 	all := map[string]int64{}
 	for _, b := range p.Buckets {
@@ -33,7 +33,7 @@ func startsAndEnds(p plan.Plan) (all []time.Duration) {
 // twoBuckets has 20 s for normal pods and 10 s for critical ones.
 func twoBuckets() plan.Schedule { return plan.Schedule{{0, 20}, {2_000_000_000, 10}} }
 
-// allSteps has all steps but the hold.
+// allSteps returns all steps but Prepare and Hold.
 func allSteps() plan.Steps {
 	return plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true}
 }
@@ -65,7 +65,7 @@ func TestOtherStepsTakeNoTimeFromThePods(t *testing.T) {
 	require.Equal(t, p.Release+500*time.Millisecond, p.Wanted.Total())
 }
 
-// The pods of a bucket have the time of empty buckets before it. A pod without a grace period does not.
+// Pods may use the time of earlier empty buckets, except pods without a grace period.
 func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
 	pods := list(pod("long", critical(), withGrace(1000)), pod("nil", critical()), pod("short", critical(), withGrace(3)))
@@ -75,7 +75,7 @@ func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 	require.Equal(t, []time.Duration{0, 0, 0, 0, 0, 35 * time.Second}, startsAndEnds(p))
 
 	p = plan.New(s, pods, plan.Options{Steps: allSteps()})
-	require.Equal(t, map[string]int64{"long": 43, "nil": 10, "short": 3}, granted(p), "and of their steps")
+	require.Equal(t, map[string]int64{"long": 43, "nil": 10, "short": 3}, granted(p), "and the time of their other steps")
 
 	p = plan.New(s, pods, plan.Options{NoRollOver: true})
 	require.Equal(t, map[string]int64{"long": 10, "nil": 10, "short": 3}, granted(p))
@@ -85,7 +85,7 @@ func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 func TestAnEmptyBucketLeavesItsTimeToTheNextBucket(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
 	p := plan.New(s, list(pod("low", withGrace(99)), pod("high", critical(), withGrace(99))), plan.Options{})
-	require.Equal(t, map[string]int64{"low": 20, "high": 15}, granted(p), "the first may use all of its own")
+	require.Equal(t, map[string]int64{"low": 20, "high": 15}, granted(p), "low may use all of its own time")
 	require.Equal(t, 20*time.Second, p.Buckets[2].Start)
 }
 
@@ -111,15 +111,15 @@ func TestALimitShortensAllBucketsInProportion(t *testing.T) {
 	}
 }
 
-// A short limit is for the buckets that have pods.
+// A short limit goes to the buckets that have pods.
 func TestAShortLimitGoesToBucketsWithPods(t *testing.T) {
 	p := plan.New(twoBuckets(), list(pod("normal", withGrace(30))), plan.Options{Limit: 15 * time.Second, Steps: allSteps()})
 	require.Equal(t, map[string]int64{"normal": 15}, granted(p))
-	require.Equal(t, []time.Duration{0, 14900 * time.Millisecond}, startsAndEnds(p)[:2], "the grace ends with the limit, and the drain 100 ms earlier")
+	require.Equal(t, []time.Duration{0, 14900 * time.Millisecond}, startsAndEnds(p)[:2], "the grace period ends with the limit, the drain 100 ms earlier")
 	require.Equal(t, 14900*time.Millisecond, p.Release)
 }
 
-// The time for Prepare is taken from the limit, and comes before the first bucket.
+// Prepare takes its time from the limit, and comes before the first bucket.
 func TestPrepareComesBeforeTheFirstBucket(t *testing.T) {
 	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
 	opts := plan.Options{Steps: plan.Steps{Prepare: true}, Limit: 17 * time.Second}
@@ -130,11 +130,10 @@ func TestPrepareComesBeforeTheFirstBucket(t *testing.T) {
 	opts.Limit = 100 * time.Millisecond
 	p = plan.New(twoBuckets(), pods, opts)
 	require.Equal(t, map[string]int64{"normal": 0, "critical": 0}, granted(p))
-	require.Equal(t, p.Release, p.Buckets[0].Start, "no wait goes on after the end of the drain")
+	require.Equal(t, p.Release, p.Buckets[0].Start, "no wait lasts longer than the drain")
 }
 
-// The pods of a bucket of 0 s are killed with 0 and not waited for, whatever lower ones have left;
-// that is for the next bucket.
+// A bucket of 0 s gives its pods 0 s, whatever earlier buckets left unused. The next bucket gets the unused time.
 func TestABucketOfZeroSecondsGivesItsPodsNoTime(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {5, 0}, {9, 1}}
 	p := plan.New(s, list(pod("none", withPriority(5), withGrace(9)), pod("last", withPriority(9), withGrace(99))), plan.Options{})
@@ -167,10 +166,10 @@ func TestNewIgnoresNilPodsAndEmptySchedules(t *testing.T) {
 	require.Empty(t, p.Warnings)
 
 	p = plan.New(twoBuckets(), list(nil, pod("p", withGrace(-5)), nil), plan.Options{})
-	require.Equal(t, []plan.PodPlan{{Pod: p.Buckets[0].Pods[0].Pod, End: 2 * time.Second}}, p.Buckets[0].Pods, "nil pods are left out, and less than none is none")
+	require.Equal(t, []plan.PodPlan{{Pod: p.Buckets[0].Pods[0].Pod, End: 2 * time.Second}}, p.Buckets[0].Pods, "nil pods are left out, and a negative grace period counts as 0")
 }
 
-// Times saturate at the longest duration where the sum of a schedule overflows.
+// Times saturate at the longest duration if the sum of a schedule overflows.
 func TestNewSaturatesIfTheScheduleOverflows(t *testing.T) {
 	most := math.MaxInt64 / int64(time.Second)
 	greedy := list(pod("a", withGrace(math.MaxInt64)), pod("b", withPriority(1), withGrace(math.MaxInt64)))
