@@ -23,7 +23,7 @@ func entry(priority int32, seconds int64) plan.PodPriorityGracePeriod {
 	return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
 }
 
-func TestConfigIsReadByTheKubeletsNames(t *testing.T) {
+func TestConfigHasTheKubeletsFieldNames(t *testing.T) {
 	var cfg plan.Config
 	require.NoError(t, yaml.UnmarshalStrict([]byte(`
 shutdownGracePeriod: 30s
@@ -55,7 +55,7 @@ func TestValidateAccepts(t *testing.T) {
 	}
 }
 
-func TestValidateSaysEverythingInTheKubeletsOrder(t *testing.T) {
+func TestValidateReturnsTheKubeletsErrorsInOrder(t *testing.T) {
 	list := entry(0, 10)
 	for name, c := range map[string]struct {
 		cfg          plan.Config
