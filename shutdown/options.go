@@ -213,11 +213,7 @@ func isTypedNil(value any) bool {
 
 func (o *Options) validateConfig() error {
 	byPriority := features.Enabled(o.Gates, GracefulNodeShutdownBasedOnPodPriority)
-	validate := o.Config.Validate
-	if !features.Enabled(o.Gates, GracefulNodeShutdown) {
-		validate = o.Config.ValidateWithoutGate
-	}
-	return errors.Join(validate(byPriority), o.Config.ValidateList())
+	return o.Config.Validate(features.Enabled(o.Gates, GracefulNodeShutdown), byPriority)
 }
 
 // withDefaults returns o with the defaults filled in.

@@ -1,8 +1,6 @@
 package validation
 
 import (
-	"errors"
-
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -12,13 +10,5 @@ import (
 // listed twice, and seconds whose sum does not fit into a duration. All errors are joined,
 // in a stable order; each contains its field and value.
 func ValidateNodeShutdown(cfg plan.Config, opts Options) error {
-	return errors.Join(refusedByKubelet(cfg, opts), cfg.ValidateList())
-}
-
-// refusedByKubelet returns the kubelet's own errors.
-func refusedByKubelet(cfg plan.Config, opts Options) error {
-	if opts.NoGracefulNodeShutdown {
-		return cfg.ValidateWithoutGate(!opts.NoShutdownByPodPriority)
-	}
-	return cfg.Validate(!opts.NoShutdownByPodPriority)
+	return cfg.Validate(!opts.NoGracefulNodeShutdown, !opts.NoShutdownByPodPriority)
 }

@@ -33,21 +33,23 @@ type PodPriorityGracePeriod struct {
 	ShutdownGracePeriodSeconds int64 `json:"shutdownGracePeriodSeconds"`
 }
 
-// Validate returns the errors that the kubelet's ValidateKubeletConfiguration returns for these fields, with
-// the same texts and in the same order, joined. priorityGate says whether the feature gate
-// GracefulNodeShutdownBasedOnPodPriority is on.
-func (c Config) Validate(priorityGate bool) error {
-	return errors.Join(c.validateTwoFields(), c.validateByPriority(priorityGate))
-}
-
-// ValidateWithoutGate is [Config.Validate] for a kubelet whose feature gate
-// GracefulNodeShutdown is off: the two-field form is an error too.
-func (c Config) ValidateWithoutGate(priorityGate bool) error {
+// Validate returns everything that is wrong with the configuration, joined: the errors of the kubelet's
+// ValidateKubeletConfiguration for these fields, with the same texts and in the same order, and then errors for
+// three mistakes in ShutdownGracePeriodByPodPriority that the kubelet accepts although they break its drain:
+// negative seconds, duplicate priorities, and seconds whose sum overflows a time.Duration.
+//
+// graceful says whether the feature gate GracefulNodeShutdown is on, and byPriority whether
+// GracefulNodeShutdownBasedOnPodPriority is on. A form whose gate is off is an error.
+func (c Config) Validate(graceful, byPriority bool) error {
 	var gateOff error
-	if c.hasTwoFields() {
+	if !graceful && c.hasTwoFields() {
 		gateOff = errors.New("invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown")
 	}
-	return errors.Join(c.validateTwoFields(), gateOff, c.validateByPriority(priorityGate))
+	list := c.ShutdownGracePeriodByPodPriority
+	return errors.Join(
+		c.validateTwoFields(), gateOff, c.validateByPriority(byPriority),
+		negativeSeconds(list), duplicatePriorities(list), overflow(list),
+	)
 }
 
 // validateTwoFields validates the two-field form. Durations are in braces because the kubelet prints a
@@ -84,14 +86,6 @@ func (c Config) validateByPriority(gate bool) error {
 // hasTwoFields reports whether a field of the two-field form is set.
 func (c Config) hasTwoFields() bool {
 	return c.ShutdownGracePeriod.Duration > 0 || c.ShutdownGracePeriodCriticalPods.Duration > 0
-}
-
-// ValidateList returns joined errors for three mistakes in ShutdownGracePeriodByPodPriority that the kubelet
-// accepts although they break its drain: negative seconds, duplicate priorities, and seconds whose sum
-// overflows a time.Duration.
-func (c Config) ValidateList() error {
-	list := c.ShutdownGracePeriodByPodPriority
-	return errors.Join(negativeSeconds(list), duplicatePriorities(list), overflow(list))
 }
 
 // byPriorityField is the JSON name of the list in a KubeletConfiguration.

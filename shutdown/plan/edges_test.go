@@ -16,7 +16,7 @@ import (
 // The two-field form counts as used from 1 ns on.
 func TestValidateRejectsBothFormsHoweverShort(t *testing.T) {
 	for _, c := range []plan.Config{config(1, 0, entry(0, 10)), config(0, 1, entry(0, 10))} {
-		require.ErrorContains(t, c.Validate(true), "Cannot specify both")
+		require.ErrorContains(t, c.Validate(true, true), "Cannot specify both")
 	}
 	require.Equal(t, plan.Schedule{{0, 0}, {2_000_000_000, 20}}, config(20*time.Second, 20*time.Second).Schedule(false))
 	require.Equal(t, plan.Schedule{{0, 0}, {2_000_000_000, 0}}, config(1, 0).Schedule(false))

@@ -17,7 +17,7 @@ func Example() {
 		ShutdownGracePeriod:             metav1.Duration{Duration: 30 * time.Second},
 		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
 	}
-	if err := config.Validate(true); err != nil {
+	if err := config.Validate(true, true); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -53,7 +53,7 @@ func ExampleConfig_Validate() {
 		ShutdownGracePeriod:             metav1.Duration{Duration: time.Second},
 		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 2 * time.Second},
 	}
-	fmt.Println(cfg.Validate(true))
+	fmt.Println(cfg.Validate(true, true))
 	// Output:
 	// invalid configuration: shutdownGracePeriodCriticalPods {2s} must be <= shutdownGracePeriod {1s}
 }
@@ -151,9 +151,9 @@ func ExampleBudget_Window() {
 }
 
 // The kubelet rejects the two-field form if its feature gate GracefulNodeShutdown is off.
-func ExampleConfig_ValidateWithoutGate() {
+func ExampleConfig_Validate_gateOff() {
 	cfg := plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}}
-	fmt.Println(cfg.ValidateWithoutGate(true))
+	fmt.Println(cfg.Validate(false, true))
 	// Output:
 	// invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown
 }
@@ -205,10 +205,10 @@ func ExampleOptions_Priority() {
 	// lead 0
 }
 
-func ExampleConfig_ValidateList() {
+func ExampleConfig_Validate_duplicatePriority() {
 	cfg := plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 		{Priority: 0, ShutdownGracePeriodSeconds: 20}, {Priority: 0, ShutdownGracePeriodSeconds: 10},
 	}}
-	fmt.Println(cfg.ValidateList())
+	fmt.Println(cfg.Validate(true, true))
 	// Output: invalid configuration: shutdownGracePeriodByPodPriority[1].priority 0 duplicates shutdownGracePeriodByPodPriority[0]
 }

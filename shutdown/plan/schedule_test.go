@@ -128,7 +128,7 @@ func FuzzSchedule(f *testing.F) {
 		}
 		checkIndex(t, s, priorityA)
 		checkIndex(t, s, priorityB-1)
-		_ = errors.Join(cfg.Validate(byPriority), cfg.ValidateWithoutGate(byPriority)) // must not panic
+		_ = errors.Join(cfg.Validate(true, byPriority), cfg.Validate(false, byPriority)) // must not panic
 	})
 }
 
