@@ -207,8 +207,8 @@ func indistinguishable(pods []*v1.Pod) (errs []string) {
 	return errs
 }
 
-// priorities returns plan options whose PriorityOf has cached the classes of the pods and does not call embedder
-// code. If Options.Plan.PriorityOf does not return in time, the classes count as unknown.
+// priorities returns plan options whose PriorityOf reads a cache of the pods' classes. If Options.Plan.PriorityOf
+// does not return in time, its classes count as unknown.
 func (s *shell) priorities(ctx context.Context, pods []*v1.Pod) (plan.Options, error) {
 	opts := s.opts.Plan
 	if opts.PriorityOf == nil {

@@ -22,8 +22,8 @@ import (
 var (
 	// ErrNotRunning is returned by [Manager.Trigger] before and after Run.
 	ErrNotRunning = errors.New("shutdown manager is not running")
-	// ErrInterrupted is wrapped by the error of [Manager.Run] if its context ended during a drain. The
-	// next agent resumes the shutdown.
+	// ErrInterrupted is wrapped by the error of [Manager.Run] if its context ended during a drain. With
+	// [Options.StateDir] the next agent resumes the shutdown.
 	ErrInterrupted = errors.New("the end of Run interrupted a shutdown")
 	// errNotMade is returned by the methods of a Manager that is nil or zero.
 	errNotMade = errors.New("the shutdown manager was not made with NewManager")
@@ -39,10 +39,9 @@ type Manager struct {
 	shell *shell
 }
 
-// NewManager validates the options and returns a manager. Its error joins all invalid options. Until
-// Run, the manager only answers Admit and ShutdownStatus. It refuses every pod if [Options.StateDir]
-// has a shutdown of this boot that may still be under way. Otherwise it refuses the pods whose final
-// statuses are pending there.
+// NewManager validates the options and returns a manager. Its error names all invalid options. Before
+// Run, [Manager.Admit] refuses every pod if [Options.StateDir] has a shutdown of this boot that may still
+// be under way; otherwise it refuses the pods whose final statuses are pending there.
 func NewManager(opts Options) (*Manager, error) { return newManager(opts, statelog.Options{}) }
 
 // newManager is NewManager for tests, which replace the disk and the boot clock.

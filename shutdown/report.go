@@ -20,7 +20,7 @@ type Report struct {
 	Kind      source.Kind `json:"kind,omitempty"`
 	Origin    string      `json:"origin,omitempty"`    // the host's Origin if it announced the shutdown, else the first announcer's
 	Started   time.Time   `json:"started"`             // the first event, by the wall clock
-	Ended     time.Time   `json:"ended"`               // when the lock was released; zero: not yet
+	Ended     time.Time   `json:"ended"`               // when the lock was released, or the shutdown cancelled; zero: not yet
 	Cancelled bool        `json:"cancelled,omitempty"` // every announcement was withdrawn
 	Pods      []PodReport `json:"pods,omitempty"`      // in the order of their kills
 	// Errors lists the failures that do not belong to a single kill: publishing, volumes, final statuses,
