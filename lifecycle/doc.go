@@ -10,6 +10,7 @@
 //		"log"
 //
 //		v1 "k8s.io/api/core/v1"
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 //		"github.com/kubegrace/kubegrace/lifecycle"
 //	)
@@ -36,7 +37,7 @@
 //			log.Fatal(err)
 //		}
 //		grace := int64(30)
-//		pod := &v1.Pod{Spec: v1.PodSpec{
+//		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1.PodSpec{
 //			TerminationGracePeriodSeconds: &grace,
 //			Containers: []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{
 //				PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}},

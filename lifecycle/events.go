@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
 // recordKilling records the Killing event of the container.
@@ -36,20 +38,22 @@ func (s *stop) record(object runtime.Object, eventtype, reason, message string) 
 // recordLocked is record for a caller that holds the mutex.
 func (s *stop) recordLocked(object runtime.Object, eventtype, reason, message string) {
 	if recorder := s.pod.terminator.opts.Events; recorder != nil {
-		s.notifyLocked(func() { recorder.Event(object, eventtype, reason, message) })
+		s.notifyLocked("the event recorder", func() { recorder.Event(object, eventtype, reason, message) })
 	}
 }
 
-// notifyLocked calls notify, which calls the event recorder or OnHook, in another goroutine. The calls
+// notifyLocked calls notify, which calls the event recorder or OnHook as what says, in another goroutine. The calls
 // for one container run one after the other. Only the end of the stop waits for them, so that a slow
 // recorder does not use up the grace period. The mutex is held.
-func (s *stop) notifyLocked(notify func()) {
+func (s *stop) notifyLocked(what string, notify func()) {
 	before, notified := s.notified, make(chan struct{})
 	s.notified = notified
-	s.pod.spawn(s.ctx, "the event recorder", s.apiPod, s.container.Name, func() error {
+	ctx, about := s.ctx, logValues(s.apiPod, s.container.Name)
+	s.pod.spawn(ctx, what, s.apiPod, s.container.Name, func() error {
 		if before != nil {
 			<-before
 		}
+		defer call.Watch(ctx, what, 0, about()...)()
 		notify()
 		return nil
 	}, func(err error) {
@@ -94,6 +98,7 @@ func (p *pod) recordWarning(ctx context.Context, apiPod *v1.Pod, container strin
 	}
 	recorded := make(chan struct{})
 	p.spawn(ctx, "the event recorder", apiPod, container, func() error {
+		defer call.Watch(ctx, "the event recorder", 0, logValues(apiPod, container)()...)()
 		recorder.Event(object, v1.EventTypeWarning, reason, message)
 		return nil
 	}, func(error) { close(recorded) })

@@ -35,7 +35,7 @@ func Example() {
 		return
 	}
 	grace := int64(30)
-	pod := &v1.Pod{Spec: v1.PodSpec{
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1.PodSpec{
 		TerminationGracePeriodSeconds: &grace,
 		Containers: []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{
 			PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}},

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -16,6 +17,12 @@ type HTTPDoer interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
+// The errors of an httpGet hook whose pod has no IP address.
+var (
+	errNoStatusIP = errors.New("status.podIPs and status.podIP are empty, and PodIP is nil")
+	errNoPodIP    = errors.New("PodIP has returned no address")
+)
+
 // get sends the request of an httpGet hook to the host that the hook names, or else to its
 // pod.
 func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) error {
@@ -27,7 +34,7 @@ func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Cont
 		return err
 	}
 	if host == "" {
-		return fmt.Errorf("failed to find networking container: %s", podText(pod))
+		return fmt.Errorf("failed to find networking container: %s: %w", podText(pod), r.noIP)
 	}
 	sender := hookhttp.Sender{Doer: r.HTTP, UserAgent: r.UserAgent, FailOnStatus: r.FailOnHTTPStatus}
 	plain, err := sender.Get(ctx, host, pod, container, action)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/internal/nilcheck"
 	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
 	"github.com/kubegrace/kubegrace/metrics"
 )
@@ -68,7 +69,8 @@ type HandlerRunnerOptions struct {
 type handlerRunner struct {
 	HandlerRunnerOptions
 
-	sleepEnabled bool // PodLifecycleSleepAction is on
+	sleepEnabled bool  // PodLifecycleSleepAction is on
+	noIP         error // that a pod has no IP address
 }
 
 // NewHandlerRunner makes a runner of exec, httpGet and sleep hooks. It behaves like the
@@ -82,17 +84,27 @@ type handlerRunner struct {
 //     than 100 ms of it are left.
 //
 // A hook ends when ctx ends, and its error then wraps the cause. The runner may be used concurrently.
-// Every argument of Run but ctx may be nil. The runner does not recover a panic of Commands, HTTP or
+// Every argument of Run but ctx may be nil. An option that holds a nil pointer counts as nil. The runner does not recover a panic of Commands, HTTP or
 // PodIP; a [Terminator] does.
 func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 	opts.UserAgent = cmp.Or(opts.UserAgent, defaultUserAgent)
-	if opts.HTTP == nil {
+	if opts.HTTP == nil || nilcheck.IsTypedNil(opts.HTTP) {
 		opts.HTTP = hookhttp.NewClient(nil)
 	}
-	if opts.PodIP == nil {
-		opts.PodIP = statusIP
+	if nilcheck.IsTypedNil(opts.Commands) {
+		opts.Commands = nil // so that exec hooks fail with an error
 	}
-	return &handlerRunner{HandlerRunnerOptions: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction)}
+	if nilcheck.IsTypedNil(opts.Events) {
+		opts.Events = nil
+	}
+	if nilcheck.IsTypedNil(opts.Gates) {
+		opts.Gates = nil
+	}
+	noIP := errNoPodIP
+	if opts.PodIP == nil {
+		opts.PodIP, noIP = statusIP, errNoStatusIP
+	}
+	return &handlerRunner{HandlerRunnerOptions: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction), noIP: noIP}
 }
 
 // Run implements [HandlerRunner]. If a handler has several fields set, Run uses the first of

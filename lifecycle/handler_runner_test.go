@@ -124,7 +124,7 @@ func TestHooksSurviveNilArguments(t *testing.T) {
 		},
 		"httpGet without a pod": {
 			v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Port: intstr.FromInt32(80)}},
-			`HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: failed to find networking container: <nil>`,
+			`HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: failed to find networking container: <nil>: status.podIPs and status.podIP are empty, and PodIP is nil`,
 		},
 		"httpGet without a container": {
 			v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Host: "localhost", Port: intstr.FromString("admin")}},

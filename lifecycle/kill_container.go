@@ -30,9 +30,10 @@ import (
 // a [PodStopper] the error wraps [errors.ErrUnsupported].
 func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Container, req ContainerRequest) (ContainerResult, error) {
 	result := ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}
+	if err := tr.check(pod); err != nil {
+		return result, err
+	}
 	switch err := c.check(); {
-	case pod == nil:
-		return result, errNoPod
 	case err != nil:
 		return result, fmt.Errorf("failed to stop a container of pod %q: %w", podText(pod), err)
 	case tr.opts.Pods != nil:

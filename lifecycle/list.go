@@ -18,6 +18,29 @@ type lists struct {
 	newest   []Container // what that call has listed
 	underWay *list
 	next     *list // nil: nobody has requested one
+	failed   error // the last failure that was logged; nil: none since the last success
+	failures int   // since the last success
+	shared   bool  // an ID that several containers have was logged
+}
+
+// listFailed notes that a list has failed, and reports whether that is to be logged: the first failure, and
+// each change. It locks the mutex.
+func (p *pod) listFailed(err error) (isNews bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lists.failures++
+	isNews = p.lists.failed == nil || p.lists.failed.Error() != err.Error()
+	p.lists.failed = err
+	return isNews
+}
+
+// listsSucceeded notes that a list has succeeded, and returns how many had failed. It locks the mutex.
+func (p *pod) listsSucceeded() (failures int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	failures = p.lists.failures
+	p.lists.failed, p.lists.failures = nil, 0
+	return failures
 }
 
 // list is one call of Running.
@@ -69,12 +92,12 @@ func (p *pod) beginList() {
 	l.number = p.lists.begun
 	ctx, cancel := context.WithCancelCause(l.ctx)
 	slow := time.AfterFunc(p.terminator.opts.StopTimeoutSlack, func() { // does not wait for a runtime that ignores its context
-		err := fmt.Errorf("the runtime did not list what runs within %v", p.terminator.opts.StopTimeoutSlack)
+		err := fmt.Errorf("the runtime did not list what runs within %v (StopTimeoutSlack)", p.terminator.opts.StopTimeoutSlack)
 		cancel(err)
 		p.endList(l, nil, err)
 	})
 	var running []Container
-	p.spawn(ctx, "the list of the runtime", l.pod, "", func() (err error) {
+	p.spawnAfter(ctx, p.lists.failed, "the list of the runtime", l.pod, "", func() (err error) {
 		if pods := p.terminator.opts.Pods; pods != nil {
 			running, err = pods.Running(ctx, l.pod)
 		} else {
@@ -91,6 +114,10 @@ func (p *pod) beginList() {
 // endList sets the answer of a list, applies it to the pod, and begins the next list. An answer that comes
 // too late changes nothing.
 func (p *pod) endList(l *list, running []Container, err error) {
+	shared := sharedIDs(running)
+	if p.isNewShared(shared) {
+		shared.log(l.ctx, l.pod)
+	}
 	p.mu.Lock()
 	defer p.unlock()
 	if isClosed(l.done) {
@@ -104,15 +131,25 @@ func (p *pod) endList(l *list, running []Container, err error) {
 	l.running, l.err = running, err
 	if p.lists.underWay = nil; err == nil {
 		p.lists.answered, p.lists.newest = l.number, running
-		p.applyList(l)
+		p.applyList(l, shared)
 	}
 	close(l.done)
 	p.beginList()
 }
 
+// isNewShared reports whether a list has an ID that several containers have, and none before had. It
+// locks the mutex.
+func (p *pod) isNewShared(shared idNames) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wasShared := p.lists.shared
+	p.lists.shared = shared != nil
+	return shared != nil && !wasShared
+}
+
 // applyList brings the pod up to date with a list. A run that is not listed has ended. If the pod is
 // being terminated, every listed run is stopped. The mutex is held.
-func (p *pod) applyList(l *list) {
+func (p *pod) applyList(l *list, shared idNames) {
 	t := p.termination
 	stopsAll := t.isUnderWay() && t.usesLists
 	for _, c := range l.running {
@@ -123,6 +160,9 @@ func (p *pod) applyList(l *list) {
 		if s != nil {
 			s.listedBy = l.number
 		}
+	}
+	if stopsAll {
+		t.share(shared)
 	}
 	p.dropEnded(func(s *stop) bool { return s.listedBy != l.number })
 	for c := range p.starts {

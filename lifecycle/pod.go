@@ -217,8 +217,13 @@ func (p *pod) isFirstToFail(s *stop) bool {
 // then with the error; a panic becomes an error, which names the code by what. container is "" if the
 // code is about the whole pod.
 func (p *pod) spawn(ctx context.Context, what string, apiPod *v1.Pod, container string, do func() error, then func(error)) {
-	p.terminator.calls.Go(func() string { return fullName(apiPod, container) }, func() {
-		call.GuardAbout(ctx, what, logValues(apiPod, container), do, then)
+	p.spawnAfter(ctx, nil, what, apiPod, container, do, then)
+}
+
+// spawnAfter is spawn after a call with an error: the same panic is not logged again.
+func (p *pod) spawnAfter(ctx context.Context, before error, what string, apiPod *v1.Pod, container string, do func() error, then func(error)) {
+	p.terminator.calls.Go(func() string { return what + " of " + fullName(apiPod, container) }, func() {
+		call.GuardAbout(ctx, what, before, logValues(apiPod, container), do, then)
 	})
 }
 

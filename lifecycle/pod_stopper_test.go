@@ -17,7 +17,7 @@ import (
 
 // asUnit makes the containers of a pod stop together.
 func asUnit(o *lifecycle.TerminatorOptions) {
-	o.Pods = lifecycletest.Unit{Runtime: o.Runtime.(*lifecycletest.Runtime)}
+	o.Pods, o.Runtime = lifecycletest.Unit{Runtime: o.Runtime.(*lifecycletest.Runtime)}, nil
 }
 
 // draining is a container whose hook takes a while.

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
 // PostStart runs the postStart hook of a container that was started, and waits for it. It uses the same
@@ -51,8 +52,8 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 // postStart runs the hook. failed reports that the hook has failed, that the event was recorded, and that
 // the caller has to kill the container.
 func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container) (failed bool, err error) {
-	if pod == nil {
-		return false, errNoPod
+	if err := tr.check(pod); err != nil {
+		return false, err
 	}
 	spec, role := findContainer(pod, c.Name)
 	switch err := c.check(); {
@@ -73,6 +74,7 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	p.unlock()
 	returned := make(chan struct{})
 	p.spawn(ctx, "the hook", pod, c.Name, func() error {
+		defer call.WatchEnd(ctx, "the postStart hook", logValues(pod, c.Name)()...)()
 		_, err := tr.opts.Hooks.Run(ctx, c.ID, pod, spec, handler)
 		return err
 	}, func(hookErr error) {

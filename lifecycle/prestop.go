@@ -7,6 +7,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
 // abandonAfter is how long a cancelled hook may take to return before it is [HookAbandoned]. StopContainer
@@ -111,7 +113,7 @@ func (s *stop) hookReturned(err error) {
 		return
 	}
 	logger := s.logger()
-	if !logger.V(1).Enabled() && !errors.Is(err, errNoCommands) {
+	if !logger.V(1).Enabled() && !errors.Is(err, errNoCommands) && !errors.Is(err, errNoStatusIP) && !errors.Is(err, errNoPodIP) {
 		err = errHookFailed
 	}
 	logger.Error(err, "PreStop hook failed")
@@ -154,7 +156,7 @@ func (s *stop) endHook(outcome HookOutcome) {
 	if opts.OnHook != nil {
 		c, result := s.container, s.result.Hook
 		c.PreStopDone = true
-		s.notifyLocked(func() { opts.OnHook(s.apiPod, c, result) })
+		s.notifyLocked("OnHook", func() { opts.OnHook(s.apiPod, c, result) })
 	}
 }
 
@@ -168,12 +170,21 @@ func (s *stop) awaitHook() {
 	select {
 	case <-s.hook.returned:
 	case <-timer.C:
-		s.pod.mu.Lock()
-		defer s.pod.mu.Unlock()
-		if s.result.Hook.Outcome == "" {
-			s.endHook(HookAbandoned)
+		if s.abandonHook() {
+			s.logger().Error(nil, "PreStop hook has not returned since it was cancelled, it is not waited for")
 		}
 	}
+}
+
+// abandonHook ends the wait for a hook that was cut, and reports whether it has not returned.
+func (s *stop) abandonHook() bool {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	if s.result.Hook.Outcome != "" {
+		return false
+	}
+	s.endHook(HookAbandoned)
+	return true
 }
 
 // watchExit returns a channel that is closed when a container exits; nil if there is no ExitWatcher. It
@@ -185,7 +196,9 @@ func (p *pod) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, failed
 	}
 	exited := make(chan struct{})
 	p.spawn(ctx, "the exit watcher", apiPod, c.Name, func() error {
+		returned := call.Watch(ctx, "the exit watcher", 0, logValues(apiPod, c.Name)()...)
 		watched := watcher.Exited(c.ID)
+		returned()
 		if watched == nil {
 			return nil
 		}

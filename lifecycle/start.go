@@ -53,9 +53,9 @@ func (tr *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start
 
 // start is Start without the names in the error.
 func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do func(context.Context) error) (err error) {
-	switch {
-	case pod == nil:
-		return errNoPod
+	switch err := tr.check(pod); {
+	case err != nil:
+		return err
 	case do == nil:
 		return errNoFunction
 	case tr.ctx.Err() != nil:
@@ -75,8 +75,10 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 	}
 	p.starts[c] = struct{}{}
 	p.unlock()
-	call.GuardAbout(ctx, "the start", logValues(pod, name),
-		func() error { return do(ctx) }, func(returned error) { err = p.startReturned(ctx, pod, c, returned) })
+	call.GuardAbout(ctx, "the start", nil, logValues(pod, name), func() error {
+		defer call.WatchEnd(ctx, "the start", logValues(pod, name)()...)()
+		return do(ctx)
+	}, func(returned error) { err = p.startReturned(ctx, pod, c, returned) })
 	return err
 }
 

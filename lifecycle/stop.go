@@ -46,6 +46,7 @@ type stop struct {
 	// firstCallAt is when StopContainer was called first. It stays when the runtime lists a run again
 	// that it had not listed before, so that such a runtime does not put off GiveUpAfter.
 	firstCallAt time.Time
+	sharing     []string // the names of the containers that have its ID, with its own; nil: no other has it
 	result      ContainerResult
 }
 
@@ -78,6 +79,7 @@ func (s *stop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, option
 	if resumes && s.deadline.end.Before(until.end) {
 		until = s.deadline
 	}
+	isFirst := s.done == nil
 	s.ctx, s.apiPod, s.options, s.deadline = ctx, apiPod, options, until
 	s.spec, s.role = findContainer(apiPod, s.container.Name)
 	if !s.result.Outcome.hasEnded() {
@@ -101,7 +103,12 @@ func (s *stop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, option
 		s.takeTurn()
 	}
 	s.timer = time.AfterFunc(time.Until(until.end), s.endGrace)
-	s.pod.terminator.calls.Go(func() string { return fullName(apiPod, s.container.Name) }, func() { s.perform(recordsKilling) })
+	s.pod.terminator.calls.Go(func() string { return "the stop of " + fullName(apiPod, s.container.Name) }, func() {
+		if isFirst && s.spec == nil && s.pod.terminator.opts.Pods == nil {
+			s.logger().Info("A container that the pod's spec does not have is stopped, without a hook")
+		}
+		s.perform(recordsKilling)
+	})
 }
 
 // endGrace closes over when the deadline has passed. It does nothing if the timer fired for a deadline
@@ -261,6 +268,19 @@ func (s *stop) logger() klog.Logger {
 	return klog.FromContext(s.ctx).WithValues("pod", klog.KObj(s.apiPod), "containerName", s.container.Name, "containerID", s.container.ID)
 }
 
+// method returns the name of the runtime's method that stops the container.
+func (s *stop) method() string {
+	if s.unit != nil {
+		return "StopPod"
+	}
+	return "StopContainer"
+}
+
+// errStillListed is the error of a call that has returned without an error too early.
+func (s *stop) errStillListed() error {
+	return fmt.Errorf("%s has returned, but the runtime lists the container", s.method())
+}
+
 // stopError names the container that could not be stopped, or whose stop failed at first.
 type stopError struct {
 	name, id string
@@ -269,6 +289,9 @@ type stopError struct {
 
 // Error returns the text, with the name and ID of the container.
 func (e *stopError) Error() string {
+	if e.id == "" { // no run of it was listed
+		return fmt.Sprintf("failed to stop container %q: %v", e.name, e.err)
+	}
 	return fmt.Sprintf("failed to stop container %q (id=%q): %v", e.name, e.id, e.err)
 }
 

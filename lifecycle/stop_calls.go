@@ -32,6 +32,8 @@ type stopCalls struct {
 	reported Outcome       // what the successful calls say; "": no call has succeeded, or a list has refuted it
 	failures int
 	failure  error // the newest one
+
+	replacedBy *Container // the later run with the same ID that was listed in its place; nil: none was
 	// listsBefore is how many lists had begun when the newest call had returned, or was waited for in vain.
 	listsBefore int
 }
@@ -46,8 +48,7 @@ type stopAnswer struct {
 }
 
 var (
-	errStillListed = errors.New("StopContainer has returned, but the runtime lists the container")
-	errNoTimeLeft  = errors.New("it was killed at once, because its deadline had passed when it was stopped")
+	errNoTimeLeft = errors.New("it was killed at once, because its deadline had passed when it was stopped")
 )
 
 // untilEnded calls until the containers have ended or are given up. It returns the outcome, and the
@@ -70,7 +71,7 @@ func (c *stopCalls) untilEnded() (Outcome, error) {
 		if callErr != nil {
 			c.recordFailure(callErr)
 		}
-		switch err := c.checkEnded(callErr); {
+		switch err := c.checkEnded(callErr, answered); {
 		case err == nil:
 			return c.outcomeOfEnded()
 		case c.ctx.Err() != nil:
@@ -101,30 +102,31 @@ func (c *stopCalls) isKnownToHaveEnded() bool {
 	if c.made > 0 && newest > c.listsBefore && !slices.ContainsFunc(c.runs, func(s *stop) bool { return s.options.trusted || s.listedBy == newest }) {
 		return true
 	}
-	isReplaced := c.isReplaced()
-	if isReplaced && c.made == 0 {
+	c.replacedBy = c.isReplaced()
+	if c.replacedBy != nil && c.made == 0 {
 		c.reported = OutcomeNotFound
 	}
-	return isReplaced
+	return c.replacedBy != nil
 }
 
-// isReplaced reports whether the newest list has, in place of this run, a later run with the same ID. The
-// mutex is held.
-func (c *stopCalls) isReplaced() bool {
+// isReplaced returns the later run with the same ID that the newest list has in place of this run; nil if
+// there is none. The mutex is held.
+func (c *stopCalls) isReplaced() (by *Container) {
 	if c.unit != nil || c.run.began == 0 || c.listedBy == c.pod.lists.answered {
-		return false
+		return nil
 	}
-	isReplaced := false
 	for _, other := range c.pod.lists.newest {
 		if other.ID != c.run.id {
 			continue
 		}
 		if other.Began.IsZero() || runOf(other) == c.run {
-			return false
+			return nil
 		}
-		isReplaced = isReplaced || runOf(other).began > c.run.began
+		if runOf(other).began > c.run.began {
+			by = &other
+		}
 	}
-	return isReplaced
+	return by
 }
 
 // callAndWait makes a call with the rest of the grace period as its timeout, and waits for the answer.
@@ -192,7 +194,7 @@ func (c *stopCalls) makeCall(seconds int64) {
 	c.killAt = a.killAt()
 	c.forced = c.forced || seconds == 0
 	call, ctx := c.call, c.callCtx
-	c.pod.spawn(ctx, "the runtime", c.apiPod, c.container.Name, func() error { return call(ctx, seconds) }, func(err error) {
+	c.pod.spawnAfter(ctx, c.failure, c.method(), c.apiPod, c.container.Name, func() error { return call(ctx, seconds) }, func(err error) {
 		a.err, a.returnedAt = err, time.Now()
 		select {
 		case c.answers <- a:
@@ -231,9 +233,9 @@ func (c *stopCalls) setReported(a stopAnswer) {
 func (c *stopCalls) callError(a *stopAnswer) error {
 	switch {
 	case a == nil:
-		return fmt.Errorf("StopContainer has not returned for %v", time.Since(c.firstCallAt))
+		return fmt.Errorf("%s has not returned for %v", c.method(), time.Since(c.firstCallAt))
 	case !a.isSuccess():
-		return fmt.Errorf("StopContainer with timeout %d failed: %w", a.seconds, a.err)
+		return fmt.Errorf("%s with timeout %d failed: %w", c.method(), a.seconds, a.err)
 	default:
 		return nil
 	}
@@ -242,7 +244,7 @@ func (c *stopCalls) callError(a *stopAnswer) error {
 // checkEnded returns nil if the containers have ended, and otherwise the reason to believe that they may
 // run. Where the call is trusted, its error decides. Otherwise a list decides that begins after the call
 // has returned.
-func (c *stopCalls) checkEnded(callErr error) error {
+func (c *stopCalls) checkEnded(callErr error, answered *stopAnswer) error {
 	c.pod.mu.Lock()
 	c.listsBefore = c.pod.lists.begun
 	if !slices.ContainsFunc(c.runs, func(s *stop) bool { return !s.options.trusted }) {
@@ -252,7 +254,7 @@ func (c *stopCalls) checkEnded(callErr error) error {
 	l := c.pod.requestList(c.ctx, c.apiPod)
 	c.pod.mu.Unlock()
 	if err := l.wait(c.ctx); err != nil {
-		return fmt.Errorf("StopContainer has returned, but the runtime cannot list what runs: %w", err)
+		return fmt.Errorf("%s has returned, but the runtime cannot list what runs: %w", c.method(), err)
 	}
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
@@ -261,7 +263,10 @@ func (c *stopCalls) checkEnded(callErr error) error {
 			if c.reported != OutcomeGraceExceeded {
 				c.reported = "" // the call said that the container had ended, which is not true
 			}
-			return errStillListed
+			if answered != nil && errors.Is(answered.err, ErrContainerNotFound) {
+				return fmt.Errorf("%s has returned %q, but the runtime lists the container", c.method(), answered.err)
+			}
+			return s.errStillListed()
 		}
 	}
 	return nil
@@ -283,7 +288,10 @@ func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 	if outcome == OutcomeForced && c.failure == nil {
 		c.failure = errNoTimeLeft
 	}
-	if c.failures > 0 {
+	switch {
+	case c.replacedBy != nil:
+		c.logger().Info("The runtime lists a later run of a container in its place: the ID is the same, Began is another", "began", time.Unix(0, c.run.began), "laterBegan", c.replacedBy.Began)
+	case c.failures > 0:
 		c.logger().Info("A container is stopped after all", "outcome", outcome, "failures", c.failures)
 	}
 	return outcome, c.lastFailure()

@@ -39,9 +39,20 @@ func failedTermination(outcome Outcome, err error) *Termination {
 	return t
 }
 
+var errNoTermination = errors.New("there is no termination: Terminate begins one")
+
+// orNone returns the termination or, for one that Terminate has not returned, one that has ended with an
+// error.
+func (t *Termination) orNone() *Termination {
+	if t == nil || t.done == nil {
+		return failedTermination(OutcomeRuntimeStuck, errNoTermination)
+	}
+	return t
+}
+
 // terminate begins a termination of the pod, or adds the request to the one that is under way. The
 // mutex is held.
-func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Termination {
+func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request, shared idNames) *Termination {
 	t := p.termination
 	if !t.isUnderWay() {
 		t = p.newTermination(ctx, apiPod, req, deadlineIn(req.grace(apiPod, 0)))
@@ -62,6 +73,7 @@ func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Term
 		for _, c := range req.Containers {
 			t.add(c, p.stopOf(c), stopOptions{trusted: true, oneAttempt: req.OneAttempt, message: req.Message, hooks: req.Hooks})
 		}
+		t.share(shared)
 		p.giveTurns()
 	}
 	t.wake()
@@ -76,7 +88,7 @@ func (p *pod) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, 
 	}
 	p.termination = t
 	p.cancelStarts()
-	p.terminator.calls.Go(func() string { return fullName(apiPod, "") }, t.run)
+	p.terminator.calls.Go(func() string { return "the termination of " + fullName(apiPod, "") }, t.run)
 	return t
 }
 
@@ -102,18 +114,34 @@ func (t *Termination) run() {
 		switch {
 		case t.ctx.Err() != nil:
 		case err != nil:
-			if failure == nil {
+			if t.pod.listFailed(err) {
 				logger.Error(err, "Failed to list the containers of a pod, will try again")
 			}
 			pauseFor(t.ctx, pause.next())
-		case failure != nil:
-			logger.Info("Listed the containers of a pod after earlier failures")
+		default:
+			if failures := t.pod.listsSucceeded(); failures > 0 {
+				logger.Info("Listed the containers of a pod after earlier failures", "failures", failures)
+			}
 			pause = 0
 		}
 		failure = err
 	}
+	t.logGivenUp(logger, failure)
 	if logger.V(1).Enabled() {
 		logger.V(1).Info("Pod terminated", "outcome", t.Result().Outcome(), "took", time.Since(t.startedAt))
+	}
+}
+
+// logGivenUp logs what the termination has given up without having stopped it: lists and starts. A
+// stop logs that itself.
+func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
+	if t.ctx.Err() != nil || errors.Is(failure, errors.ErrUnsupported) {
+		return
+	}
+	for _, c := range t.Result().Containers {
+		if c.Outcome == OutcomeRuntimeStuck && c.ID == "" {
+			logger.Error(c.Err, "Gave up waiting for a container", "containerName", c.Name)
+		}
 	}
 }
 
@@ -242,7 +270,7 @@ func (t *Termination) endIfOver(failure error) bool {
 	}
 	for _, s := range reappeared {
 		s.result.Outcome = OutcomeRuntimeStuck
-		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: errStillListed})
+		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: s.errStillListed()})
 	}
 	if t.foundNothing() && t.previous != nil {
 		t.results = t.previous.resultsSinceEnded()

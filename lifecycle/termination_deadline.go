@@ -12,6 +12,7 @@ import (
 // every container has at most [graceperiod.MinimumContainerSeconds] left to stop. The deadline only
 // moves earlier. It is the zero time if Terminate has failed.
 func (t *Termination) Deadline() time.Time {
+	t = t.orNone()
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	return t.deadline.end
@@ -22,6 +23,7 @@ func (t *Termination) Deadline() time.Time {
 // StopContainer call is under way, the terminator makes a second, concurrent call with a shorter
 // timeout. Shorten returns false after the termination has ended or the terminator was closed.
 func (t *Termination) Shorten(seconds int64) bool {
+	t = t.orNone()
 	t.pod.mu.Lock()
 	shortened := t.isUnderWay() && t.ctx.Err() == nil && t.shorten(max(seconds, graceperiod.MinimumPodSeconds))
 	t.pod.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 // It is false, and left is 0, if the termination does not stop a sidecar of this name, if a start of it
 // is under way, after the deadline, for a grace period of 1 s or less, and with a [PodStopper].
 func (t *Termination) ShouldRestart(name string) (restart bool, left time.Duration) {
+	t = t.orNone()
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	if !t.restartable(name) {

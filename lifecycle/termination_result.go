@@ -13,6 +13,7 @@ var errNotListed = errors.New("the runtime has not listed what runs")
 
 // Result returns a copy of the result so far, which is final once [Termination.Done] is closed.
 func (t *Termination) Result() Result {
+	t = t.orNone()
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	return t.result()
@@ -32,6 +33,7 @@ func (t *Termination) stopResults() []ContainerResult {
 	results := make([]ContainerResult, len(t.stops))
 	for i, s := range t.stops {
 		results[i] = s.result
+		results = t.addShared(results, i)
 	}
 	return t.sorted(results)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Done returns a channel that is closed when every container has ended, was given up or was left running.
-func (t *Termination) Done() <-chan struct{} { return t.done }
+func (t *Termination) Done() <-chan struct{} { return t.orNone().done }
 
 // Wait waits for [Termination.Done], and returns the result with the error of [Result.Err]. When ctx ends
 // first, the termination goes on. Wait then returns the result so far, and a [*StillRunningError] that
@@ -22,6 +22,7 @@ func (t *Termination) Done() <-chan struct{} { return t.done }
 // [graceperiod.MinimumContainerSeconds] ago or earlier, it also records one ExceededGracePeriod event,
 // as the kubelet does after its own timeout.
 func (t *Termination) Wait(ctx context.Context) (Result, error) {
+	t = t.orNone()
 	select {
 	case <-t.done:
 		result := t.Result()
@@ -70,11 +71,16 @@ type StillRunningError struct {
 	Containers []string
 	// Cause is the cause of the context, which errors.Is finds.
 	Cause error
+
+	calls []string // that have not returned, of Close, each "CALL of CONTAINER"; nil: containers were waited for
 }
 
 // Error returns a text that names the containers. If the cause is a timeout, the text begins as the
 // kubelet's does.
 func (e *StillRunningError) Error() string {
+	if e.calls != nil {
+		return fmt.Sprintf("the terminator was closed, calls that have not returned: %s: %v", strings.Join(e.calls, ", "), e.Cause)
+	}
 	text := "stopped waiting"
 	if errors.Is(e.Cause, context.DeadlineExceeded) {
 		text = "timeout waiting to kill pod"

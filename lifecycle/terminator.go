@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,7 +20,25 @@ import (
 // ErrClosed is wrapped by the errors of a [Terminator] that was closed.
 var ErrClosed = errors.New("the terminator was closed")
 
-var errNoPod = errors.New("the pod is nil")
+var (
+	errNotMade    = errors.New("the Terminator was not made with NewTerminator")
+	errNoPod      = errors.New("the pod is nil")
+	errNoIdentity = errors.New("the pod has neither a UID nor a name")
+)
+
+// check returns the error of a call that can have no effect.
+func (tr *Terminator) check(pod *v1.Pod) error {
+	switch {
+	case tr == nil || tr.ctx == nil:
+		return errNotMade
+	case pod == nil:
+		return errNoPod
+	case pod.UID == "" && pod.Name == "":
+		return errNoIdentity
+	default:
+		return nil
+	}
+}
 
 // Terminator terminates pods. Make one with [NewTerminator] and end it with [Terminator.Close]. All
 // methods may be called concurrently. A pod is known by its UID, or by its namespace and name if it
@@ -74,8 +93,8 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 // error. After [Terminator.Close] it returns one that has ended with the outcome [OutcomeLeftRunning] and
 // [ErrClosed].
 func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *Termination {
-	if pod == nil {
-		return failedTermination(OutcomeRuntimeStuck, errNoPod)
+	if err := tr.check(pod); err != nil {
+		return failedTermination(OutcomeRuntimeStuck, err)
 	}
 	for _, c := range req.Containers {
 		if err := c.check(); err != nil {
@@ -85,15 +104,17 @@ func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *
 	if tr.ctx.Err() != nil {
 		return failedTermination(OutcomeLeftRunning, ErrClosed)
 	}
+	shared := sharedIDs(req.Containers)
+	shared.log(ctx, pod)
 	p := tr.lock(pod)
 	defer p.unlock()
-	return p.terminate(tr.callContext(ctx), pod, &req)
+	return p.terminate(tr.callContext(ctx), pod, &req, shared)
 }
 
 // Termination returns the pod's newest termination, which is under way or has ended. It returns nil and
 // false if there is none, if the pod is nil, and after [Terminator.Forget].
 func (tr *Terminator) Termination(pod *v1.Pod) (*Termination, bool) {
-	if pod == nil {
+	if tr.check(pod) != nil {
 		return nil, false
 	}
 	p := tr.lock(pod)
@@ -108,7 +129,7 @@ func (tr *Terminator) Termination(pod *v1.Pod) (*Termination, bool) {
 // Forget stops nothing. A termination that is under way goes on with the containers that have been listed
 // so far.
 func (tr *Terminator) Forget(pod *v1.Pod) {
-	if pod == nil {
+	if tr.check(pod) != nil {
 		return
 	}
 	p := tr.lock(pod)
@@ -124,12 +145,21 @@ func (tr *Terminator) Forget(pod *v1.Pod) {
 // When ctx ends first, the error is a [*StillRunningError] that names the containers whose hook,
 // StopContainer or list ignores its context. Close may be called again.
 func (tr *Terminator) Close(ctx context.Context) error {
+	if tr == nil || tr.ctx == nil {
+		return errNotMade
+	}
 	tr.close(CauseTerminatorClosed)
-	running := tr.calls.Wait(ctx.Done())
-	if len(running) == 0 {
+	hanging := tr.calls.WaitLoudly(ctx, "Terminator.Close", ctx.Done())
+	if len(hanging) == 0 {
 		return nil
 	}
-	return &StillRunningError{Containers: slices.Compact(running), Cause: context.Cause(ctx)}
+	err := &StillRunningError{calls: slices.Compact(hanging), Cause: context.Cause(ctx)}
+	for _, name := range err.calls { // "CALL of NAMESPACE/POD/CONTAINER"
+		err.Containers = append(err.Containers, name[strings.LastIndexByte(name, ' ')+1:])
+	}
+	slices.Sort(err.Containers)
+	err.Containers = slices.Compact(err.Containers)
+	return err
 }
 
 // lock returns the entry of a pod, new if there was none, with its mutex locked. [pod.unlock] unlocks it.

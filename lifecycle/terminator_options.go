@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/featuregate"
 
+	"github.com/kubegrace/kubegrace/internal/nilcheck"
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
@@ -74,7 +75,14 @@ func (o TerminatorOptions) validate() error {
 	var errs []error
 	if f, isFunc := o.Runtime.(RuntimeFunc); o.Pods == nil && o.Runtime == nil || isFunc && f == nil {
 		errs = append(errs, errors.New("Runtime: must be set"))
+	} else if !isFunc {
+		errs = append(errs, nilcheck.Option("Runtime", o.Runtime))
 	}
+	if o.Runtime != nil && o.Pods != nil {
+		errs = append(errs, errors.New("Runtime: must not be set with Pods, which replaces it"))
+	}
+	errs = append(errs, nilcheck.Option("Pods", o.Pods), nilcheck.Option("Commands", o.Commands), nilcheck.Option("Hooks", o.Hooks),
+		nilcheck.Option("Exits", o.Exits), nilcheck.Option("Events", o.Events), nilcheck.Option("Gates", o.Gates))
 	for name, span := range map[string]time.Duration{"StopTimeoutSlack": o.StopTimeoutSlack, "GiveUpAfter": o.GiveUpAfter} {
 		if span < 0 {
 			errs = append(errs, fmt.Errorf("%s: must not be negative, is %v", name, span))

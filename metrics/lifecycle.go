@@ -12,7 +12,7 @@ import (
 const otherLabel = "other"
 
 // Lifecycle counts what happens to hooks and containers when pods terminate. Make one
-// with [NewLifecycle]. A nil *Lifecycle counts nothing; all methods may be called
+// with [NewLifecycle]. A nil or zero one counts nothing; all methods may be called
 // concurrently.
 type Lifecycle struct {
 	httpFallbacks     counter
@@ -26,12 +26,15 @@ type Lifecycle struct {
 	stopSignals       *stopSignals
 }
 
+// isMade reports whether NewLifecycle has made the handle. The zero one counts nothing either.
+func (m *Lifecycle) isMade() bool { return m != nil && m.hooks != nil }
+
 // NewLifecycle makes the collectors of package lifecycle and registers them with reg. A
 // nil reg registers nothing; the handle counts all the same. A series that reg has
 // already, with the same description, is shared. If reg has a series of that name with
 // another description, the result is an error, and nothing is registered.
 func NewLifecycle(reg prometheus.Registerer, opts Options) (*Lifecycle, error) {
-	r := &registration{reg: reg}
+	r := newRegistration(reg)
 	namespace := opts.namespace()
 	newCounter := func(name, help string) counter {
 		return registerOrFind[counter](r, prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}))
@@ -87,7 +90,7 @@ func newTerminationDurations(namespace string) *prometheus.HistogramVec {
 // HTTPFallback counts an HTTPS hook whose server answered in plain HTTP, and that then
 // succeeded over HTTP (kubelet_lifecycle_handler_http_fallbacks_total).
 func (m *Lifecycle) HTTPFallback() {
-	if m != nil {
+	if m.isMade() {
 		m.httpFallbacks.Add(1)
 	}
 }
@@ -96,7 +99,7 @@ func (m *Lifecycle) HTTPFallback() {
 // (kubelet_sleep_action_terminated_early_total). [Lifecycle.SleepEndedByExit] counts
 // those that ended because their container exited.
 func (m *Lifecycle) SleepTerminatedEarly() {
-	if m != nil {
+	if m.isMade() {
 		m.sleepsCutShort.Add(1)
 	}
 }
@@ -105,7 +108,7 @@ func (m *Lifecycle) SleepTerminatedEarly() {
 // container exited (kubelet_sleep_action_ended_by_container_exit_total). The kubelet has
 // no such series, because it sleeps on (k/k#134338).
 func (m *Lifecycle) SleepEndedByExit() {
-	if m != nil {
+	if m.isMade() {
 		m.sleepsEndedByExit.Add(1)
 	}
 }
@@ -119,7 +122,7 @@ func (m *Lifecycle) SleepEndedByExit() {
 // counted in kubelet_prestop_hooks_abandoned_total. Its goroutine runs until the hook
 // returns, so a count that rises means that a hook runner leaks goroutines.
 func (m *Lifecycle) HookEnded(handler, outcome string, took time.Duration) {
-	if m == nil {
+	if !m.isMade() {
 		return
 	}
 	handler = known(handler, "exec", "httpGet", "sleep")
@@ -135,7 +138,7 @@ func (m *Lifecycle) HookEnded(handler, outcome string, took time.Duration) {
 // container: Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck or
 // LeftRunning; any other is recorded as "other". A negative duration counts as 0.
 func (m *Lifecycle) PodTerminated(outcome string, took time.Duration) {
-	if m == nil {
+	if !m.isMade() {
 		return
 	}
 	outcome = known(outcome, "Graceful", "NotFound", "GraceExceeded", "Forced", "RuntimeStuck", "LeftRunning")
@@ -145,7 +148,7 @@ func (m *Lifecycle) PodTerminated(outcome string, took time.Duration) {
 // ContainerKilledAfterGrace counts a container that used up its grace period
 // and was killed (kubelet_containers_killed_after_grace_total).
 func (m *Lifecycle) ContainerKilledAfterGrace() {
-	if m != nil {
+	if m.isMade() {
 		m.killedAfterGrace.Add(1)
 	}
 }
@@ -154,7 +157,7 @@ func (m *Lifecycle) ContainerKilledAfterGrace() {
 // grace period was over (kubelet_pod_termination_grace_period_exceeded_total, KEP-4960).
 // Call it once for a pod.
 func (m *Lifecycle) PodGraceExceeded() {
-	if m != nil {
+	if m.isMade() {
 		m.podGraceExceeded.Add(1)
 	}
 }
@@ -164,7 +167,7 @@ func (m *Lifecycle) PodGraceExceeded() {
 // map clears them. The map is copied. A name that is no signal of the Kubernetes API,
 // such as "", is shown as "other".
 func (m *Lifecycle) StopSignals(counts map[string]int) {
-	if m != nil {
+	if m.isMade() {
 		m.stopSignals.set(counts)
 	}
 }

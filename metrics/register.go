@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kubegrace/kubegrace/internal/nilcheck"
 )
 
 // alpha begins the help text of the series that the kubelet has too, because its
@@ -25,6 +27,14 @@ type registration struct {
 	reg   prometheus.Registerer  // nil: nothing is registered
 	added []prometheus.Collector // those that were registered, not found
 	errs  []error
+}
+
+// newRegistration returns a registration, with an error for a registerer that is a typed nil.
+func newRegistration(reg prometheus.Registerer) *registration {
+	if err := nilcheck.Option("the registerer", reg); err != nil {
+		return &registration{errs: []error{err}}
+	}
+	return &registration{reg: reg}
 }
 
 // registerOrFind registers a collector and returns it, or the collector with the same

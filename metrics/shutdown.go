@@ -11,7 +11,7 @@ import (
 const otherOutcome = "Other"
 
 // Shutdown shows the graceful shutdown of a node. Make one with [NewShutdown]. A nil
-// *Shutdown shows nothing; all methods may be called concurrently.
+// or zero one shows nothing; all methods may be called concurrently.
 type Shutdown struct {
 	start, end gauge
 	held       gauge
@@ -22,12 +22,15 @@ type Shutdown struct {
 	outcomes   []string // that pods may be labelled with, besides otherOutcome
 }
 
+// isMade reports whether NewShutdown has made the handle. The zero one shows nothing either.
+func (m *Shutdown) isMade() bool { return m != nil && m.pods != nil }
+
 // NewShutdown makes the collectors of package shutdown and registers them with reg. A
 // nil reg registers nothing. A series that reg has already, with the same description,
 // is shared. If reg has a series of that name with another description, the result is an
 // error, and nothing is registered.
 func NewShutdown(reg prometheus.Registerer, opts Options) (*Shutdown, error) {
-	r := &registration{reg: reg}
+	r := newRegistration(reg)
 	namespace := opts.namespace()
 	newGauge := func(name, help string) gauge {
 		return registerOrFind[gauge](r, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}))
@@ -75,7 +78,7 @@ func NewShutdown(reg prometheus.Registerer, opts Options) (*Shutdown, error) {
 // for a shutdown that has not ended. An end before the start, as after the clock was set
 // back, is shown as the start.
 func (m *Shutdown) Times(start, end time.Time) {
-	if m == nil {
+	if !m.isMade() {
 		return
 	}
 	if !end.IsZero() && end.Before(start) {
@@ -89,7 +92,7 @@ func (m *Shutdown) Times(start, end time.Time) {
 // (kubelet_graceful_shutdown_inhibitor_held).
 func (m *Shutdown) Inhibitor(held bool) {
 	switch {
-	case m == nil:
+	case !m.isMade():
 	case held:
 		m.held.Set(1)
 	default:
@@ -100,7 +103,7 @@ func (m *Shutdown) Inhibitor(held bool) {
 // Delay sets for how long the host was asked to delay its shutdown, and for how long it
 // does (kubelet_graceful_shutdown_delay_seconds).
 func (m *Shutdown) Delay(requested, granted time.Duration) {
-	if m == nil {
+	if !m.isMade() {
 		return
 	}
 	m.delay.WithLabelValues("requested").Set(requested.Seconds())
@@ -110,7 +113,7 @@ func (m *Shutdown) Delay(requested, granted time.Duration) {
 // Bucket records how long a bucket with pods took, including the wait for unmounts and
 // final statuses (kubelet_graceful_shutdown_bucket_duration_seconds).
 func (m *Shutdown) Bucket(took time.Duration) {
-	if m != nil {
+	if m.isMade() {
 		m.buckets.Observe(took.Seconds())
 	}
 }
@@ -125,7 +128,7 @@ func podOutcomes() []string {
 // (kubelet_graceful_shutdown_pods_total): one of package lifecycle, Ended or Failed. Any
 // other outcome is counted as "Other", so that a killer cannot make a series for each pod.
 func (m *Shutdown) PodKilled(outcome string) {
-	if m == nil {
+	if !m.isMade() {
 		return
 	}
 	if !slices.Contains(m.outcomes, outcome) {
@@ -138,7 +141,7 @@ func (m *Shutdown) PodKilled(outcome string) {
 // (kubelet_graceful_shutdown_pods_refused_total). An agent that restarted adds those that
 // it had counted before.
 func (m *Shutdown) PodsRefused(pods uint64) {
-	if m != nil {
+	if m.isMade() {
 		m.refused.Add(float64(pods))
 	}
 }

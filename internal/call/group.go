@@ -34,17 +34,22 @@ type member struct {
 
 // Go runs f in a goroutine. Wait calls name, from another goroutine, if f has not returned.
 func (g *Group) Go(name func() string, f func()) {
-	m := &member{name: name}
-	g.mu.Lock()
-	if g.running == nil {
-		g.running = map[*member]struct{}{}
-	}
-	g.running[m] = struct{}{}
-	g.mu.Unlock()
+	m := g.add(name)
 	go func() {
 		defer g.remove(m)
 		f()
 	}()
+}
+
+func (g *Group) add(name func() string) *member {
+	m := &member{name: name}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running == nil {
+		g.running = map[*member]struct{}{}
+	}
+	g.running[m] = struct{}{}
+	return m
 }
 
 // Call calls f in a goroutine of the group, and then end, as [Guard] does. A call that has not returned

@@ -2,6 +2,7 @@ package call
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -27,12 +28,16 @@ func (e *PanicError) Error() string {
 // becomes a [PanicError]. Guard calls end after a runtime.Goexit too; the goroutine ends then,
 // which cannot be prevented.
 func Guard(ctx context.Context, name string, f func() error, end func(error)) {
-	GuardAbout(ctx, name, nil, f, end)
+	GuardAbout(ctx, name, nil, nil, f, end)
 }
 
-// GuardAbout is [Guard] with more to log of a panic: the keys and values of about, nil for none.
-func GuardAbout(ctx context.Context, name string, about func() []any, f func() error, end func(error)) {
+// GuardAbout is [Guard] with more to log of a panic: the keys and values of about, nil for none. before is
+// the error of the call before, nil for none: the same panic is not logged again.
+func GuardAbout(ctx context.Context, name string, before error, about func() []any, f func() error, end func(error)) {
 	guard(name, f, func(err error) {
+		if was := (*PanicError)(nil); errors.As(before, &was) && was.Error() == err.Error() {
+			return
+		}
 		logger := klog.FromContext(ctx)
 		if about != nil {
 			logger = logger.WithValues(about()...)

@@ -29,8 +29,8 @@ const (
 func allowedImports() map[string][]string {
 	return map[string][]string{
 		"graceperiod":                 {api, machine},
-		"metrics":                     {prom},
-		"lifecycle":                   {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/call", module + "/internal/podkey", module + "/internal/features", module + "/lifecycle/internal/hookhttp", module + "/internal/times"},
+		"metrics":                     {prom, module + "/internal/nilcheck"},
+		"lifecycle":                   {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/call", module + "/internal/nilcheck", module + "/internal/podkey", module + "/internal/features", module + "/lifecycle/internal/hookhttp", module + "/internal/times"},
 		"lifecycle/internal/hookhttp": {api, machine, klog},
 		"lifecycle/stopsignal":        {api},
 		"lifecycle/lifecycletest":     {api, machine, module + "/lifecycle", module + "/graceperiod", module + "/internal/podkey"},
@@ -53,7 +53,8 @@ func allowedImports() map[string][]string {
 
 		"internal/readme":     {},
 		"validation":          {api, machine, module + "/graceperiod", module + "/shutdown/plan"},
-		"internal/features":   {gates},
+		"internal/features":   {gates, module + "/internal/nilcheck"},
+		"internal/nilcheck":   {},
 		"internal/atomicfile": {},
 		"internal/call":       {klog},
 		"internal/podkey":     {api, machine},

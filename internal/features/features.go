@@ -1,9 +1,12 @@
 package features
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/internal/nilcheck"
 )
 
 const (
@@ -70,6 +73,9 @@ func Enabled(gate Gate, key featuregate.Feature) bool {
 // AddFlag, which closes the gate; if the gate has all features already, Add does nothing
 // and may be called later. An unknown feature is an error, and nothing is added.
 func Add(gate featuregate.MutableFeatureGate, keys ...featuregate.Feature) error {
+	if gate == nil || nilcheck.IsTypedNil(gate) {
+		return errors.New("the feature gate is nil")
+	}
 	known := gate.GetAll()
 	missing := map[featuregate.Feature]featuregate.FeatureSpec{}
 	for _, key := range keys {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -89,7 +90,7 @@ func ExampleScript() {
 func TestAgentStopsItsPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
 		rt.Start(pod, "app", "1", lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Exits: rt})
 		require.NoError(t, err)

@@ -80,7 +80,7 @@ var _ shutdown.PodKiller = (*TimedKiller)(nil)
 // as that of [New] does. The end of ctx ends both the waiting and the kill's own context.
 // A nil pod is an error.
 func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-	if t == nil {
+	if t == nil || t.killer == nil {
 		return shutdown.KillResult{}, errNoKiller
 	}
 	if pod == nil {
@@ -105,6 +105,6 @@ func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 // at the same time.
 func (t *TimedKiller) Wait() {
 	if t != nil {
-		t.calls.Wait(nil)
+		t.calls.WaitLoudly(context.Background(), "TimedKiller.Wait", nil) //nolint:forbidigo // Wait has no context; its logger is klog's
 	}
 }
