@@ -1,5 +1,5 @@
-// Package apiservertest tests graceperiod against the API server's own code: both must
-// answer deletes of pods in the same way. And it tests what a DaemonSet controller with the
-// rule of KEP-6249 does, at a real API server, on a node whose agent has a shutdown.Manager.
-// It is a module of its own, so that users of kubegrace do not inherit k8s.io/apiserver.
+// Package apiservertest compares package graceperiod with the API server's own code for deleting pods. It
+// also tests, with a real API server, that a DaemonSet controller with KEP-6249's rule creates no pods on a
+// node whose shutdown.Manager shuts down. It is its own module, so that users of kubegrace do not inherit
+// k8s.io/apiserver.
 package apiservertest

@@ -10,9 +10,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// statusOf returns the status of a container that is in a list. Only one that has exited is asked
-// for how. The error is that of gRPC, and says that the runtime has not answered, or that it does not know
-// the container. A container whose state the runtime does not know may run.
+// statusOf returns the status of a listed container. For an exited one it calls ContainerStatus. The
+// error is gRPC's, and means that the runtime has not answered or does not know the container. A
+// container in an unknown state counts as running.
 func (r *Runtime) statusOf(ctx context.Context, c *runtimeapi.Container) (v1.ContainerStatus, error) {
 	name, err := r.runtimeName(ctx)
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *Runtime) statusOf(ctx context.Context, c *runtimeapi.Container) (v1.Con
 		status.State.Waiting = &v1.ContainerStateWaiting{Reason: "ContainerCreating"} // the kubelet's reason
 	case runtimeapi.ContainerState_CONTAINER_EXITED:
 		answer, err := r.status(ctx, c.GetId())
-		if isAway(err) || isNotFound(err) {
+		if isUnanswered(err) || isNotFound(err) {
 			return v1.ContainerStatus{}, err
 		}
 		status.State.Terminated = &v1.ContainerStateTerminated{
@@ -40,7 +40,7 @@ func (r *Runtime) statusOf(ctx context.Context, c *runtimeapi.Container) (v1.Con
 	return status, nil
 }
 
-// statusesWith returns the list of a pod's status that has the container of a name.
+// statusesWith returns the list in a pod's status that a container name belongs to.
 func statusesWith(spec *v1.PodSpec, status *v1.PodStatus, name string) *[]v1.ContainerStatus {
 	switch {
 	case slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return c.Name == name }):
@@ -52,7 +52,7 @@ func statusesWith(spec *v1.PodSpec, status *v1.PodStatus, name string) *[]v1.Con
 	}
 }
 
-// set replaces the status of a container, or adds it.
+// set replaces or adds the status of a container.
 func set(statuses *[]v1.ContainerStatus, status v1.ContainerStatus) {
 	i := slices.IndexFunc(*statuses, func(s v1.ContainerStatus) bool { return s.Name == status.Name })
 	if i < 0 {
@@ -62,8 +62,7 @@ func set(statuses *[]v1.ContainerStatus, status v1.ContainerStatus) {
 	(*statuses)[i] = status
 }
 
-// timeOf converts a time of CRI, in nanoseconds since 1970. 0 means that there is none
-// and gives the zero time.
+// timeOf converts a CRI time in nanoseconds since 1970. 0 becomes the zero time.
 func timeOf(nanoseconds int64) metav1.Time {
 	if nanoseconds == 0 {
 		return metav1.Time{}

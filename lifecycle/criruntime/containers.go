@@ -13,20 +13,18 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// stopMargin is added to the timeout of a StopContainer to get the client's deadline. It
-// is the kubelet's runtime request timeout.
+// stopMargin is added to the timeout of StopContainer for the client's deadline. It is the kubelet's
+// runtime request timeout.
 const stopMargin = 2 * time.Minute
 
 // removeTimeout bounds the removal of a container that could not be started.
 const removeTimeout = 10 * time.Second
 
-// StopContainer sends the stop signal of a container, and SIGKILL if it has not exited
-// after timeoutSeconds; 0 or less means SIGKILL at once. It returns when the container
-// has exited. A container that had exited before is no error. One that was created and
-// never started is removed, because a runtime does not stop it, and it could still be
-// started. For one that the runtime does not know, the error wraps
-// lifecycle.ErrContainerNotFound (containerd 1.6) or is nil (containerd 2): CRI leaves this
-// to the runtime.
+// StopContainer sends a container's stop signal, and SIGKILL if it has not exited after timeoutSeconds; 0
+// or less means SIGKILL at once. It returns nil once the container has exited. A container that was
+// created and never started is removed, because a runtime does not stop it and it could still be
+// started. For an unknown container the error wraps lifecycle.ErrContainerNotFound (containerd 1.6) or is
+// nil (containerd 2): CRI allows both.
 func (r *Runtime) StopContainer(ctx context.Context, containerID string, timeoutSeconds int64) error {
 	ctx, cancel := context.WithTimeout(ctx, stopDeadline(timeoutSeconds))
 	defer cancel()
@@ -44,34 +42,32 @@ func (r *Runtime) StopContainer(ctx context.Context, containerID string, timeout
 	return nil
 }
 
-// stopDeadline returns how long StopContainer waits for the runtime. Large timeouts do
-// not overflow.
+// stopDeadline returns how long StopContainer waits for the runtime. Large timeouts do not overflow.
 func stopDeadline(timeoutSeconds int64) time.Duration {
 	grace := graceperiod.Duration(max(timeoutSeconds, 0))
 	return min(grace, math.MaxInt64-stopMargin) + stopMargin
 }
 
-// status reads the status of a container. Its error is that of gRPC.
+// status reads a container's status. The error is gRPC's.
 func (r *Runtime) status(ctx context.Context, containerID string) (*runtimeapi.ContainerStatus, error) {
 	response, err := r.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: containerID})
 	return response.GetStatus(), err
 }
 
-// Exited returns a channel that is closed once the container has exited or the runtime does not know
-// it, at most 200 ms later. While the runtime does not answer, and after [Runtime.Close], it stays
-// open. A call after Close returns nil: exits are not watched any more.
+// Exited returns a channel that is closed at most 200 ms after the container has exited or the runtime has
+// forgotten it. The channel stays open while the runtime does not answer, and after [Runtime.Close]. After
+// Close, Exited returns nil.
 func (r *Runtime) Exited(containerID string) <-chan struct{} { return r.exits.watch(containerID) }
 
-// RunInContainer runs cmd in a container for at most timeout; 0 or less means that only
-// ctx bounds it. It returns the output of the command, stdout first and then stderr, also
-// if the command exits with another status than 0. That error contains neither the
-// arguments nor the output, which may be secret. A command that runs out of time is
+// RunInContainer runs cmd in a container for at most timeout; 0 or less means that only ctx bounds it. It
+// returns the command's stdout followed by its stderr. A nonzero exit status is an error, which does not
+// contain the arguments or the output, because they may be secret. A command that exceeds timeout is
 // killed, and the error wraps context.DeadlineExceeded.
 func (r *Runtime) RunInContainer(ctx context.Context, containerID string, cmd []string, timeout time.Duration) ([]byte, error) {
 	request := &runtimeapi.ExecSyncRequest{ContainerId: containerID, Cmd: cmd}
 	if timeout > 0 {
-		// The client's deadline is exact and ends the command. The runtime's own timeout,
-		// in whole seconds, ends it if the agent has died.
+		// The client's deadline ends the command exactly. The runtime's timeout, in whole seconds, ends
+		// it if the agent has died.
 		request.Timeout = wholeSeconds(timeout)
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -88,7 +84,7 @@ func (r *Runtime) RunInContainer(ctx context.Context, containerID string, cmd []
 	return output, nil
 }
 
-// program returns the program of a command, without its arguments.
+// program returns a command without its arguments.
 func program(cmd []string) string {
 	if len(cmd) == 0 {
 		return ""
@@ -96,8 +92,8 @@ func program(cmd []string) string {
 	return cmd[0]
 }
 
-// wholeSeconds rounds up, so that a command never gets less time than it was granted. A
-// fraction of a second must not become 0, which means no timeout to the runtime.
+// wholeSeconds rounds up, so that a command never gets less time than requested. Less than a second must
+// not become 0, which means no timeout in CRI.
 func wholeSeconds(d time.Duration) int64 {
 	seconds := int64(d / time.Second)
 	if d%time.Second > 0 {
@@ -106,23 +102,23 @@ func wholeSeconds(d time.Duration) int64 {
 	return seconds
 }
 
-// StartContainer creates a container and starts it. It is for agents that start containers themselves,
-// in the function that they give to [lifecycle.Terminator.Start].
+// StartContainer creates and starts a container. It is for agents that start containers themselves, in the
+// function that they pass to [lifecycle.Terminator.Start].
 //
-// A container that was created and could not be started is removed, so that [Runtime.Running] does not
-// list it. One whose start was answered with an error and that runs all the same is no error. If the
-// runtime cannot say which it is, the container stays, and is stopped with its pod.
+// If the start fails, the created container is removed, so that [Runtime.Running] does not list it. If it
+// is running nevertheless, StartContainer returns its ID and no error. If the runtime does not answer,
+// the container stays, and is stopped with its pod.
 func (r *Runtime) StartContainer(ctx context.Context, request *runtimeapi.CreateContainerRequest) (id string, err error) {
 	created, err := r.client.CreateContainer(ctx, request)
 	if err != nil {
-		return "", fmt.Errorf("failed to create container %q: %w", request.GetConfig().GetMetadata().GetName(), known(err))
+		return "", fmt.Errorf("failed to create container %q: %w", request.GetConfig().GetMetadata().GetName(), withSentinel(err))
 	}
 	id = created.GetContainerId()
 	_, err = r.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id})
 	if err == nil {
 		return id, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout) // ctx may have ended the start
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout) // ctx may have ended
 	defer cancel()
 	current, statusErr := r.status(ctx, id)
 	if current.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
@@ -134,7 +130,6 @@ func (r *Runtime) StartContainer(ctx context.Context, request *runtimeapi.Create
 	return "", errors.Join(containerError("start", id, err), statusErr)
 }
 
-// remove removes a container.
 func (r *Runtime) remove(ctx context.Context, id string) error {
 	_, err := r.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
 	return err

@@ -1,6 +1,5 @@
-// Package criruntime ends the containers of a node through its container runtime, over the Container
-// Runtime Interface (CRI, runtime.v1), each with its own grace period and preStop hook, with the kubelet
-// stopped and without an API server:
+// Package criruntime stops the containers of a node through its container runtime (CRI, runtime.v1), each
+// with its own grace period and preStop hook. It needs neither a running kubelet nor an API server.
 //
 //	package main
 //
@@ -44,53 +43,47 @@
 //		}
 //	}
 //
-// Stop the kubelet first: it starts again what has been stopped.
+// Stop the kubelet first: it restarts what has been stopped.
 //
-// # What a kubelet leaves at its runtime
+// # What a kubelet stores in its runtime
 //
-// [Runtime.Pods] reads the labels and annotations of kubelets: names, UID, grace period, that of a
-// deletion, preStop hook, ports, restart count. They are no API of Kubernetes. Kubelets from v1.32 to
-// v1.37 write the same, and a test has the names of each.
+// [Runtime.Pods] reads the labels and annotations of kubelets: names, UID, grace period and that of a
+// deletion, preStop hook, ports, restart count. They are not part of the Kubernetes API, but kubelets from
+// v1.32 to v1.37 write the same ones; a test checks each version.
 //
-// A kubelet leaves neither priorities nor which containers are sidecars, nor restartPolicy, probes and
-// stop signals. Without them a critical pod is in the first bucket, and a sidecar is stopped with the main
-// containers. A program that knows them, from an informer or a rule, completes the pods between Pods
-// and the manager.
+// A kubelet stores neither priorities, sidecars, restartPolicy, probes nor stop signals. Without them a
+// critical pod is in the first bucket, and a sidecar is stopped together with the main containers. A
+// program that knows them, from an informer or a rule, adds them to the pods before the manager gets them.
 //
-// # What runs
+// # Agents that start containers
 //
-// [Runtime.Running] lists the containers of one pod that have not ended. One that was created and not
-// started is among them, and its stop removes it. A container that has none of the kubelet's labels is
-// left alone in the sandbox of a kubelet's pod, as by the kubelet.
+// [Runtime.StartContainer] is for [lifecycle.Terminator.Start]. [Runtime.StopPodSandbox] releases the
+// network of a pod that has ended. [Runtime.Version] checks the endpoint, and [Runtime.Conn] is for all
+// other CRI calls.
 //
-// # What an agent that starts containers needs
+// # Failures
 //
-// [Runtime.StartContainer] is for [lifecycle.Terminator.Start]. It removes a container that could not be
-// started. [Runtime.StopPodSandbox] releases the network of a pod that has ended, [Runtime.Version] tells
-// whether the endpoint is right, and [Runtime.Conn] is for the rest of CRI.
+//	what fails                       what happens                          what to do
+//	the runtime is down              calls fail, reconnects within 3 s;    nothing
+//	                                   a list is never incomplete
+//	an unknown container             lifecycle.ErrContainerNotFound        nothing
+//	a call or command times out      context.DeadlineExceeded              call again
+//	the runtime hides a network      the pod is listed without an IP       nothing
+//	a list is larger than 16 MiB     an error, as in the kubelet           use a runtime that streams
+//	                                                                         lists (KEP-5825)
+//	containerd 2 is down at an exit  exit code 255                         nothing
 //
-// # Concurrency properties
+// # Concurrency
 //
-// All methods of a [Runtime] may be called concurrently. A Runtime owns one goroutine, which polls while
-// somebody waits for an exit. It has ended when [Runtime.Close] returns.
-//
-// # Failure modes
-//
-// Calls fail while the runtime is away; the connection is back within three seconds of the runtime. Pods
-// and Running then fail and never return a list that is too short. The error about a container that the
-// runtime does not know wraps [lifecycle.ErrContainerNotFound]; one about a call or a command that ran out
-// of time wraps context.DeadlineExceeded. A pod whose network the runtime cannot tell is listed without it.
-//
-// A runtime that does not stream its lists (KEP-5825) can list 16 MiB at once, as to the kubelet. A
-// container that exits while containerd 2 is down may have the exit code 255. CRI does not say whether a
-// runtime had to kill: the terminator judges by the time.
+// All methods may be called concurrently. A Runtime owns one goroutine, which polls while exits are
+// watched and has ended when [Runtime.Close] returns.
 //
 // # Testing
 //
-// The tests run against a scripted CRI server, and against real containerds 1.6, 2.3 and 2.4 where they
-// are installed (package containerdtest).
+// The tests use a scripted CRI server, and real containerds 1.6, 2.3 and 2.4 where they are installed
+// (package containerdtest).
 //
 // # Stability
 //
-// Experimental: what is exported may change in a patch release, and the changelog says how.
+// Experimental: exported names may change in patch releases, and the changelog says how.
 package criruntime

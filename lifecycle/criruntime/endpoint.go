@@ -6,8 +6,8 @@ import (
 	"path"
 )
 
-// checkEndpoint returns an error unless endpoint is written unix:///path/to/socket, the
-// form that the kubelet's --container-runtime-endpoint has on Linux.
+// checkEndpoint returns an error unless endpoint has the form unix:///path/to/socket, as the kubelet's
+// --container-runtime-endpoint has on Linux.
 func checkEndpoint(endpoint string) error {
 	const want = "want unix:///path/to/socket"
 	if endpoint == "" {

@@ -11,8 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// sentinel returns the error that callers compare with, for the gRPC code of err, or nil
-// if the code has none.
+// sentinel returns the exported error for the gRPC code of err, or nil.
 func sentinel(err error) error {
 	switch status.Code(err) {
 	case codes.NotFound:
@@ -26,8 +25,8 @@ func sentinel(err error) error {
 	}
 }
 
-// known wraps err with its sentinel.
-func known(err error) error {
+// withSentinel wraps err with its sentinel.
+func withSentinel(err error) error {
 	if is := sentinel(err); is != nil && !errors.Is(err, is) {
 		return fmt.Errorf("%w: %w", is, err)
 	}
@@ -36,14 +35,14 @@ func known(err error) error {
 
 // containerError returns an error that names the operation and the container.
 func containerError(operation, containerID string, err error) error {
-	return fmt.Errorf("failed to %s container %q: %w", operation, containerID, known(err))
+	return fmt.Errorf("failed to %s container %q: %w", operation, containerID, withSentinel(err))
 }
 
-// isNotFound reports whether the runtime does not know the object of a call.
+// isNotFound reports whether the runtime does not know the object.
 func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 
-// isAway reports whether the runtime has not answered.
-func isAway(err error) bool {
+// isUnanswered reports whether the runtime has not answered.
+func isUnanswered(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
 		return true

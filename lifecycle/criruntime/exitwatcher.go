@@ -12,32 +12,32 @@ import (
 )
 
 const (
-	// pollInterval is the time between two lists of the containers.
+	// pollInterval is the pause between two lists.
 	pollInterval = 100 * time.Millisecond
-	// listTimeout bounds one list, so that polling goes on after an answer that never comes.
+	// listTimeout bounds one list, so that polling continues if an answer is lost.
 	listTimeout = 5 * time.Second
 )
 
-// exitWatcher notices the exits of containers that somebody waits for. One goroutine lists the
-// containers of the runtime while there are any.
+// exitWatcher detects the exits of watched containers. While any is watched, one goroutine lists the
+// runtime's containers.
 type exitWatcher struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	list   func(context.Context) ([]*runtimeapi.Container, error) // all containers of the runtime, in every state
+	list   func(context.Context) ([]*runtimeapi.Container, error) // all containers, in every state
 
 	polling sync.WaitGroup
 	mu      sync.Mutex
 	watched map[string]chan struct{} // by container ID; closed and deleted on exit
 }
 
-// newExitWatcher returns a watcher that uses the logger of ctx. The end of ctx does not end it.
+// newExitWatcher returns a watcher with the logger of ctx. The end of ctx has no effect.
 func newExitWatcher(ctx context.Context, list func(context.Context) ([]*runtimeapi.Container, error)) *exitWatcher {
 	w := &exitWatcher{list: list, watched: map[string]chan struct{}{}}
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return w
 }
 
-// close ends the watcher and waits for its goroutine. Channels that are open stay open.
+// close stops the watcher and waits for its goroutine. Open channels stay open.
 func (w *exitWatcher) close() {
 	w.mu.Lock()
 	w.cancel()
@@ -45,8 +45,8 @@ func (w *exitWatcher) close() {
 	w.polling.Wait()
 }
 
-// watch returns the channel that is closed when a container exits, or nil after close. All callers
-// get the same channel for one container.
+// watch returns a channel that is closed when the container exits, or nil after close. All calls for one
+// container return the same channel.
 func (w *exitWatcher) watch(containerID string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,8 +65,8 @@ func (w *exitWatcher) watch(containerID string) <-chan struct{} {
 	return exited
 }
 
-// poll lists the containers until none is watched, or the watcher is closed. It logs the first of
-// several failures in a row.
+// poll lists the containers until none is watched or the watcher is closed. It logs the first of successive
+// failures.
 func (w *exitWatcher) poll() {
 	defer w.polling.Done()
 	for failed := false; w.pollOnce(&failed); {
@@ -78,28 +78,28 @@ func (w *exitWatcher) poll() {
 	}
 }
 
-// pollOnce lists the containers once, and reports whether any is still watched. A container that has
-// exited, or that the list lacks, is watched no longer. Those that are watched are taken before the
-// list: one that is created after the list was made would count as missing.
+// pollOnce lists the containers once, and reports whether any is still watched. A container that has exited
+// or is not listed is no longer watched. The watched IDs are read before the list, because a container
+// that is created after it would count as missing.
 func (w *exitWatcher) pollOnce(failed *bool) bool {
 	ids := w.watchedIDs()
 	ctx, cancel := context.WithTimeout(w.ctx, listTimeout)
 	defer cancel()
 	containers, err := w.list(ctx)
 	if err != nil && !*failed && w.ctx.Err() == nil {
-		klog.FromContext(w.ctx).Error(err, "Failed to list containers, their exits go unnoticed until it works again")
+		klog.FromContext(w.ctx).Error(err, "Failed to list containers, exits are not detected until the runtime answers")
 	}
 	if *failed = err != nil; *failed {
 		return true
 	}
-	alive := make(map[string]bool, len(containers))
+	notExited := make(map[string]bool, len(containers))
 	for _, container := range containers {
-		alive[container.GetId()] = container.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED
+		notExited[container.GetId()] = container.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range ids {
-		if !alive[id] {
+		if !notExited[id] {
 			close(w.watched[id])
 			delete(w.watched, id)
 		}
@@ -107,7 +107,6 @@ func (w *exitWatcher) pollOnce(failed *bool) bool {
 	return len(w.watched) > 0
 }
 
-// watchedIDs returns the IDs of the containers that are watched.
 func (w *exitWatcher) watchedIDs() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The labels and annotations with which a kubelet marks what it creates. They are no API of
-// Kubernetes; a test compares them with those of each minor. The first four are labels of
-// containers, the first three of sandboxes too. The others are annotations of containers.
+// The labels and annotations that a kubelet sets. They are not part of the Kubernetes API; a test compares
+// them with each minor version. Containers have all four labels, sandboxes the first three. The
+// annotations are those of containers.
 const (
 	podNameLabel       = "io.kubernetes.pod.name"
 	podNamespaceLabel  = "io.kubernetes.pod.namespace"
@@ -30,7 +30,7 @@ const (
 	messagePolicyAnnotation    = "io.kubernetes.container.terminationMessagePolicy"
 )
 
-// identity is which pod a sandbox or container belongs to.
+// identity identifies the pod of a sandbox or container.
 type identity struct {
 	namespace, name string
 	uid             types.UID
@@ -38,7 +38,7 @@ type identity struct {
 
 func identityOf(pod *v1.Pod) identity { return identity{pod.Namespace, pod.Name, pod.UID} }
 
-// key is what makes two identities one pod: the UID or, without one, the namespace and the name.
+// key is equal for identities of the same pod. It has the UID only or, without one, namespace and name.
 func (i identity) key() identity {
 	if i.uid != "" {
 		return identity{uid: i.uid}
@@ -46,27 +46,25 @@ func (i identity) key() identity {
 	return i
 }
 
-// compare orders by namespace, name and UID.
 func (i identity) compare(other identity) int {
 	return cmp.Or(cmp.Compare(i.namespace, other.namespace), cmp.Compare(i.name, other.name), cmp.Compare(i.uid, other.uid))
 }
 
-// String returns the name of the pod, for errors.
 func (i identity) String() string { return i.namespace + "/" + i.name }
 
-// sandboxIdentity returns the pod of a sandbox. CRI requires the metadata.
+// sandboxIdentity uses the metadata, which CRI requires.
 func sandboxIdentity(sandbox *runtimeapi.PodSandbox) identity {
 	metadata := sandbox.GetMetadata()
 	return identity{metadata.GetNamespace(), metadata.GetName(), types.UID(metadata.GetUid())}
 }
 
-// containerIdentity returns the pod that the labels of a container name.
+// containerIdentity uses the kubelet's labels.
 func containerIdentity(c *runtimeapi.Container) identity {
 	labels := c.GetLabels()
 	return identity{labels[podNamespaceLabel], labels[podNameLabel], types.UID(labels[podUIDLabel])}
 }
 
-// podLabels returns the pod's own labels among those of its sandbox.
+// podLabels returns the labels of a sandbox without the kubelet's own.
 func podLabels(sandbox *runtimeapi.PodSandbox) map[string]string {
 	labels := maps.Clone(sandbox.GetLabels())
 	for _, name := range []string{podNameLabel, podNamespaceLabel, podUIDLabel} {
@@ -75,7 +73,7 @@ func podLabels(sandbox *runtimeapi.PodSandbox) map[string]string {
 	return labels
 }
 
-// containerName returns the name that a container has in its pod.
+// containerName returns the container's name in its pod.
 func containerName(c *runtimeapi.Container) string {
 	if name := c.GetLabels()[containerNameLabel]; name != "" {
 		return name
@@ -83,7 +81,6 @@ func containerName(c *runtimeapi.Container) string {
 	return c.GetMetadata().GetName()
 }
 
-// restartCount returns how often a container has been started before.
 func restartCount(c *runtimeapi.Container) int32 {
 	count, err := strconv.ParseInt(c.GetAnnotations()[restartCountAnnotation], 10, 32)
 	if err != nil {
@@ -92,8 +89,8 @@ func restartCount(c *runtimeapi.Container) int32 {
 	return int32(count)
 }
 
-// specOf returns what the annotations of a container tell of its spec. An annotation that cannot be
-// read counts as missing, as for the kubelet; the log has it.
+// specOf returns the part of a container's spec that its annotations hold. An annotation that cannot be
+// decoded is logged and counts as missing, as in the kubelet.
 func specOf(logger klog.Logger, c *runtimeapi.Container) v1.Container {
 	annotations := c.GetAnnotations()
 	spec := v1.Container{
@@ -113,12 +110,12 @@ func specOf(logger klog.Logger, c *runtimeapi.Container) v1.Container {
 	return spec
 }
 
-// seconds returns the seconds of an annotation, nil if it is missing or cannot be read.
+// seconds returns the seconds in an annotation, or nil if it is missing or cannot be decoded.
 func seconds(logger klog.Logger, c *runtimeapi.Container, annotation string) *int64 {
 	return decoded[*int64](klog.LoggerWithValues(logger, "containerID", c.GetId()), c.GetAnnotations(), annotation)
 }
 
-// decoded returns the value of an annotation, which is JSON; nil if it is missing or cannot be read.
+// decoded returns the value of a JSON annotation, or nil if it is missing or cannot be decoded.
 func decoded[T any](logger klog.Logger, annotations map[string]string, name string) T {
 	var value, none T
 	text, found := annotations[name]
@@ -126,7 +123,7 @@ func decoded[T any](logger klog.Logger, annotations map[string]string, name stri
 		return none
 	}
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		logger.Error(err, "Failed to read an annotation of a container", "annotation", name)
+		logger.Error(err, "Failed to decode an annotation of a container", "annotation", name)
 		return none
 	}
 	return value

@@ -15,17 +15,16 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// Running lists the containers of a pod that have not ended, for package lifecycle. A container that
-// was created and not started is one of them: it could still be started. So is one whose state the
-// runtime does not know. Began is the time of the creation.
+// Running lists the containers of a pod that have not exited. It includes created containers, which could
+// still be started, and containers in an unknown state. Began is the creation time.
 //
-// The containers are those with the kubelet's label of the pod's UID or, for a pod without a UID,
-// with those of its namespace and name. If no container has the labels, ended ones included, they are
-// those in the pod's sandboxes.
+// It finds containers by the kubelet's label of the pod's UID or, for a pod without a UID, by those of its
+// namespace and name. If no container, running or exited, has the labels, it lists the containers in the
+// pod's sandboxes.
 func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	containers, err := r.containersOf(ctx, pod)
 	if err != nil {
-		return nil, fmt.Errorf("failed to list the containers of pod %s: %w", identityOf(pod), known(err))
+		return nil, fmt.Errorf("failed to list the containers of pod %s: %w", identityOf(pod), withSentinel(err))
 	}
 	var running []lifecycle.Container
 	for _, c := range containers {
@@ -70,7 +69,7 @@ func (r *Runtime) sandboxesOf(ctx context.Context, pod *v1.Pod) ([]*runtimeapi.P
 	return sandboxes, err
 }
 
-// listContainers lists the containers of the runtime in every state.
+// listContainers lists containers in every state. A nil filter matches all.
 func (r *Runtime) listContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) (containers []*runtimeapi.Container, err error) {
 	err = list(ctx, r, "StreamContainers", "ListContainers", &runtimeapi.ListContainersRequest{Filter: filter},
 		func(part *runtimeapi.ListContainersResponse) {
@@ -79,16 +78,16 @@ func (r *Runtime) listContainers(ctx context.Context, filter *runtimeapi.Contain
 	return containers, err
 }
 
-// listSandboxes lists the sandboxes of the runtime in every state.
+// listSandboxes lists all sandboxes in every state.
 func (r *Runtime) listSandboxes(ctx context.Context) (sandboxes []*runtimeapi.PodSandbox, err error) {
 	err = list(ctx, r, "StreamPodSandboxes", "ListPodSandbox", &runtimeapi.ListPodSandboxRequest{},
 		func(part *runtimeapi.ListPodSandboxResponse) { sandboxes = append(sandboxes, part.GetItems()...) })
 	return sandboxes, err
 }
 
-// list calls a method that streams a list in parts (KEP-5825, CRI v0.37) or, where the runtime does
-// not have it, the one that returns the list in one message, which maxMessageBytes bounds. The
-// messages of both have the same fields. What was taken before an error is only a part.
+// list calls the method that streams a list (KEP-5825, CRI v0.37) or, if the runtime does not implement it,
+// the one that returns the list in one message of at most maxMessageBytes. Both messages have the same
+// fields. After an error, take has received only part of the list.
 func list[Part any](ctx context.Context, r *Runtime, stream, unary string, request any, take func(*Part)) error {
 	const service = "/runtime.v1.RuntimeService/"
 	if !r.unary.Load() {
@@ -106,7 +105,7 @@ func list[Part any](ctx context.Context, r *Runtime, stream, unary string, reque
 	return nil
 }
 
-// receive takes all messages of a stream.
+// receive passes all messages of a stream to take.
 func receive[Part any](ctx context.Context, conn *grpc.ClientConn, method string, request any, take func(*Part)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -15,31 +15,30 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// podsTimeout bounds the reading of all pods.
+// podsTimeout bounds Pods and PodStatus.
 const podsTimeout = 30 * time.Second
 
-// Pods returns the pods of the runtime that have not ended: those with a ready sandbox or a
-// container that runs. They are new ones each time, sorted by namespace, name and UID.
+// Pods returns the pods that have not ended: those with a ready sandbox or a running container, sorted by
+// namespace, name and UID. The caller may modify them. Pods fits ListPods of shutdown.Options.
 //
-// A pod that a kubelet has made has its name, namespace, UID, labels and annotations, its
-// grace period, whether it is in the node's network, and of each container the name, the image, the preStop hook,
-// the ports and what its status says: state, restart count and ID. Of several runs of a
-// container it has the one that has not ended, else the newest. A kubelet does not tell its runtime which
-// containers are init containers or sidecars, so that all are in spec.containers; nor the pod's priority,
-// restartPolicy, probes and stop signals. Who knows them sets them, or returns the pod of an informer in
-// the place of this one: [Runtime.Running] knows both by their UID.
+// A kubelet's pod has its name, namespace, UID, labels, annotations, grace period and host network. Each of
+// its containers has its name, image, preStop hook, ports, state, restart count and ID. If a container has
+// several runs, Pods uses the running one, or else the newest. A running container's startedAt is its
+// creation time.
 //
-// A container that runs has the time of its creation as startedAt. What no kubelet has made is named by
-// the metadata that CRI requires, and has no grace period and no hooks.
+// A kubelet does not tell its runtime which containers are init containers or sidecars, so all are in
+// spec.containers. Priority, restartPolicy, probes and stop signals are missing too. Callers that know
+// them may set them, or substitute an informer's pod: [Runtime.Running] finds both by UID.
 //
-// While the runtime does not answer, and after 30 s, Pods fails; a pod is never missing for
-// that reason. Pods fits the option of the same name of package shutdown.
+// A pod that no kubelet has created has the name in CRI's metadata, and neither a grace period nor hooks.
+//
+// If the runtime does not answer within 30 s, Pods returns an error, never an incomplete list.
 func (r *Runtime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
 	found, err := r.findPods(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("failed to list the pods of the container runtime: %w", known(err))
+		return nil, fmt.Errorf("failed to list the pods of the container runtime: %w", withSentinel(err))
 	}
 	pods := make([]*v1.Pod, 0, len(found))
 	for _, f := range found {
@@ -48,16 +47,16 @@ func (r *Runtime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 		}
 		pod, err := r.read(ctx, f)
 		if err != nil {
-			return nil, fmt.Errorf("failed to read pod %s from the container runtime: %w", f.identity, known(err))
+			return nil, fmt.Errorf("failed to read pod %s from the container runtime: %w", f.identity, withSentinel(err))
 		}
 		pods = append(pods, pod)
 	}
 	return pods, nil
 }
 
-// PodStatus returns the status of a pod with the statuses of the containers that the runtime has, as
-// they are now: exit codes, too. It returns nil if the runtime has none of them, or does not answer. It
-// fits the option Status of package podkiller.
+// PodStatus returns the pod's status with the current container statuses, including exit codes. It returns
+// nil if the runtime has no container of the pod or does not answer within 30 s. It fits Status of
+// podkiller.Options.
 func (r *Runtime) PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
@@ -81,45 +80,44 @@ func (r *Runtime) PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
 	return status
 }
 
-// StopPodSandbox stops the sandboxes of a pod, which releases its network; they are not
-// removed. It is for a pod whose containers have ended: a runtime kills those that still
-// run without a grace period. A pod that the runtime does not know is no error.
+// StopPodSandbox stops the sandboxes of a pod, which releases its network, and does not remove them. Call it
+// when the pod's containers have ended: a runtime kills running ones without a grace period. An unknown
+// pod is no error.
 func (r *Runtime) StopPodSandbox(ctx context.Context, pod *v1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, stopMargin)
 	defer cancel()
 	sandboxes, err := r.sandboxesOf(ctx, pod)
 	if err != nil {
-		return fmt.Errorf("failed to list the sandboxes of pod %s: %w", identityOf(pod), known(err))
+		return fmt.Errorf("failed to list the sandboxes of pod %s: %w", identityOf(pod), withSentinel(err))
 	}
 	var errs []error
 	for _, sandbox := range sandboxes {
 		_, err := r.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox.GetId()})
 		if err != nil && !isNotFound(err) {
-			errs = append(errs, fmt.Errorf("failed to stop sandbox %q of pod %s: %w", sandbox.GetId(), identityOf(pod), known(err)))
+			errs = append(errs, fmt.Errorf("failed to stop sandbox %q of pod %s: %w", sandbox.GetId(), identityOf(pod), withSentinel(err)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// foundPod is what the lists of the runtime have of a pod.
+// foundPod is a pod in the runtime's lists.
 type foundPod struct {
 	identity   identity
-	sandbox    *runtimeapi.PodSandbox // the ready one, else the newest; nil if it has gone
+	sandbox    *runtimeapi.PodSandbox // the ready one, or else the newest; nil: removed
 	containers []*runtimeapi.Container
 }
 
-// isLive reports whether the pod has not ended.
 func (f *foundPod) isLive() bool {
 	return f.sandbox != nil && f.sandbox.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY || slices.ContainsFunc(f.containers, mayRun)
 }
 
-// mayRun reports whether a container runs, as far as the runtime knows.
+// mayRun reports whether a container is running or in an unknown state.
 func mayRun(c *runtimeapi.Container) bool {
 	return c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING || c.GetState() == runtimeapi.ContainerState_CONTAINER_UNKNOWN
 }
 
-// findPods lists the pods of the runtime in every state, sorted. The containers are listed first: each
-// then has its sandbox in the second list, unless both have been removed meanwhile.
+// findPods returns all pods in every state, sorted. It lists containers first, so that the list of sandboxes
+// has the sandbox of each container that still exists.
 func (r *Runtime) findPods(ctx context.Context) ([]*foundPod, error) {
 	containers, err := r.listContainers(ctx, nil)
 	if err != nil {
@@ -152,7 +150,7 @@ func (r *Runtime) findPods(ctx context.Context) ([]*foundPod, error) {
 	return slices.SortedFunc(maps.Values(pods), func(a, b *foundPod) int { return a.identity.compare(b.identity) }), nil
 }
 
-// addSandbox takes a sandbox if the pod has none that counts more.
+// addSandbox prefers ready sandboxes, then newer ones.
 func (f *foundPod) addSandbox(s *runtimeapi.PodSandbox) {
 	// READY is 0 and NOTREADY is 1.
 	if f.sandbox == nil || cmp.Or(cmp.Compare(f.sandbox.GetState(), s.GetState()), cmp.Compare(s.GetCreatedAt(), f.sandbox.GetCreatedAt())) > 0 {
@@ -160,8 +158,8 @@ func (f *foundPod) addSandbox(s *runtimeapi.PodSandbox) {
 	}
 }
 
-// newest returns of each name the newest container that may run, else the newest one, in the order of
-// their creation.
+// newest returns one container for each name, in the order of creation: the newest that may run, or else the
+// newest.
 func newest(containers []*runtimeapi.Container) []*runtimeapi.Container {
 	byCreation := func(a, b *runtimeapi.Container) int {
 		return cmp.Or(cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()), cmp.Compare(a.GetId(), b.GetId()))
@@ -176,9 +174,8 @@ func newest(containers []*runtimeapi.Container) []*runtimeapi.Container {
 	return slices.SortedFunc(maps.Values(byName), byCreation)
 }
 
-// read returns a pod as the kubelet's marks and the runtime have it. Its error says that the
-// runtime has not answered. What the runtime refuses to tell is left out: a pod whose network
-// cannot be read has to be stopped all the same.
+// read builds a pod from the runtime's data. Its error means that the runtime has not answered. If the runtime
+// answers with an error, that part is omitted: a pod whose network is unknown must be stopped too.
 func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KRef(f.identity.namespace, f.identity.name))
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: f.identity.name, Namespace: f.identity.namespace, UID: f.identity.uid}}
@@ -194,7 +191,7 @@ func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 		status, err := r.statusOf(ctx, c)
 		switch {
 		case isNotFound(err):
-			continue // it has been removed meanwhile
+			continue // removed since the list
 		case err != nil:
 			return nil, err
 		}
@@ -203,7 +200,7 @@ func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 		if status.State.Waiting == nil {
 			pod.Status.Phase = v1.PodRunning
 		}
-		// The newest container tells the last of what the kubelet knew.
+		// The last container has the kubelet's newest values.
 		if grace := seconds(logger, c, terminationGraceAnnotation); grace != nil {
 			pod.Spec.TerminationGracePeriodSeconds = grace
 		}
@@ -214,14 +211,14 @@ func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 	return pod, nil
 }
 
-// readNetwork sets what the status of its sandbox tells of a pod.
+// readNetwork sets the pod's IPs and host namespaces from the status of its sandbox.
 func (r *Runtime) readNetwork(ctx context.Context, sandbox string, pod *v1.Pod) error {
 	response, err := r.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: sandbox})
-	if isAway(err) {
+	if isUnanswered(err) {
 		return err
 	}
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Failed to read the network of a pod, its httpGet hooks fail", "pod", klog.KObj(pod))
+		klog.FromContext(ctx).Error(err, "Failed to read the network of a pod, its httpGet hooks will fail", "pod", klog.KObj(pod))
 		return nil
 	}
 	options := response.GetStatus().GetLinux().GetNamespaces().GetOptions()

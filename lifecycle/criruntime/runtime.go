@@ -24,37 +24,32 @@ var (
 const (
 	// connectTimeout bounds one attempt to connect.
 	connectTimeout = 5 * time.Second
-	// maxMessageBytes is the kubelet's limit. The list of the containers of a full node
-	// is larger than gRPC's default of 4 MiB.
+	// maxMessageBytes is the kubelet's limit. The containers of a full node exceed gRPC's 4 MiB.
 	maxMessageBytes = 16 << 20
 )
 
-// Options say what a [Runtime] cannot read from its runtime. The zero value can be used as
-// it is.
+// Options configures a [Runtime]. The zero value is valid.
 type Options struct {
-	// HostIP is the address of the node. Pods in the node's network have it as
-	// status.podIP, and their httpGet hooks without a host are sent to it. Without it those
-	// hooks fail.
+	// HostIP is the node's address, which becomes status.podIP of pods in the host network. Their
+	// httpGet hooks without a host use it. If it is "", those hooks fail.
 	HostIP string
 }
 
-// Runtime lists and stops containers of the container runtime at a CRI endpoint, runs commands in
-// them, tells their exits and lists their pods. [Dial] makes one.
+// Runtime is a client of the container runtime at a CRI endpoint. Make one with [Dial].
 type Runtime struct {
 	options Options
 	conn    *grpc.ClientConn
 	client  runtimeapi.RuntimeServiceClient
 	exits   *exitWatcher
 	unary   atomic.Bool            // the runtime does not stream lists
-	name    atomic.Pointer[string] // of the runtime, once it has told it
-	close   func() error           // the second and later calls return the result of the first
+	name    atomic.Pointer[string] // the runtime's name, once known
+	close   func() error           // runs once
 }
 
-// Dial returns a Runtime for the container runtime at endpoint, which is written
-// unix:///path/to/socket. An endpoint that is written otherwise is an error. Dial does not
-// wait for the runtime: one that is not there is no error, and each call fails until it
-// is. [Runtime.Version] tells whether it is there. The end of ctx means nothing; its logger is
-// used until [Runtime.Close], which the caller must call.
+// Dial returns a Runtime for the container runtime at endpoint, which must have the form
+// unix:///path/to/socket. Dial does not wait for the runtime: while it is down, each call fails. Use
+// [Runtime.Version] to check it. The logger of ctx is used until [Runtime.Close], which the caller must
+// call; the end of ctx has no effect.
 func Dial(ctx context.Context, endpoint string, options Options) (*Runtime, error) {
 	if err := checkEndpoint(endpoint); err != nil {
 		return nil, err
@@ -72,9 +67,8 @@ func Dial(ctx context.Context, endpoint string, options Options) (*Runtime, erro
 	return r, nil
 }
 
-// dial makes a client connection. It connects with the first call. Its pauses between
-// attempts to connect are the kubelet's: with gRPC's own pauses it could take two minutes
-// to notice that the runtime is back.
+// dial returns a connection, which connects at the first call. Its back-off is the kubelet's: with gRPC's
+// default it could take two minutes to reconnect.
 func dial(endpoint string) (*grpc.ClientConn, error) {
 	pauses := backoff.DefaultConfig
 	pauses.BaseDelay, pauses.MaxDelay = 100*time.Millisecond, 3*time.Second
@@ -84,9 +78,8 @@ func dial(endpoint string) (*grpc.ClientConn, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)))
 }
 
-// Close closes the connection and returns when the goroutines of the Runtime have ended.
-// Containers keep running; channels of [Runtime.Exited] that are open stay open. A second
-// call does nothing and returns the same as the first.
+// Close closes the connection and waits for the Runtime's goroutine. Containers keep running, and open
+// channels of [Runtime.Exited] stay open. Further calls return the result of the first.
 func (r *Runtime) Close() error {
 	if err := r.close(); err != nil {
 		return fmt.Errorf("failed to close the connection to the container runtime: %w", err)
@@ -94,23 +87,23 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// Conn returns the connection to the runtime, for calls of CRI that this package does not
-// make. [Runtime.Close] closes it.
+// Conn returns the connection to the runtime, for CRI calls that this package does not make.
+// [Runtime.Close] closes it.
 func (r *Runtime) Conn() *grpc.ClientConn { return r.conn }
 
-// Version asks the runtime for its name and version, such as containerd and 2.3.7. An agent
-// that wants to know at its start whether the endpoint is right calls it.
+// Version returns the runtime's name and version, such as "containerd" and "2.3.7". Call it at the start to
+// check the endpoint.
 func (r *Runtime) Version(ctx context.Context) (name, version string, err error) {
 	response, err := r.client.Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
-		return "", "", fmt.Errorf("failed to reach the container runtime at %q: %w", r.conn.Target(), known(err))
+		return "", "", fmt.Errorf("failed to reach the container runtime at %q: %w", r.conn.Target(), withSentinel(err))
 	}
 	name = response.GetRuntimeName()
 	r.name.Store(&name)
 	return name, response.GetRuntimeVersion(), nil
 }
 
-// runtimeName returns the name of the runtime, which is asked for once.
+// runtimeName returns the runtime's name, and caches it.
 func (r *Runtime) runtimeName(ctx context.Context) (string, error) {
 	if name := r.name.Load(); name != nil {
 		return *name, nil

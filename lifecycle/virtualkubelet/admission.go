@@ -6,8 +6,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// admit asks whether the pod may start. The pod is in the podTable, so that a shutdown that
-// begins after the answer finds it there. A pod that is refused ends.
+// admit calls Options.Admit and reports whether the pod may start. The pod is already in the podTable, so
+// that a shutdown that begins after the answer finds it. A refused pod ends.
 func (s *starter) admit() bool {
 	if s.opts.Admit == nil || s.r.isTerminating() {
 		return true
@@ -24,7 +24,7 @@ func (s *starter) admit() bool {
 	var answer shutdown.Admission
 	select {
 	case answer = <-answered:
-	case <-s.r.active.Done(): // it does not start
+	case <-s.r.active.Done(): // terminating or closed: no answer is needed
 		return !s.isClosed()
 	}
 	if answer.Admit {
@@ -41,7 +41,7 @@ func (s *starter) admit() bool {
 	return false
 }
 
-// refuse writes what the kubelet writes into the status of a pod that it does not admit.
+// refuse writes the kubelet's status of a pod that was not admitted.
 func refuse(status *v1.PodStatus, why shutdown.Admission) {
 	status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, "Pod was rejected: "+why.Message
 	status.InitContainerStatuses, status.ContainerStatuses = nil, nil

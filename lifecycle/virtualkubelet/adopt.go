@@ -10,25 +10,24 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-var errAdopts = errors.New("a PodRuntime lists by itself which pods it has")
+var errAdopts = errors.New("a PodRuntime lists its pods itself")
 
-// Adopted is a pod that an earlier process of the agent has left running.
+// Adopted is a pod that a previous process of the agent has left running.
 type Adopted struct {
-	// Pod is the pod, as the API server or the agent's own records have it; nil is an error. Those of
-	// its containers run that the [Runtime] lists. Of the others those have never been started that
-	// have no status, or one that is waiting without a last end, and that come after all others in
-	// the spec. The rest counts as terminated: as their status says, or with an unknown exit code.
-	// Unless the pod was deleted, the restart policy has them started again.
+	// Pod is the pod from the API server or the agent's own records; nil is an error. The containers
+	// that the [Runtime] lists are running. Containers at the end of the spec have never been started
+	// if their status is missing, or waiting without a lastState. All others have terminated, as their
+	// status says or with an unknown exit code; unless the pod is deleted, the restart policy applies.
 	Pod *v1.Pod
-	// Alive is true if this process has asked the API server and nobody has deleted the
-	// pod. A later deletion is then new and has its full grace period. If it is false, a
-	// deletion may be older than this process and has what its deletionTimestamp leaves,
-	// until CreatePod or UpdatePod has shown that the pod is not deleted.
+	// Alive is true if this process has read the pod from the API server and it was not deleted. A
+	// later deletion then has its full grace period. If it is false, a deletion may predate this
+	// process and has only the time until its deletionTimestamp, until CreatePod or UpdatePod is called
+	// for the pod.
 	Alive bool
 }
 
-// Adopt takes over a running pod. Call it before virtual-kubelet's PodController starts, which is
-// before nodeutil's Node.Run, for each pod whose spec.nodeName is the node's:
+// Adopt takes over a running pod. Call it for each pod whose spec.nodeName is the node's, before
+// virtual-kubelet's PodController starts (before nodeutil's Node.Run):
 //
 //	list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
 //	for i := range list.Items { // of err == nil
@@ -37,17 +36,15 @@ type Adopted struct {
 //	}
 //	err = virtual.Run(ctx) // of nodeutil.NewNode
 //
-// Adopt asks the [Runtime] once what runs of the pod, and waits for the answer: with a Runtime that
-// polls, adopt several pods at once. If the Runtime cannot tell, the error is its error, and the pod is
-// not adopted: call Adopt again. A pod that the provider knows already is not changed. Containers that
-// have never been started are started now, after those before them; if there is no other,
-// [Options.Admit] is asked.
+// Adopt calls Running once and waits for it; if that is slow, adopt several pods concurrently. If Running
+// fails, Adopt returns its error and the pod is not adopted: call Adopt again. A pod that the provider
+// already knows is not changed. Containers that were never started are started now, in the order of the
+// spec. If none of the pod's containers was started, [Options.Admit] is called first.
 //
-// A deleted pod is terminated when DeletePod is called, which the controller does when it
-// starts. If the pod has completed meanwhile, virtual-kubelet is notified. After
-// [Provider.Close] the error is an errdefs.ErrInvalidInput that wraps
-// [lifecycle.ErrClosed]. With a [PodRuntime], which lists by itself which pods it has, it is
-// one too.
+// A deleted pod is terminated when DeletePod is called, which the controller does when it starts. If the
+// pod has completed, virtual-kubelet is notified. The error is an errdefs.ErrInvalidInput after
+// [Provider.Close], when it wraps [lifecycle.ErrClosed], and with a [PodRuntime], which lists its pods
+// itself.
 func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	if err := p.check(adopted.Pod); err != nil {
 		return err
@@ -76,7 +73,7 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	p.agent.spawn(r.name, r.notifier.run)
 	p.agent.spawn(r.name, r.watch)
 	for _, c := range r.containers.all[:begun] {
-		r.goOn(c)
+		r.resume(c)
 	}
 	if begun < len(r.containers.all) {
 		p.agent.spawn(r.name, (&starter{agent: p.agent, r: r, begun: begun > 0}).run)
@@ -87,7 +84,7 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	return nil
 }
 
-// listOf asks the runtime once what runs of a pod that is not known yet.
+// listOf calls Running once for a pod that is not in the podTable yet.
 func (a *agent) listOf(ctx context.Context, pod *v1.Pod) (listed []lifecycle.Container, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -103,30 +100,30 @@ func (a *agent) listOf(ctx context.Context, pod *v1.Pod) (listed []lifecycle.Con
 	return listed, err
 }
 
-// goOn goes on with an adopted container, as it runs, is to be started again, or has ended.
-func (r *record) goOn(c *container) {
+// resume continues with an adopted container: it watches, restarts or reports it.
+func (r *record) resume(c *container) {
 	r.mu.Lock()
 	id, runs, restarting, last, ended := c.id, c.running(), c.restarting, c.last, c.state.Terminated
 	r.mu.Unlock()
 	switch {
 	case restarting:
 		r.agent.spawn(r.name, func() {
-			if r.tellEnd(c, id, *last) {
-				_ = (&starter{agent: r.agent, r: r}).again(c) // shows in the state of the container
-				r.over()
+			if r.reportEnd(c, id, *last) {
+				_ = (&starter{agent: r.agent, r: r}).restart(c) // an error shows in the container's state
+				r.endIfDone()
 			}
 		})
 	case runs:
 		r.watchExit(id)
 	case id != "":
 		r.agent.spawn(r.name, func() {
-			if !r.tellEnd(c, id, *ended) {
+			if !r.reportEnd(c, id, *ended) {
 				return
 			}
 			r.mu.Lock()
-			r.containers.untold--
+			r.containers.unreported--
 			r.mu.Unlock()
-			r.over()
+			r.endIfDone()
 		})
 	}
 }

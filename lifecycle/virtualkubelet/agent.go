@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// agent is shared by all pods of a provider.
+// agent is the part of a Provider that its pods share.
 type agent struct {
 	opts       Options
 	terminator terminator
@@ -19,13 +19,13 @@ type agent struct {
 	close      context.CancelCauseFunc
 	calls      call.Group                    // all goroutines
 	notify     atomic.Pointer[func(*v1.Pod)] // virtual-kubelet's callback; nil: not registered yet
-	registered chan struct{}                 // closed when there is one
+	registered chan struct{}                 // closed once notify is set
 	pods       *podTable
 	poller     *poller       // nil with a Runtime
-	starts     chan struct{} // of size MaxStarts: has an element for each start under way
+	starts     chan struct{} // semaphore of size MaxStarts
 }
 
-// terminator is what of a [lifecycle.Terminator] is used.
+// terminator is the part of [lifecycle.Terminator] that this package uses.
 type terminator interface {
 	Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) error) error
 	PostStart(ctx context.Context, pod *v1.Pod, c lifecycle.Container) error
@@ -34,11 +34,10 @@ type terminator interface {
 	Close(ctx context.Context) error
 }
 
-// isClosed reports whether Close was called.
 func (a *agent) isClosed() bool { return a.ctx.Err() != nil }
 
-// context returns a context with the values of another one. It ends when the provider is closed, with
-// the cause [lifecycle.ErrClosed].
+// context returns a context with the values of another. It ends with the cause [lifecycle.ErrClosed] when
+// the provider is closed.
 func (a *agent) context(values context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(values))
 	stop := context.AfterFunc(a.ctx, func() { cancel(lifecycle.ErrClosed) })
@@ -48,16 +47,16 @@ func (a *agent) context(values context.Context) (context.Context, context.Cancel
 	}
 }
 
-// spawn runs work in a goroutine for which Close waits, unless Close was called before.
+// spawn runs work in a goroutine that Close waits for. After Close it does nothing.
 func (a *agent) spawn(name types.NamespacedName, work func()) {
 	if !a.isClosed() {
 		a.calls.Go(name.String, work)
 	}
 }
 
-// inTurn calls do when fewer than [Options.MaxStarts] starts are under way. The error is that of do, or
-// the cause of ctx, if that ends before.
-func (a *agent) inTurn(ctx context.Context, do func() error) error {
+// withStartSlot calls do once fewer than [Options.MaxStarts] starts are in progress. It returns the error
+// of do, or the cause of ctx if ctx ends first.
+func (a *agent) withStartSlot(ctx context.Context, do func() error) error {
 	select {
 	case a.starts <- struct{}{}:
 	case <-ctx.Done():
@@ -67,7 +66,7 @@ func (a *agent) inTurn(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// safely calls code of the author that returns no error; a panic is one, and is logged.
+// safely is guarded for a function without an error.
 func safely(ctx context.Context, name string, f func()) error {
 	return guarded(ctx, name, func() error {
 		f()
@@ -75,13 +74,13 @@ func safely(ctx context.Context, name string, f func()) error {
 	})
 }
 
-// guarded calls code of the author; a panic is an error.
+// guarded calls the author's code. It logs a panic and returns it as an error.
 func guarded(ctx context.Context, name string, f func() error) (err error) {
 	call.Guard(ctx, name, f, func(failed error) { err = failed })
 	return err
 }
 
-// isClosed reports whether a channel is closed on which nothing is sent.
+// isClosed reports whether c is closed. Nothing may be sent on c.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -11,35 +11,33 @@ import (
 // container is one container of a pod. The record's mutex guards the fields that change.
 type container struct {
 	spec       *v1.Container
-	init       bool // it is in spec.initContainers
+	init       bool // an init container
 	id         string
 	state      v1.ContainerState            // empty: not started
-	gone       bool                         // this run has ended, which is still to be told
-	exited     chan struct{}                // closed once it has ended for good
-	reported   *v1.ContainerStatus          // by the pod runtime; nil: it reports nothing of it
-	last       *v1.ContainerStateTerminated // the end of the run before; nil: there was none
-	restarted  int32                        // how often
-	restarting bool                         // it is to be started again
-	againAt    time.Time                    // when
-	pause      time.Duration                // the back-off of the next restart
+	gone       bool                         // this run has ended, but ContainerEnded has not returned
+	exited     chan struct{}                // closed once the container has ended and will not restart
+	reported   *v1.ContainerStatus          // from the PodRuntime; nil: none
+	last       *v1.ContainerStateTerminated // the end of the previous run; nil: none
+	restarted  int32                        // number of restarts
+	restarting bool                         // waiting for a restart
+	restartAt  time.Time
+	pause      time.Duration // back-off of the next restart
 }
 
-// sidecar reports whether it is a restartable init container (KEP-753).
+// sidecar reports whether c is a restartable init container (KEP-753).
 func (c *container) sidecar() bool {
 	return c.init && c.spec.RestartPolicy != nil && *c.spec.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// running reports whether it has started and not terminated.
 func (c *container) running() bool { return c.state.Running != nil }
 
-// markRunning sets the state running.
 func (c *container) markRunning(id string, since metav1.Time) {
 	c.id, c.gone, c.restarting = id, false, false
 	c.state = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: since}}
 }
 
-// markTerminated sets the state terminated for good, also for a container that will never start.
-// Only the first call has an effect.
+// markTerminated records the final end of a container, which may never have started. Only the first call
+// has an effect.
 func (c *container) markTerminated(end v1.ContainerStateTerminated) {
 	if c.state.Terminated != nil {
 		return
@@ -48,7 +46,7 @@ func (c *container) markTerminated(end v1.ContainerStateTerminated) {
 	close(c.exited)
 }
 
-// endedWith completes the state of a run that ends now; one that has ended before stays.
+// endedWith fills in the ID and times of a run that ends now. An end with a FinishedAt is unchanged.
 func (c *container) endedWith(end v1.ContainerStateTerminated) *v1.ContainerStateTerminated {
 	if !end.FinishedAt.IsZero() {
 		return &end
@@ -63,8 +61,8 @@ func (c *container) endedWith(end v1.ContainerStateTerminated) *v1.ContainerStat
 	return &end
 }
 
-// adoptStatus takes over what the status of an adopted container says of its last run, and returns
-// the state of that; none if it has not been started.
+// adoptStatus reads the status of an adopted container and returns the state of its last run. The state
+// is empty if the container was never started.
 func (c *container) adoptStatus(status *v1.ContainerStatus) (last v1.ContainerState) {
 	_, c.id, _ = strings.Cut(status.ContainerID, "://")
 	c.restarted = status.RestartCount
@@ -74,8 +72,8 @@ func (c *container) adoptStatus(status *v1.ContainerStatus) (last v1.ContainerSt
 	return status.State
 }
 
-// adopt sets the state of an adopted container. id is its ID if it runs, and nil otherwise; last
-// is the state of its status. mayRestart says that it may be started again.
+// adopt sets the state of an adopted container. id is nil if it is not running; last is the state of its
+// last run.
 func (c *container) adopt(id *string, mayRestart bool, pod *v1.Pod, last v1.ContainerState) {
 	end := unknownEnd()
 	if last.Terminated != nil {
@@ -87,16 +85,15 @@ func (c *container) adopt(id *string, mayRestart bool, pod *v1.Pod, last v1.Cont
 	case id != nil:
 		c.markRunning(*id, metav1.Now())
 	case mayRestart && c.restarts(pod, end) && (!c.init || c.sidecar()):
-		c.markAgain(pod, end)
+		c.markRestarting(pod, end)
 	default:
 		c.markTerminated(end)
 	}
 }
 
-// status returns the container's status. A container that has not started has the empty
-// state, which the API defines as waiting. virtual-kubelet does not take the empty state
-// for terminated: otherwise it would remove a deleted pod from the API server, without
-// asking the provider, while init containers run (virtual-kubelet#989).
+// status returns the container's status. The state of a container that has not started is empty, which
+// the API defines as waiting. With an explicit waiting state virtual-kubelet would remove a deleted pod
+// from the API server while its init containers run, without calling the provider (virtual-kubelet#989).
 func (c *container) status() v1.ContainerStatus {
 	running := c.running()
 	if c.reported != nil {
@@ -119,8 +116,8 @@ func (c *container) status() v1.ContainerStatus {
 	return status
 }
 
-// byPhase returns the state of a container of which only the phase of its pod is known.
-func (c *container) byPhase(status *v1.PodStatus) (state v1.ContainerState) {
+// stateByPhase derives a container's state from its pod's phase, for a PodRuntime that reports no more.
+func (c *container) stateByPhase(status *v1.PodStatus) (state v1.ContainerState) {
 	unknown, done := unknownEnd(), exitedWith(0)
 	switch {
 	case status.Phase == v1.PodSucceeded, status.Phase == v1.PodRunning && c.init && !c.sidecar():

@@ -9,17 +9,16 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// containers are the containers of a pod in the order of its spec, with the init
-// containers first. The record's mutex guards them.
+// containers holds a pod's containers in the order of its spec, init containers first. The record's
+// mutex guards it.
 type containers struct {
 	all        []*container
-	ready      bool // all regular containers and sidecars run
+	ready      bool // all regular containers and sidecars are ready
 	readySince metav1.Time
-	untold     int // that had ended before they were adopted, of which ContainerEnded has not been told
+	unreported int // adopted after their end, and ContainerEnded has not returned
 }
 
-// newContainers returns the containers of a spec, none of which has started. The spec
-// must not change afterwards.
+// newContainers returns the containers of a spec, which must not change afterwards.
 func newContainers(spec *v1.PodSpec) containers {
 	cs := containers{readySince: metav1.Now()}
 	for i := range spec.InitContainers {
@@ -31,7 +30,6 @@ func newContainers(spec *v1.PodSpec) containers {
 	return cs
 }
 
-// refreshReady updates ready and the time of its last change.
 func (cs *containers) refreshReady() {
 	ready := !slices.ContainsFunc(cs.all, func(c *container) bool {
 		isReady := c.running() && (c.reported == nil || c.reported.Ready)
@@ -42,18 +40,17 @@ func (cs *containers) refreshReady() {
 	}
 }
 
-// mayRun reports whether a container runs or is to be started again, or its end is not told.
+// mayRun reports whether a container runs, will restart, or has an unreported end.
 func (cs *containers) mayRun() bool {
-	return cs.untold > 0 || slices.ContainsFunc(cs.all, func(c *container) bool { return c.running() || c.restarting })
+	return cs.unreported > 0 || slices.ContainsFunc(cs.all, func(c *container) bool { return c.running() || c.restarting })
 }
 
-// goesOn reports whether a regular container runs or is to be started again.
-func (cs *containers) goesOn() bool {
+// incomplete reports whether a regular container runs or will restart.
+func (cs *containers) incomplete() bool {
 	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.init && (c.running() || c.restarting) })
 }
 
-// terminateUnknown terminates the containers that have not terminated, with an unknown
-// exit code.
+// terminateUnknown marks the remaining containers as terminated with an unknown exit code.
 func (cs *containers) terminateUnknown() {
 	for _, c := range cs.all {
 		c.markTerminated(unknownEnd())
@@ -61,10 +58,10 @@ func (cs *containers) terminateUnknown() {
 	cs.ready, cs.readySince = false, metav1.Now()
 }
 
-// adopt sets the state of each container, of which those run that are listed, and returns how many, in
-// the order of the spec, have begun. The others are to be started as in a new pod, unless the pod was
-// deleted or has ended. One that has begun and does not run is started again if the restart policy
-// says so, the pod was not deleted, and its init containers are known to have succeeded.
+// adopt sets the state of each container; those that are listed are running. It returns how many, in
+// the order of the spec, have been started; the others start as in a new pod, unless the pod was deleted
+// or has ended. A container that was started and is not running restarts if the restart policy allows
+// it, the pod was not deleted, and the init containers before it are known to have succeeded.
 func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (begun int) {
 	mayRestart := pod.DeletionTimestamp == nil
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
@@ -93,15 +90,15 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (begun in
 			mayRestart = mayRestart && (c.restarting || c.sidecar())
 		}
 		if c.state.Terminated != nil && c.id != "" {
-			cs.untold++
+			cs.unreported++
 		}
 	}
 	cs.refreshReady()
 	return begun
 }
 
-// observe sets the states of the containers as the pod runtime says, or as the phase of the pod is
-// where it says nothing.
+// observe sets the containers' states from a PodRuntime's status, or from the pod's phase where the
+// status has no state.
 func (cs *containers) observe(status *v1.PodStatus) {
 	for _, c := range cs.all {
 		reported := status.ContainerStatuses
@@ -114,7 +111,7 @@ func (cs *containers) observe(status *v1.PodStatus) {
 				c.reported = &reported[i]
 			}
 		}
-		if c.state = c.byPhase(status); c.reported != nil && (c.reported.State.Terminated != nil || !isTerminal(status)) {
+		if c.state = c.stateByPhase(status); c.reported != nil && (c.reported.State.Terminated != nil || !isTerminal(status)) {
 			c.state = *c.reported.State.DeepCopy()
 		}
 	}

@@ -1,5 +1,5 @@
-// Package virtualkubelet makes a provider for virtual-kubelet out of four methods. The author runs the
-// containers, or whole pods at another place; this package starts and terminates pods as the kubelet
+// Package virtualkubelet builds a provider for virtual-kubelet from four methods. The author runs the
+// containers, or whole pods in another system; this package starts and terminates pods as the kubelet
 // does.
 //
 //	package main
@@ -17,7 +17,7 @@
 //		"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 //	)
 //
-//	// machine plays its containers: Running, StopContainer and ExitCode are those of lifecycletest.
+//	// machine simulates its containers: lifecycletest has Running, StopContainer and ExitCode.
 //	type machine struct{ *lifecycletest.Runtime }
 //
 //	func (m machine) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
@@ -58,47 +58,51 @@
 //	}
 //
 // virtual-kubelet takes the provider as node.PodControllerConfig.Provider. examples/virtualkubelet is a
-// whole node. This package is a module of its own.
+// whole node. This package is its own module.
 //
-// # What you write
+// # What you implement
 //
 // A [Runtime] starts, lists and stops containers, and knows their exit codes. A [PodRuntime] creates,
-// lists, stops and deletes pods that run as a whole. What runs is what they list: a pod has ended when
-// a list says so, and never because a call was answered.
+// lists, stops and deletes whole pods. Their lists decide what is running: a container or pod has ended
+// when a list says so, never because a call has returned.
 //
-// # What you do not write
+// # What the package does
 //
-// Grace periods, which only get shorter (k/k#83916); hooks; the order of init containers and sidecars;
-// repeated and forced stops; starts that race a deletion (k/k#125050); restarts with the kubelet's
-// back-off; statuses; and the drain of the node: a Provider is a [shutdown.PodKiller],
-// [Provider.Pods] lists its pods, and [Options.Admit] refuses new ones. There are no probes, no restarts
-// of sidecars during a termination (KEP-4438), and no restart rules (KEP-5307).
+// Grace periods, which only get shorter (k/k#83916), hooks, the order of init containers and sidecars,
+// repeated and forced stops, starts that race a deletion (k/k#125050), restarts with the kubelet's
+// back-off, and statuses.
 //
-// # When something fails
+// For the node's drain, a Provider is a [shutdown.PodKiller], [Provider.Pods] lists its pods, and
+// [Options.Admit] refuses new ones.
+//
+// It has no probes, no restarts of sidecars during a termination (KEP-4438), and no restart rules
+// (KEP-5307).
+//
+// # Failures
 //
 //	what fails                      what happens                        what to do
-//	a list, or a pod without a UID  logged once until it changes;       answer; an error never means
-//	                                  nothing has ended                   that nothing runs
-//	a list lacks what was running   one more list is asked for, then    list a container until its
-//	  and has no exit code            it is lost: logged, exit code 137   exit code is known
-//	StartContainer, Create          the list is asked; what does not    make Create idempotent by UID
-//	                                  run is started again, by policy
-//	StopContainer, Stop             called again, at last with 0        nothing
-//	StopContainer, for minutes      the pod stays Running; DeletePod    nothing: virtual-kubelet
-//	                                  is an error and tries again         calls again
-//	your code panics                an error of that call, logged       nothing
-//	the agent is restarted          containers run on                   Adopt, before the node runs;
+//	a list, or a pod without a UID  logged when the error changes;      return an error, never a
+//	                                  nothing counts as ended             partial list
+//	a running container is missing  listed once more, then logged and   list a container until its
+//	  and has no exit code            ended with exit code 137            exit code is known
+//	StartContainer, Create          listed; what is not running is      make Create idempotent by UID
+//	                                  started again, by restart policy
+//	StopContainer, Stop             called again, at last with 0 s      nothing
+//	StopContainer, for minutes      the pod stays Running, DeletePod    nothing: virtual-kubelet
+//	                                  returns an error                    calls DeletePod again
+//	your code panics                logged; the call fails              nothing
+//	the agent restarts              containers keep running             Adopt before the node runs;
 //	                                                                      a PodRuntime needs nothing
-//	go mod tidy in a new module     k8s.io/api is too new for           go get k8s.io/api@v0.33.13, the
-//	                                  client-go                           version of client-go, first
+//	go mod tidy in a new module     k8s.io/api is newer than client-go  go get k8s.io/api@v0.33.13, the
+//	                                                                      version of client-go, first
 //
 // # Concurrency
 //
 // All methods may be called concurrently. CreatePod, UpdatePod and DeletePod return at once. Close waits
-// for all goroutines, and leaves the pods running. No mutex is held while your code runs.
+// for all goroutines and leaves the pods running. Your code is never called with a mutex held.
 //
 // # Stability
 //
-// Experimental: what is exported may change in a patch release, and the changelog says how. It follows
-// the interfaces of virtual-kubelet.
+// Experimental: exported names may change in patch releases, and the changelog says how. The package
+// follows virtual-kubelet's interfaces.
 package virtualkubelet

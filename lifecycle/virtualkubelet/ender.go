@@ -15,30 +15,30 @@ import (
 
 // ending is the progress of a pod's end. The record's mutex guards it.
 type ending struct {
-	starting    bool                // its start is under way, so it has not ended
-	terminating bool                // its termination has begun
+	starting    bool                // containers are being started
+	terminating bool                // the termination has begun
 	setStatus   func(*v1.PodStatus) // SetStatus of the last kill; nil: none
-	refusal     *shutdown.Admission // why the pod was not admitted; nil: it was
-	finalizing  bool                // the final status is being made
+	refusal     *shutdown.Admission // why the pod was not admitted; nil: admitted
+	finalizing  bool                // the final status is being computed
 	final       *v1.PodStatus       // nil: not final
 	finalSent   bool                // virtual-kubelet has the final status
-	kills       int                 // calls of KillPod under way, during which the pod is not forgotten
+	kills       int                 // calls of KillPod in progress
 	forgotten   bool
 }
 
-// ender terminates one pod. The pod has one termination at a time, which all calls join.
+// ender terminates one pod. A pod has one termination at a time, which all calls join.
 type ender struct {
 	*record
 
-	left        chan struct{}          // closed when the name of the pod can be used again
-	turn        chan struct{}          // of size 1: held by terminate and forget
-	termination *lifecycle.Termination // the last one; nil: none. It changes with the turn held and the mutex
-	failure     error                  // of the one before; nil: none. The mutex guards it
+	nameFree    chan struct{}          // closed when a new pod may use the name
+	turn        chan struct{}          // a lock, of size 1, for terminate and forget
+	termination *lifecycle.Termination // the newest; nil: none. Written with both turn and the mutex held
+	failure     error                  // of the previous termination; nil: none. The mutex guards it
 }
 
-// terminate begins or joins the termination of a pod. If a termination has ended and something of the
-// pod runs, that is stopped. The pod must not change afterwards. override is the grace period in
-// seconds that replaces the pod's own; nil means none.
+// terminate begins or joins the pod's termination. If a termination has ended but containers still run,
+// a new one stops them. pod must not change afterwards. override is the grace period in seconds that
+// replaces the pod's own; nil: none.
 func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*lifecycle.Termination, error) {
 	select {
 	case e.turn <- struct{}{}:
@@ -49,7 +49,7 @@ func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*l
 	if err := e.setTerminating(); err != nil {
 		return nil, err
 	}
-	t := e.agent.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: e.atMost(override)})
+	t := e.agent.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: e.cappedGrace(override)})
 	if t != e.termination {
 		e.mu.Lock()
 		_, e.failure = e.outcome()
@@ -63,9 +63,10 @@ func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*l
 	return t, nil
 }
 
-// atMost returns a grace period in seconds, or nil for that of the pod. What runs although a termination
-// has ended has no more than that one has left, at least 1 s: the deadline of a pod only moves earlier.
-func (e *ender) atMost(override *int64) *int64 {
+// cappedGrace returns the grace period in seconds, or nil for the pod's own. After a termination, a
+// container that still runs gets only that termination's remaining time, at least 1 s: a pod's deadline
+// only moves earlier.
+func (e *ender) cappedGrace(override *int64) *int64 {
 	if isOver, _ := e.outcome(); !isOver {
 		return override
 	}
@@ -76,7 +77,7 @@ func (e *ender) atMost(override *int64) *int64 {
 	return &left
 }
 
-// setTerminating marks the pod as terminating, before the termination can end anything.
+// setTerminating marks the pod as terminating, before any container is stopped.
 func (e *ender) setTerminating() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,7 +92,7 @@ func (e *ender) setTerminating() error {
 	return nil
 }
 
-// end terminates the pod. It is no error if the pod has been forgotten.
+// end is terminate with the current pod. It returns nil if the pod has been forgotten.
 func (e *ender) end(ctx context.Context, override *int64) error {
 	if _, err := e.terminate(ctx, e.view(), override); !errdefs.IsNotFound(err) {
 		return err
@@ -101,12 +102,12 @@ func (e *ender) end(ctx context.Context, override *int64) error {
 
 // endCompleted terminates the remaining containers of a pod that has completed.
 func (e *ender) endCompleted() {
-	_ = e.end(e.ctx, nil) // fails only when the provider is closed, which leaves pods as they are
+	_ = e.end(e.ctx, nil) // fails only after Close, which leaves pods running
 }
 
-// outcome reports whether the last termination has ended, and returns why something may run all the
-// same: what could not be stopped is stopped again by the next DeletePod or KillPod, and when nothing is
-// known to run any more. Turn or mutex is held.
+// outcome reports whether the newest termination has ended, and returns its error if containers may still
+// run. The next DeletePod or KillPod then stops them again; so does endIfDone. The caller holds turn or
+// the mutex.
 func (e *ender) outcome() (isOver bool, stuck error) {
 	if e.termination == nil || !isClosed(e.termination.Done()) {
 		return false, nil
@@ -114,8 +115,7 @@ func (e *ender) outcome() (isOver bool, stuck error) {
 	return true, e.termination.Result().Err()
 }
 
-// finalize makes the final status once the termination, the start and all containers have
-// ended.
+// finalize computes the final status once the termination, the start and all containers have ended.
 func (e *ender) finalize() {
 	if !e.startFinalizing() {
 		return
@@ -135,12 +135,12 @@ func (e *ender) finalize() {
 	e.ending.final = &pod.Status
 	close(e.ended)
 	if e.whole() == nil {
-		e.leave()
+		e.freeName()
 	}
 	e.notifier.wake()
 }
 
-// startFinalizing returns true once, when the final status is to be made.
+// startFinalizing returns true once, when the final status can be computed.
 func (e *ender) startFinalizing() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -153,16 +153,16 @@ func (e *ender) startFinalizing() bool {
 	return true
 }
 
-// leave marks that the name of the pod can be used again. The caller holds the mutex.
-func (e *ender) leave() {
-	if !isClosed(e.left) {
-		close(e.left)
+// freeName lets a new pod use the name. The caller holds the mutex.
+func (e *ender) freeName() {
+	if !isClosed(e.nameFree) {
+		close(e.nameFree)
 	}
 }
 
-// whyStuck returns why the last attempt to stop the pod has failed. virtual-kubelet calls again after
-// an error, with increasing pauses. It is nil if the pod has ended or is ending.
-func (e *ender) whyStuck() error {
+// stopError returns why the last attempt to stop the pod has failed, or nil if the pod has ended or is
+// ending. virtual-kubelet retries after an error, with increasing pauses.
+func (e *ender) stopError() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	isOver, stuck := e.outcome()
@@ -172,10 +172,10 @@ func (e *ender) whyStuck() error {
 	if stuck == nil || e.ending.finalizing {
 		return nil
 	}
-	return fmt.Errorf("failed to end pod %s: %w", e.name, stuck)
+	return fmt.Errorf("failed to stop pod %s: %w", e.name, stuck)
 }
 
-// forget removes the pod, unless a KillPod waits for its end, and reports whether it did.
+// forget removes the pod unless a KillPod is in progress, and reports whether it did.
 func (e *ender) forget() (done bool) {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()

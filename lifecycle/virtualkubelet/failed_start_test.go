@@ -54,7 +54,7 @@ func TestAStartThatIsCancelled(t *testing.T) {
 					return
 				}
 				require.NotContains(b, []v1.PodPhase{v1.PodSucceeded, v1.PodFailed}, b.last().pod.Status.Phase)
-				require.ErrorContains(b, b.DeletePod(b.Context(), pod), "failed to end pod ns/pod")
+				require.ErrorContains(b, b.DeletePod(b.Context(), pod), "failed to stop pod ns/pod")
 				b.rt.Exit("uid/app") // it is stopped after all
 				wait(10 * second)
 				require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)

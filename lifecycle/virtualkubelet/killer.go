@@ -12,14 +12,14 @@ import (
 )
 
 // KillPod implements [shutdown.PodKiller]. It begins or shortens the same termination as
-// [Provider.DeletePod], with the grace period of the request, and waits for its end. The
-// final status, of which virtual-kubelet is notified too, is modified by the SetStatus of
-// the last request that has one. The provider keeps the pod until it is deleted.
+// [Provider.DeletePod], with the grace period of the request, and waits for its end. SetStatus of the
+// newest request that has one modifies the final status, which virtual-kubelet gets too. The provider
+// keeps the pod until it is deleted.
 //
-// ctx bounds only the waiting: when it ends, the error is a
-// [*lifecycle.StillRunningError] and the termination goes on. An unknown pod is an
-// errdefs.ErrNotFound; if a [PodRuntime] has no such pod it is an end without an error. If containers cannot be stopped, the error is that of
-// [lifecycle.Result.Err]. After [Provider.Close] it wraps [shutdown.ErrNoRetry].
+// ctx bounds only the waiting: when it ends, the error is a [*lifecycle.StillRunningError] and the
+// termination continues. An unknown pod is an errdefs.ErrNotFound; with a [PodRuntime] it is
+// [lifecycle.OutcomeNotFound] without an error. If containers cannot be stopped, the error is
+// [lifecycle.Result.Err]. After [Provider.Close] the error wraps [shutdown.ErrNoRetry].
 func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	if err := p.check(pod); err != nil {
 		return shutdown.KillResult{}, err
@@ -49,7 +49,7 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 	return kill, nil
 }
 
-// noRetry says of an error that the kill is not tried again once the provider was closed.
+// noRetry wraps an error after Close with [shutdown.ErrNoRetry].
 func noRetry(err error) error {
 	if errors.Is(err, lifecycle.ErrClosed) {
 		return fmt.Errorf("%w: %w", shutdown.ErrNoRetry, err)
@@ -57,10 +57,9 @@ func noRetry(err error) error {
 	return err
 }
 
-// Pods returns copies of the pods that have not ended, sorted by namespace and name. It
-// is the Pods of shutdown.Options. A pod is in the list before [Options.Admit] is asked for
-// it, so that a shutdown either finds the pod here or refuses it. It is an error if the [PodRuntime] has
-// not listed its pods yet.
+// Pods returns copies of the pods that have not ended, sorted by namespace and name, for ListPods of
+// shutdown.Options. A pod is listed before [Options.Admit] is called for it, so that a shutdown either
+// finds the pod here or refuses it. Pods fails until a [PodRuntime] has listed its pods.
 func (p *Provider) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	if err := p.check(); err != nil {
 		return nil, err

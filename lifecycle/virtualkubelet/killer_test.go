@@ -149,7 +149,7 @@ func TestCloseNamesWhatIsStuck(t *testing.T) {
 		defer cancel()
 		err := b.Close(ctx)
 		require.ErrorContains(b, err, "ns/pod/app")
-		require.ErrorContains(b, err, "calls that have not returned, of pods ns/other: ")
+		require.ErrorContains(b, err, "calls for pods ns/other have not returned: ")
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		close(release)
 	})

@@ -53,5 +53,5 @@ func TestPodsThatAreWrong(t *testing.T) {
 
 func TestOptionsThatAreEmpty(t *testing.T) {
 	_, err := virtualkubelet.New(virtualkubelet.Options{})
-	require.EqualError(t, err, "failed to make a provider: Runtime: must be set, or Pods, and not both")
+	require.EqualError(t, err, "failed to make a provider: Runtime or Pods: exactly one must be set")
 }

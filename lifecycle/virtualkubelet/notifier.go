@@ -4,11 +4,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// notifier notifies virtual-kubelet of the statuses of one pod.
+// notifier sends the statuses of one pod to virtual-kubelet.
 type notifier struct {
 	*record
 
-	changed chan struct{} // of size 1: the pod has changed
+	changed chan struct{} // of size 1: has an element when the pod has changed
 }
 
 // wake reports that the pod has changed. It does not block.
@@ -19,8 +19,7 @@ func (n *notifier) wake() {
 	}
 }
 
-// run notifies virtual-kubelet of the pod until the pod is forgotten. When the agent
-// stops, it sends the last change and ends.
+// run sends statuses until the pod is forgotten or the provider is closed, when it sends the last one.
 func (n *notifier) run() {
 	select {
 	case <-n.agent.registered:
@@ -33,16 +32,15 @@ func (n *notifier) run() {
 		case <-n.ctx.Done():
 			closing = true
 		}
-		if n.sendNews() && (n.whole() == nil || n.whole().clear()) && n.ender.forget() {
+		if n.send() && (n.whole() == nil || n.whole().deleteAtRuntime()) && n.ender.forget() {
 			return
 		}
 	}
 }
 
-// sendNews notifies virtual-kubelet if there is news. It returns true if the pod can be
-// forgotten.
-func (n *notifier) sendNews() (done bool) {
-	pod, final := n.news()
+// send notifies virtual-kubelet of a changed status. It returns true if the pod can be forgotten.
+func (n *notifier) send() (done bool) {
+	pod, final := n.next()
 	if pod != nil {
 		(*n.agent.notify.Load())(n.complete(pod, final))
 	}
@@ -52,16 +50,15 @@ func (n *notifier) sendNews() (done bool) {
 	return n.ending.finalSent && n.desired.deleted
 }
 
-// news returns the pod to notify virtual-kubelet of, or nil, and whether its status is
-// final. While a pod is terminating there is no news: virtual-kubelet removes a deleted pod at
-// once when no entry of ContainerStatuses is running, although sidecars and their hooks may still
-// run. One that has completed has no news but its end, so that a restarted agent does not tell of
-// a pod that runs when its pod runtime has it as ended.
-func (n *notifier) news() (pod *v1.Pod, final bool) {
+// next returns the pod to send, or nil, and whether its status is final. For a terminating or completed
+// pod only the final status is sent. virtual-kubelet removes a deleted pod as soon as no entry of
+// ContainerStatuses is running, although sidecars and hooks may still run. And a restarted agent must
+// not report a pod as running that its PodRuntime has as ended.
+func (n *notifier) next() (pod *v1.Pod, final bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	final = n.ending.final != nil
-	ends := n.ending.terminating || !n.ending.starting && !n.body.goesOn()
+	ends := n.ending.terminating || !n.ending.starting && !n.body.incomplete()
 	if n.desired.superseded || n.ending.finalSent || ends && !final {
 		return nil, final
 	}

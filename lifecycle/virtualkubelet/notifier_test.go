@@ -85,7 +85,7 @@ func TestOptionsThatAreWrong(t *testing.T) {
 	opts := virtualkubelet.Options{PollInterval: -1, MaxStarts: -1}
 	opts.Terminator.Runtime, opts.Terminator.Exits = rt, rt
 	_, err := virtualkubelet.New(opts)
-	require.ErrorContains(t, err, "Runtime: must be set")
+	require.ErrorContains(t, err, "Runtime or Pods: exactly one must be set")
 	require.ErrorContains(t, err, "Terminator.Runtime and Terminator.Pods: must not be set")
 	require.ErrorContains(t, err, "Terminator.Exits: must not be set")
 	require.ErrorContains(t, err, "PollInterval: must not be negative, is -1ns")

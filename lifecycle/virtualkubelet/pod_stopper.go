@@ -11,18 +11,17 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// podStopper stops the pods of a [PodRuntime]. It is a [lifecycle.PodStopper].
+// podStopper is the [lifecycle.PodStopper] for a [PodRuntime].
 type podStopper struct{ *agent }
 
-// Running asks what runs of a pod: a list of all pods that begins after the call. A pod that is not
-// known any more has ended.
+// Running waits for a list that begins after the call. A pod that is no longer known has ended.
 func (s podStopper) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	r := s.pods.find(pod)
 	if r == nil {
 		return nil, nil
 	}
 	w := r.whole()
-	if err := w.ask(ctx); err != nil {
+	if err := w.awaitList(ctx); err != nil {
 		return nil, err
 	}
 	w.mu.Lock()
@@ -30,8 +29,7 @@ func (s podStopper) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Conta
 	return w.listed(), nil
 }
 
-// StopPod calls Stop until the pod runtime has taken it, and waits until a list says that nothing of
-// the pod runs any more.
+// StopPod calls Stop until it succeeds, and waits until a list says that the pod has ended.
 func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
 	r := s.pods.find(pod)
 	if r == nil {
@@ -40,7 +38,7 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 	w, until := r.whole(), time.Now().Add(graceperiod.Duration(timeoutSeconds))
 	hasEnded := func() bool { return !w.runs }
 	for {
-		left := max(int64((time.Until(until)+time.Second-1)/time.Second), 0) // rounded up: a moment has passed
+		left := max(int64((time.Until(until)+time.Second-1)/time.Second), 0) // rounded up
 		err := w.call(ctx, "Stop", callTimeout, func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), left) })
 		if errors.Is(err, lifecycle.ErrContainerNotFound) {
 			return err
@@ -60,8 +58,8 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 	}
 }
 
-// listed returns what a termination has to stop: the containers that have not ended, or a container
-// with the name of the pod. The mutex is held.
+// listed returns the containers that have not ended or, if none is known, one with the pod's name, so
+// that a termination stops the pod. The caller holds the mutex.
 func (w *wholePod) listed() (listed []lifecycle.Container) {
 	if !w.runs {
 		return nil
@@ -74,7 +72,7 @@ func (w *wholePod) listed() (listed []lifecycle.Container) {
 			})
 		}
 	}
-	if len(listed) == 0 { // it is not known what runs of the pod
+	if len(listed) == 0 {
 		listed = []lifecycle.Container{{Name: w.name.Name, ID: string(w.key), PreStopDone: true}}
 	}
 	return listed

@@ -11,21 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// podTable has the records of the known pods.
+// podTable holds the records of the known pods.
 type podTable struct {
-	mu    sync.Mutex
-	byKey map[types.UID]*record
-	// byName has the newest pod of each name. An earlier pod with the same name stays in
-	// byKey until it has ended.
-	byName map[types.NamespacedName]*record
+	mu     sync.Mutex
+	byKey  map[types.UID]*record            // includes older pods of a name until they have ended
+	byName map[types.NamespacedName]*record // the newest pod of each name
 }
 
 func newPodTable() *podTable {
 	return &podTable{byKey: map[types.UID]*record{}, byName: map[types.NamespacedName]*record{}}
 }
 
-// keyOf returns the key of a pod, as package lifecycle does: its UID, or namespace and
-// name if it has none.
+// keyOf returns the pod's UID, or its namespace and name if it has none, as package lifecycle does.
 func keyOf(pod *v1.Pod) types.UID {
 	if pod.UID != "" {
 		return pod.UID
@@ -44,8 +41,8 @@ func (t *podTable) find(pod *v1.Pod) *record {
 	return t.findLocked(pod)
 }
 
-// findLocked is find for a caller that holds the mutex. The UID decides; a pod without one is the
-// newest of its name.
+// findLocked finds a pod by its UID; a pod without one is the newest of its name. The caller holds the
+// mutex.
 func (t *podTable) findLocked(pod *v1.Pod) *record {
 	if r := t.byKey[keyOf(pod)]; r != nil || pod.UID != "" {
 		return r
@@ -53,15 +50,15 @@ func (t *podTable) findLocked(pod *v1.Pod) *record {
 	return t.byName[nameOf(pod)]
 }
 
-// named returns the newest record of a name, or nil.
+// named returns the newest record with a name, or nil.
 func (t *podTable) named(name types.NamespacedName) *record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.byName[name]
 }
 
-// add adds a record. If the same pod is known already, it adds nothing and returns the
-// known record. earlier are the earlier pods of the name.
+// add adds a record and returns the earlier pods with its name. If the pod is known already, it adds
+// nothing and returns the known record.
 func (t *podTable) add(r *record) (known *record, earlier []*record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +74,6 @@ func (t *podTable) add(r *record) (known *record, earlier []*record) {
 	return nil, earlier
 }
 
-// remove removes a record.
 func (t *podTable) remove(r *record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +97,7 @@ func (t *podTable) all() []*record {
 	return sorted(maps.Values(t.byKey))
 }
 
-// sorted returns records by namespace, name and key.
+// sorted sorts records by namespace, name and key.
 func sorted(records iter.Seq[*record]) []*record {
 	return slices.SortedFunc(records, func(a, b *record) int {
 		return cmp.Or(cmp.Compare(a.name.Namespace, b.name.Namespace), cmp.Compare(a.name.Name, b.name.Name), cmp.Compare(a.key, b.key))

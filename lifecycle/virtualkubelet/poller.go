@@ -14,45 +14,45 @@ import (
 )
 
 const (
-	// soonest is how long after the begin of a list the next one begins, if somebody asks for it
-	// before the interval is over.
-	soonest = time.Second
-	// strangerTime is how long a pod that nobody has created here may be listed before it is
-	// ended: virtual-kubelet creates every pod that the API server has meanwhile.
-	strangerTime = time.Minute
+	// minPollInterval is the time between the beginnings of two lists if a list is requested before
+	// PollInterval has passed.
+	minPollInterval = time.Second
+	// orphanTimeout is how long an orphan, a pod that is listed and was not created here, may run.
+	// virtual-kubelet creates every pod that the API server has within this time.
+	orphanTimeout = time.Minute
 )
 
 var errNotListed = errors.New("the pod runtime has not listed its pods yet")
 
-// poller asks a [PodRuntime] for all pods: once an interval, and sooner if somebody asks.
+// poller lists the pods of a [PodRuntime]: once in each PollInterval, and sooner on request.
 type poller struct {
 	*agent
 
 	begin  sync.Once
 	first  chan struct{} // closed after the first list
-	asked  chan struct{} // of size 1: has an element if somebody asks
-	failed error         // why the last list failed; nil: it has not
+	asked  chan struct{} // of size 1: has an element if a list is requested
+	failed error         // of the last list
 
 	mu    sync.Mutex // guards begun and failed
-	begun int        // how many lists have begun
+	begun int        // the number of the last list that has begun
 
-	strangers map[types.UID]time.Time // since when pods are listed that are not known; only run uses it
+	orphans map[types.UID]time.Time // when orphans were first listed; only run uses it
 }
 
 func newPoller(a *agent) *poller {
 	return &poller{agent: a, first: make(chan struct{}), asked: make(chan struct{}, 1)}
 }
 
-// start starts to poll, once. ctx gives values. With a [Runtime] the poller is nil, and nothing is
-// polled.
+// start starts polling once, with the values of ctx. With a [Runtime] the poller is nil, and start does
+// nothing.
 func (p *poller) start(ctx context.Context) {
 	if p != nil {
 		p.begin.Do(func() { p.spawn(types.NamespacedName{Name: "(all)"}, func() { p.run(ctx) }) })
 	}
 }
 
-// ask asks for a list, and returns the number of the first one that begins after the call.
-func (p *poller) ask() (number int) {
+// request requests a list, and returns the number of the first one that begins after the call.
+func (p *poller) request() (number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
@@ -62,7 +62,7 @@ func (p *poller) ask() (number int) {
 	return p.begun + 1
 }
 
-// beginList returns the number of a list that begins now. It answers all who have asked.
+// beginList returns the number of a list that begins now, which satisfies all requests so far.
 func (p *poller) beginList() (number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *poller) newest() int {
 	return p.begun
 }
 
-// lastFailure returns why there is no list.
+// lastFailure returns why there is no new list.
 func (p *poller) lastFailure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *poller) lastFailure() error {
 	return errNotListed
 }
 
-// isListed reports whether there was a list; with a [Runtime] none is needed.
+// isListed reports whether the first list has arrived. With a [Runtime] none is needed.
 func (p *poller) isListed() bool { return p == nil || isClosed(p.first) }
 
 // await waits for the first list.
@@ -116,7 +116,7 @@ func (p *poller) run(ctx context.Context) {
 	for failure := ""; ctx.Err() == nil; {
 		began := time.Now()
 		err := p.poll(ctx, began)
-		failure = logFailure(ctx, err, failure, "Failed to list the pods of the pod runtime, which is tried again")
+		failure = logFailure(ctx, err, failure, "Failed to list the pods of the pod runtime, will try again")
 		p.mu.Lock()
 		p.failed = err
 		p.mu.Unlock()
@@ -127,13 +127,13 @@ func (p *poller) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		select {
-		case <-time.After(time.Until(began.Add(min(soonest, p.opts.PollInterval)))):
+		case <-time.After(time.Until(began.Add(min(minPollInterval, p.opts.PollInterval)))):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// poll asks for one list, and hands it to the records.
+// poll gets one list and passes it to the records.
 func (p *poller) poll(ctx context.Context, began time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -154,46 +154,47 @@ func (p *poller) poll(ctx context.Context, began time.Time) error {
 		case pod.UID == "":
 			return fmt.Errorf("the list of Statuses: pod %s: UID: must be set", nameOf(pod))
 		}
-		if twice := listed[pod.UID]; twice == nil || isTerminal(&twice.Status) { // one that runs counts
+		if twice := listed[pod.UID]; twice == nil || isTerminal(&twice.Status) { // the one that runs wins
 			listed[pod.UID] = pod
 		}
 	}
-	p.take(ctx, listed, number, began)
+	p.distribute(ctx, listed, number, began)
 	return nil
 }
 
-// take hands a list to the records.
-func (p *poller) take(ctx context.Context, listed map[types.UID]*v1.Pod, number int, began time.Time) {
+// distribute passes a list to the records. It adopts the unknown pods of the first list, and ends unknown
+// pods of later lists after orphanTimeout.
+func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, number int, began time.Time) {
 	for _, r := range p.pods.all() {
 		r.whole().observe(listed[r.key], number)
 		delete(listed, r.key)
 	}
-	isFirst, strangers := !p.isListed(), map[types.UID]time.Time{}
+	isFirst, orphans := !p.isListed(), map[types.UID]time.Time{}
 	for key, pod := range listed {
-		since, known := p.strangers[key]
+		since, known := p.orphans[key]
 		switch {
 		case isFirst:
-			p.recover(ctx, pod, number, false)
+			p.adopt(ctx, pod, number, false)
 		case !known:
-			strangers[key] = began
-		case began.Sub(since) < strangerTime:
-			strangers[key] = since
+			orphans[key] = began
+		case began.Sub(since) < orphanTimeout:
+			orphans[key] = since
 		default:
-			p.recover(ctx, pod, number, true)
+			p.adopt(ctx, pod, number, true)
 		}
 	}
-	if p.strangers = strangers; isFirst {
+	if p.orphans = orphans; isFirst {
 		close(p.first)
 	}
 }
 
-// recover adds a pod that the pod runtime has and that no CreatePod has added. A stranger is ended.
-func (p *poller) recover(ctx context.Context, pod *v1.Pod, number int, isStranger bool) {
+// adopt adds a listed pod that CreatePod has not added. An orphan is ended.
+func (p *poller) adopt(ctx context.Context, pod *v1.Pod, number int, isOrphan bool) {
 	r := newRecord(ctx, p.agent, pod)
 	r.desired.adopted = true
 	r.whole().runs = true
-	if isStranger {
-		_ = r.ender.setTerminating() // before CreatePod can find it
+	if isOrphan {
+		_ = r.ender.setTerminating() // before CreatePod can find the pod
 	}
 	if known, _ := p.pods.add(r); known != nil {
 		r.cancel()
@@ -202,7 +203,7 @@ func (p *poller) recover(ctx context.Context, pod *v1.Pod, number int, isStrange
 	}
 	p.spawn(r.name, r.notifier.run)
 	r.whole().observe(pod, number)
-	if isStranger {
-		p.spawn(r.name, func() { _ = r.ender.end(r.ctx, r.remove(pod)) }) // fails only when the provider is closed
+	if isOrphan {
+		p.spawn(r.name, func() { _ = r.ender.end(r.ctx, r.markDeleted(pod)) }) // fails only after Close
 	}
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// Provider is a provider for virtual-kubelet and a [shutdown.PodKiller]. Make one with
-// [New] and end it with [Provider.Close]. All methods may be called concurrently. Those of
-// the zero value return an error, and so does every method that is given a nil pod.
+// Provider is a provider for virtual-kubelet and a [shutdown.PodKiller]. Make one with [New] and end it
+// with [Provider.Close]. All methods may be called concurrently. Methods return an error for the zero
+// Provider and for a nil pod.
 type Provider struct {
 	agent *agent
 }
 
-// New returns a provider without pods and starts no goroutine. The error joins all faults
-// of the options.
+// New returns a provider without pods. It starts no goroutine. The error joins an error for each invalid
+// option.
 func New(opts Options) (*Provider, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("failed to make a provider: %w", err)
@@ -53,8 +53,7 @@ var (
 	errNoContainer = errors.New("spec.containers: must not be empty")
 )
 
-// find returns what is known of a pod. The error says that the call can have no effect, or is an
-// errdefs.ErrNotFound.
+// find returns the record of a pod. The error is that of check, or an errdefs.ErrNotFound.
 func (p *Provider) find(pod *v1.Pod) (*record, error) {
 	if err := p.check(pod); err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func (p *Provider) find(pod *v1.Pod) (*record, error) {
 	return nil, newNotFoundError(pod.Namespace, pod.Name)
 }
 
-// check returns the error of a call that can have no effect.
+// check returns an error for a provider that was not made with New, and for a nil pod.
 func (p *Provider) check(pods ...*v1.Pod) error {
 	if p == nil || p.agent == nil {
 		return errNotMade
@@ -76,17 +75,15 @@ func (p *Provider) check(pods ...*v1.Pod) error {
 	return nil
 }
 
-// CreatePod adds a pod and returns at once. The containers are started in the background,
-// so that virtual-kubelet can delete a pod whose start takes long. For a pod that runs
-// already, only the metadata and spec are replaced.
+// CreatePod adds a pod and returns at once. The containers are started in the background, so that
+// virtual-kubelet can delete a pod whose start takes long. For a known pod it only replaces the
+// metadata and spec.
 //
-// A deleted pod, or one whose termination has begun, is refused with an
-// errdefs.ErrInvalidInput that wraps [lifecycle.ErrTerminating]; after [Provider.Close]
-// it wraps [lifecycle.ErrClosed].
+// A pod that is deleted or terminating is refused with an errdefs.ErrInvalidInput that wraps
+// [lifecycle.ErrTerminating]. After [Provider.Close] the error wraps [lifecycle.ErrClosed].
 //
-// If another pod with the same name but another UID is known, the API server no longer
-// has that pod. CreatePod then terminates it as DeletePod does, and starts the new pod
-// when it has ended.
+// If a known pod has the same name but another UID, the API server no longer has that pod. CreatePod
+// terminates it as DeletePod does, and starts the new pod when the old one has ended.
 //
 // CreatePod keeps the values of ctx and ignores its end.
 func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
@@ -127,10 +124,9 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// UpdatePod replaces the metadata and spec of a pod; its containers do not change. If the
-// pod has a deletionTimestamp, it calls [Provider.DeletePod]. An unknown pod is an
-// errdefs.ErrNotFound, unless an earlier pod with the same name is known: then the pod is
-// created.
+// UpdatePod replaces the metadata and spec of a pod; its containers do not change. A pod with a
+// deletionTimestamp is passed to [Provider.DeletePod]. An unknown pod is an errdefs.ErrNotFound, unless
+// a pod with the same name is known: then UpdatePod calls [Provider.CreatePod].
 func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 	if err := p.check(pod); err != nil {
 		return err
@@ -148,42 +144,38 @@ func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 	return newNotFoundError(pod.Namespace, pod.Name)
 }
 
-// DeletePod begins the termination of a pod, or shortens it, and returns at once. It may
-// be called any number of times: a pod has one termination, its hooks run once, and its
-// deadline only moves earlier (k/k#83916).
+// DeletePod begins or shortens the termination of a pod, and returns at once. It may be called any number
+// of times: a pod has one termination, its hooks run once, and its deadline only moves earlier
+// (k/k#83916).
 //
-// The grace period is the pod's deletionGracePeriodSeconds, counted from the call. As in
-// the kubelet, deletionTimestamp is not compared with the clock. There are two
-// exceptions. The deletion of an adopted pod may be older than this process, so the pod
-// has what its deletionTimestamp leaves (graceperiod.LeftOfDeletion). And if
-// virtual-kubelet passes a pod back that the API server no longer has, the pod was
-// deleted by force: if its deletion was known before, 1 s is left.
+// The grace period is the pod's deletionGracePeriodSeconds, in seconds from the call. As in the kubelet,
+// deletionTimestamp is not compared with the clock, with two exceptions. The deletion of an adopted pod
+// may predate this process, so the pod has the time until its deletionTimestamp
+// (graceperiod.LeftOfDeletion). And if virtual-kubelet passes back a pod that the API server no longer
+// has, and whose deletion was seen before, the pod was deleted by force and has 1 s.
 //
-// When all containers have ended, virtual-kubelet is notified of the final status and the
-// provider forgets the pod.
+// When all containers have ended, virtual-kubelet gets the final status, and the provider forgets the
+// pod.
 //
-// The UID decides which pod is meant, so that a late call for an earlier pod does nothing to a new
-// one of that name. A pod without a UID, as some forks of virtual-kubelet pass it, is the newest of
-// its name.
+// The UID identifies the pod, so that a late call for an old pod does not affect a new one with its
+// name. A pod without a UID, which some forks of virtual-kubelet pass, means the newest with its name.
 //
-// An unknown pod is an errdefs.ErrNotFound. Other errors tell why containers could not be
-// stopped, in which case each further call tries again, or wrap [lifecycle.ErrClosed]
-// after [Provider.Close], or have the cause of ctx. ctx bounds only the beginning of the
-// termination.
+// An unknown pod is an errdefs.ErrNotFound. If containers could not be stopped, the error says why, and
+// the next call tries again. After [Provider.Close] the error wraps [lifecycle.ErrClosed]. ctx bounds
+// only the beginning of the termination; the error then has its cause.
 func (p *Provider) DeletePod(ctx context.Context, pod *v1.Pod) error {
 	r, err := p.find(pod)
 	if err != nil {
 		return err
 	}
-	if err := r.ender.end(ctx, r.remove(pod)); err != nil {
+	if err := r.ender.end(ctx, r.markDeleted(pod)); err != nil {
 		return err
 	}
-	return r.ender.whyStuck()
+	return r.ender.stopError()
 }
 
-// GetPod returns a copy of a pod with its current status. An unknown pod is an
-// errdefs.ErrNotFound. The copy of a terminating pod has an additional annotation, by
-// which DeletePod recognizes it.
+// GetPod returns a copy of a pod with its current status. The copy of a terminating pod has an
+// additional annotation, by which DeletePod recognizes it. An unknown pod is an errdefs.ErrNotFound.
 func (p *Provider) GetPod(_ context.Context, namespace, name string) (*v1.Pod, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -205,10 +197,10 @@ func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*v
 	return &pod.Status, nil
 }
 
-// GetPods returns copies of all pods as GetPod does, sorted by namespace and name. With a
-// [PodRuntime] it waits until that has listed its pods, because virtual-kubelet starts
-// with this call, and deletes those that the API server has no more. The error has the cause of
-// ctx, or wraps [lifecycle.ErrClosed] after [Provider.Close].
+// GetPods returns copies of all pods as GetPod does, sorted by namespace and name. virtual-kubelet calls
+// it when it starts, and deletes the pods that the API server no longer has; with a [PodRuntime] GetPods
+// therefore waits for the first list. The error has the cause of ctx, or wraps [lifecycle.ErrClosed]
+// after [Provider.Close].
 func (p *Provider) GetPods(ctx context.Context) ([]*v1.Pod, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -225,15 +217,14 @@ func (p *Provider) GetPods(ctx context.Context) ([]*v1.Pod, error) {
 	return pods, nil
 }
 
-// NotifyPods registers the callback for changed statuses; virtual-kubelet's PodController
-// calls it when it starts. Before that nobody is notified and no pod is forgotten. A nil
-// notify changes nothing.
+// NotifyPods registers the callback for changed statuses. virtual-kubelet's PodController calls it when
+// it starts; before that no status is sent and no pod is forgotten. A nil notify has no effect.
 //
-// notify is called for several pods concurrently, but for one pod with one status after
-// the other. It may block. The end of the context changes nothing: [Provider.Close] ends the calls.
+// notify is called concurrently for different pods, and with one status at a time for each pod. It may
+// block. The end of ctx has no effect: [Provider.Close] ends the calls.
 func (p *Provider) NotifyPods(ctx context.Context, notify func(*v1.Pod)) {
 	if err := p.check(); err != nil {
-		klog.FromContext(ctx).Error(err, "NotifyPods was called without effect")
+		klog.FromContext(ctx).Error(err, "NotifyPods had no effect")
 		return
 	}
 	p.agent.poller.start(ctx)
@@ -242,25 +233,22 @@ func (p *Provider) NotifyPods(ctx context.Context, notify func(*v1.Pod)) {
 	}
 }
 
-// StatusChanged tells virtual-kubelet the status of a pod again, because [Options.Status] would now
-// set other fields: a podIP that has come late. It returns at once. A pod that is terminating or
-// unknown is not told of. With a [PodRuntime] it is not needed for what Statuses returns.
+// StatusChanged sends the status of a pod to virtual-kubelet again. Call it when [Options.Status] would
+// set other values, such as a late podIP; changes in [PodRuntime].Statuses need no call. It returns at
+// once, and has no effect for a terminating or unknown pod.
 func (p *Provider) StatusChanged(pod *v1.Pod) {
 	if r, err := p.find(pod); err == nil {
 		r.notifier.wake()
 	}
 }
 
-// Close ends the provider and leaves its pods running: a restarted agent adopts them with
-// [Provider.Adopt]. It cancels the hooks, stops and starts that are under way, and no new
-// ones begin.
+// Close ends the provider and leaves its pods running; a restarted agent takes them over with
+// [Provider.Adopt]. It cancels the hooks, stops and starts in progress, and prevents new ones. To stop
+// the pods too, call shutdown.Manager.TerminateAll first.
 //
-// Close waits until all goroutines have ended. ctx bounds that; the error then names the
-// containers whose stop hangs, in a [*lifecycle.StillRunningError], and the pods whose
-// start or notification hangs. It may be called again.
-//
-// To stop the pods together with the agent, drain them first with
-// shutdown.Manager.TerminateAll.
+// Close waits until all goroutines have ended or ctx ends. The error then names the containers whose
+// stop hangs, in a [*lifecycle.StillRunningError], and the pods whose start or notification hangs. It
+// may be called again.
 func (p *Provider) Close(ctx context.Context) error {
 	if err := p.check(); err != nil {
 		return err
@@ -271,5 +259,5 @@ func (p *Provider) Close(ctx context.Context) error {
 	if len(hanging) == 0 {
 		return err
 	}
-	return errors.Join(err, fmt.Errorf("stopped waiting for calls that have not returned, of pods %s: %w", strings.Join(hanging, ", "), context.Cause(ctx)))
+	return errors.Join(err, fmt.Errorf("calls for pods %s have not returned: %w", strings.Join(hanging, ", "), context.Cause(ctx)))
 }

@@ -20,27 +20,26 @@ type record struct {
 	active   context.Context // ends with the cause ErrTerminating when the termination begins, or with ErrClosed
 	inactive context.CancelCauseFunc
 	created  metav1.Time
-	exited   chan struct{} // of size 1: a container has exited
+	exited   chan struct{} // of size 1: has an element when a container has exited
 	ended    chan struct{} // closed when the status is final
 	ender    *ender
 	notifier *notifier
 
-	mu         sync.Mutex // never held while anything blocks or while code of the author runs
+	mu         sync.Mutex // never held while blocking or calling the author's code
 	desired    desired
 	containers containers
 	ending     ending
 	body       body
 }
 
-// body is what runs of a pod: containers, or a whole. The record's mutex guards it.
+// body is a pod's containers, or a wholePod. The record's mutex guards it.
 type body interface {
-	mayRun() bool                  // whether anything of it runs, may run or is to be started again
-	goesOn() bool                  // whether it has not completed
-	write(pod *v1.Pod, ended bool) // writes the status; ended: all has ended for good
+	mayRun() bool                  // whether a container may run, or will restart
+	incomplete() bool              // whether the pod has not completed
+	write(pod *v1.Pod, ended bool) // writes the status; ended: all containers have ended for good
 }
 
-// newRecord returns the record of a pod that has not started. It does not add it to the
-// podTable.
+// newRecord returns the record of a pod that has not started. It is not in the podTable yet.
 func newRecord(ctx context.Context, a *agent, pod *v1.Pod) *record {
 	pod = pod.DeepCopy()
 	r := &record{
@@ -54,32 +53,31 @@ func newRecord(ctx context.Context, a *agent, pod *v1.Pod) *record {
 	if a.opts.Pods != nil {
 		r.body = &wholePod{record: r, changed: make(chan struct{})}
 	}
-	r.ender = &ender{record: r, turn: make(chan struct{}, 1), left: make(chan struct{})}
+	r.ender = &ender{record: r, turn: make(chan struct{}, 1), nameFree: make(chan struct{})}
 	r.notifier = &notifier{record: r, changed: make(chan struct{}, 1)}
 	return r
 }
 
-// whole returns the body of a pod of a [PodRuntime], else nil.
+// whole returns the body of a pod of a [PodRuntime], or nil with a [Runtime].
 func (r *record) whole() *wholePod {
 	whole, _ := r.body.(*wholePod)
 	return whole
 }
 
-// isTerminating reports whether the termination has begun.
 func (r *record) isTerminating() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ending.terminating
 }
 
-// completed reports whether the pod has completed by itself.
+// completed reports whether the pod has completed on its own.
 func (r *record) completed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.ending.terminating && !r.ending.starting && !r.body.goesOn()
+	return !r.ending.terminating && !r.ending.starting && !r.body.incomplete()
 }
 
-// isStuck reports whether the pod could not be stopped, though nothing is known to run any more.
+// isStuck reports whether the termination has failed although no container is known to run.
 func (r *record) isStuck() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,15 +85,15 @@ func (r *record) isStuck() bool {
 	return stuck != nil && !r.body.mayRun()
 }
 
-// over ends a pod of which nothing is known to run any more.
-func (r *record) over() {
+// endIfDone ends a pod of which no container is known to run.
+func (r *record) endIfDone() {
 	if r.completed() || r.isStuck() {
 		r.ender.endCompleted()
 	}
 	r.ender.finalize()
 }
 
-// markTerminated records the end of a container for good.
+// markTerminated records the final end of a container.
 func (r *record) markTerminated(c *container, end v1.ContainerStateTerminated) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +102,7 @@ func (r *record) markTerminated(c *container, end v1.ContainerStateTerminated) {
 	r.notifier.wake()
 }
 
-// final returns the final status, which does not change any more, or nil before that.
+// final returns the final status, which must not be modified, or nil.
 func (r *record) final() *v1.PodStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,8 +117,7 @@ func (r *record) view() *v1.Pod {
 	return r.complete(pod, final)
 }
 
-// copyLocked is view without the fields that Options.Status sets. The caller holds the
-// mutex.
+// copyLocked is view without the fields that Options.Status sets. The caller holds the mutex.
 func (r *record) copyLocked() *v1.Pod {
 	pod := r.desired.copy()
 	if r.ending.final != nil {
@@ -134,8 +131,7 @@ func (r *record) copyLocked() *v1.Pod {
 	return pod
 }
 
-// complete sets the fields of a status that only the author knows. A final status has
-// them already.
+// complete calls Options.Status, unless the status is final and therefore has its fields.
 func (r *record) complete(pod *v1.Pod, final bool) *v1.Pod {
 	if set := r.agent.opts.Status; !final && set != nil {
 		given := maps.Clone(pod.Annotations)
@@ -147,7 +143,7 @@ func (r *record) complete(pod *v1.Pod, final bool) *v1.Pod {
 	return pod
 }
 
-// markedView returns the view of a pod, with terminatingAnnotation if it is terminating.
+// markedView is view with the terminatingAnnotation of a terminating pod.
 func (r *record) markedView() *v1.Pod {
 	pod := r.view()
 	if !r.isTerminating() {

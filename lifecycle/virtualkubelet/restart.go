@@ -9,19 +9,19 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The kubelet's back-off of containers that exit: none before the first restart, then 10 s,
-// twice as much each time, and none again for a container that has run for 10 min.
+// The kubelet's restart back-off: none before the first restart, then 10 s, doubled each time, and none
+// after a run of more than 10 min.
 const (
 	backOffFirst = 10 * time.Second
 	backOffMost  = 5 * time.Minute
 	backOffReset = 10 * time.Minute
 )
 
-// errAgain is the error of a start that has failed and that the restart policy has repeated.
-var errAgain = errors.New("it is started again")
+// errWillRestart means that a start has failed and the restart policy repeats it.
+var errWillRestart = errors.New("the container will be restarted")
 
-// restarts reports whether the container is started again after an end, by its own restart
-// policy or that of its pod, as the kubelet does. Init containers that have succeeded are not.
+// restarts reports whether the container restarts after an end, by its own restart policy or its pod's,
+// as in the kubelet. An init container that has succeeded does not.
 func (c *container) restarts(pod *v1.Pod, end v1.ContainerStateTerminated) bool {
 	policy := pod.Spec.RestartPolicy
 	if own := c.spec.RestartPolicy; own != nil {
@@ -37,13 +37,13 @@ func (c *container) restarts(pod *v1.Pod, end v1.ContainerStateTerminated) bool 
 	}
 }
 
-// markAgain sets the state of a container that is to be started again, and when.
-func (c *container) markAgain(pod *v1.Pod, end v1.ContainerStateTerminated) {
+// markRestarting records the end of a run, and when the container restarts.
+func (c *container) markRestarting(pod *v1.Pod, end v1.ContainerStateTerminated) {
 	now := time.Now()
 	if c.running() && now.Sub(c.state.Running.StartedAt.Time) > backOffReset {
 		c.pause = 0
 	}
-	c.last, c.restarting, c.againAt = c.endedWith(end), true, now.Add(c.pause)
+	c.last, c.restarting, c.restartAt = c.endedWith(end), true, now.Add(c.pause)
 	waiting := &v1.ContainerStateWaiting{Reason: reasonCreating}
 	if c.pause > 0 {
 		waiting.Reason = reasonBackOff

@@ -15,24 +15,22 @@ import (
 )
 
 const (
-	// callTimeout bounds each call of the author's runtime but the starts, so that one that gets no
-	// answer is made again.
+	// callTimeout bounds each call of the author's runtime except starts. A call that hangs is repeated.
 	callTimeout = 30 * time.Second
-	// askAgain is the longest pause before the runtime is asked again for what is missing in its list.
-	askAgain = time.Second
+	// maxRetryPause bounds the pause before the runtime's list is repeated.
+	maxRetryPause = time.Second
 )
 
-// containerRuntime is the author's [Runtime], from whose lists the records of the pods learn what has
-// ended. It is a [lifecycle.Runtime].
+// containerRuntime is a [lifecycle.Runtime] that passes the lists of the author's [Runtime] to the
+// records, which learn from them what has ended.
 type containerRuntime struct{ *agent }
 
-// StopContainer is that of the author.
 func (a containerRuntime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	return a.opts.Runtime.StopContainer(ctx, id, timeoutSeconds)
 }
 
-// Running asks the author's runtime what runs of a pod. If a container is missing that was running,
-// and its exit code is not known, the list may be wrong: it is asked for once more.
+// Running calls the author's Running. If a container that was running is missing and its exit code is
+// unknown, the list may be wrong, and Running calls it once more.
 func (a containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	r := a.pods.find(pod)
 	if r == nil {
@@ -40,16 +38,16 @@ func (a containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 	}
 	before := r.running()
 	listed, err := a.opts.Runtime.Running(ctx, pod)
-	if err != nil || r.take(before, listed, false) {
+	if err != nil || r.observe(before, listed, false) {
 		return listed, err
 	}
 	select {
-	case <-time.After(min(askAgain, a.opts.PollInterval)):
+	case <-time.After(min(maxRetryPause, a.opts.PollInterval)):
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	if listed, err = a.opts.Runtime.Running(ctx, pod); err == nil {
-		r.take(before, listed, true)
+		r.observe(before, listed, true)
 	}
 	return listed, err
 }
@@ -60,7 +58,7 @@ type run struct {
 	id string
 }
 
-// running returns the containers that run, as far as is known.
+// running returns the runs that are not known to have ended.
 func (r *record) running() (runs []run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,10 +70,10 @@ func (r *record) running() (runs []run) {
 	return runs
 }
 
-// take takes over a list that was asked for after some containers were known to run: those that it
-// lacks have ended. One without an exit code has ended only if two lists lack it; false if a second
-// list is needed.
-func (r *record) take(before []run, listed []lifecycle.Container, isSecond bool) (certain bool) {
+// observe compares a list with the runs that were known before the list was requested: the missing ones
+// have ended. A run without an exit code has ended only if two lists lack it. observe returns false if
+// a second list is needed.
+func (r *record) observe(before []run, listed []lifecycle.Container, isSecond bool) (certain bool) {
 	certain = true
 	for _, was := range before {
 		if slices.ContainsFunc(listed, func(l lifecycle.Container) bool { return l.ID == was.id }) {
@@ -85,9 +83,9 @@ func (r *record) take(before []run, listed []lifecycle.Container, isSecond bool)
 		switch {
 		case !known && !isSecond:
 			certain = false
-		case r.leave(was):
+		case r.markGone(was):
 			if !known {
-				klog.FromContext(r.ctx).Info("The runtime no longer lists a container, whose exit code is not known",
+				klog.FromContext(r.ctx).Info("The runtime no longer lists a container and does not know its exit code",
 					"pod", r.name, "containerName", was.c.spec.Name, "containerID", was.id)
 			}
 			r.agent.spawn(r.name, func() { r.runEnded(was, end) })
@@ -96,7 +94,7 @@ func (r *record) take(before []run, listed []lifecycle.Container, isSecond bool)
 	return certain
 }
 
-// exitOf asks for the exit code of a container that has ended, and returns its state.
+// exitOf calls ExitCode for a container that has ended, and returns its terminated state.
 func (r *record) exitOf(id string) (end v1.ContainerStateTerminated, known bool) {
 	end = unknownEnd()
 	_ = safely(r.ctx, "ExitCode", func() { // a panic was logged
@@ -108,8 +106,8 @@ func (r *record) exitOf(id string) (end v1.ContainerStateTerminated, known bool)
 	return end, known
 }
 
-// leave marks that a run has ended, and returns true for the first one who says so.
-func (r *record) leave(was run) bool {
+// markGone records that a run has ended, and returns true for the first call.
+func (r *record) markGone(was run) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if was.c.gone || !was.c.running() || was.c.id != was.id {
@@ -119,21 +117,20 @@ func (r *record) leave(was run) bool {
 	return true
 }
 
-// runEnded tells the end of a run, and starts the container again if the restart policy of the pod
-// says so. When the last regular container has ended for good, the pod has completed, and its
-// sidecars are terminated.
+// runEnded reports the end of a run, and restarts the container if the restart policy says so. When the
+// last regular container has ended for good, the pod has completed, and its sidecars are terminated.
 func (r *record) runEnded(was run, end v1.ContainerStateTerminated) {
-	if !r.tellEnd(was.c, was.id, end) {
+	if !r.reportEnd(was.c, was.id, end) {
 		return
 	}
 	if r.markEnded(was.c, end) {
-		_ = (&starter{agent: r.agent, r: r}).again(was.c) // shows in the state of the container
+		_ = (&starter{agent: r.agent, r: r}).restart(was.c) // an error shows in the container's state
 	}
-	r.over()
+	r.endIfDone()
 }
 
-// watch asks the runtime what runs of a pod, once in each interval and when a container has exited,
-// until the pod is forgotten.
+// watch lists the pod's containers in each PollInterval and when a container exits, until the pod is
+// forgotten.
 func (r *record) watch() {
 	failure, pause := "", r.agent.opts.PollInterval
 	for {
@@ -147,14 +144,14 @@ func (r *record) watch() {
 			continue
 		}
 		_, err := r.list()
-		failure = logFailure(r.ctx, err, failure, "Failed to list the containers of a pod, which is tried again", "pod", r.name)
+		failure = logFailure(r.ctx, err, failure, "Failed to list the containers of a pod, will try again", "pod", r.name)
 		if pause = r.agent.opts.PollInterval; err != nil {
-			pause = min(askAgain, pause)
+			pause = min(maxRetryPause, pause)
 		}
 	}
 }
 
-// list asks the runtime once what runs of the pod.
+// list calls Running once.
 func (r *record) list() (listed []lifecycle.Container, err error) {
 	ctx, cancel := context.WithTimeout(r.ctx, callTimeout)
 	defer cancel()
@@ -166,8 +163,8 @@ func (r *record) list() (listed []lifecycle.Container, err error) {
 	return listed, err
 }
 
-// logFailure logs the error of a call that is made again and again, once until it changes. It returns
-// the text of the error, "" for none.
+// logFailure logs the error of a repeated call if its text differs from before. It returns the text, ""
+// for nil.
 func logFailure(ctx context.Context, err error, before, message string, about ...any) string {
 	if err == nil {
 		return ""
@@ -178,9 +175,9 @@ func logFailure(ctx context.Context, err error, before, message string, about ..
 	return err.Error()
 }
 
-// listedAs returns the ID of a container that a start that has failed has started all the same, ""
-// if it does not run. It asks until the runtime has answered, or the pod is to be started no longer.
-func (r *record) listedAs(c *container) (id string, err error) {
+// findStarted returns the ID of a container that runs although its start has failed, or "" if it does not
+// run. It repeats the list until that succeeds, or until the pod is terminating.
+func (r *record) findStarted(c *container) (id string, err error) {
 	for failure := ""; ; {
 		listed, err := r.list()
 		if err == nil {
@@ -191,24 +188,24 @@ func (r *record) listedAs(c *container) (id string, err error) {
 			}
 			return "", nil
 		}
-		failure = logFailure(r.ctx, err, failure, "Failed to list the containers of a pod after a start that has failed, which is tried again", "pod", r.name)
+		failure = logFailure(r.ctx, err, failure, "Failed to list the containers of a pod after a failed start, will try again", "pod", r.name)
 		select {
-		case <-time.After(askAgain):
+		case <-time.After(maxRetryPause):
 		case <-r.active.Done():
 			return "", context.Cause(r.active)
 		}
 	}
 }
 
-// checkID returns the error for an ID that no container may have.
+// checkID returns an error for an invalid container ID.
 func checkID(id string) error {
 	if scheme, _, found := strings.Cut(id, "://"); found || id == "" {
-		return fmt.Errorf("the ID of a container must be set, without a prefix such as %q, is %q", scheme+"://", id)
+		return fmt.Errorf("container ID must be set, without a prefix such as %q: %q", scheme+"://", id)
 	}
 	return nil
 }
 
-// markRunning records that a container runs, and has the runtime asked when it has exited.
+// markRunning records that a container runs, and watches for its exit.
 func (r *record) markRunning(c *container, id string) {
 	r.mu.Lock()
 	c.markRunning(id, metav1.Now())
@@ -218,7 +215,8 @@ func (r *record) markRunning(c *container, id string) {
 	r.watchExit(id)
 }
 
-// watchExit has the runtime asked what runs when a container has exited, if the author can tell that.
+// watchExit makes watch list the containers once this one has exited, if the runtime is a
+// [lifecycle.ExitWatcher].
 func (r *record) watchExit(id string) {
 	watcher, ok := r.agent.opts.Runtime.(lifecycle.ExitWatcher)
 	if !ok {
@@ -237,25 +235,25 @@ func (r *record) watchExit(id string) {
 		}
 		select {
 		case r.exited <- struct{}{}:
-		default: // it is still to be asked
+		default: // watch will list anyway
 		}
 	})
 }
 
-// tellEnd calls [Options.ContainerEnded], with increasing pauses until it succeeds; false if the
-// provider is closed before.
-func (r *record) tellEnd(c *container, id string, end v1.ContainerStateTerminated) (told bool) {
+// reportEnd calls [Options.ContainerEnded] with increasing pauses until it succeeds. It returns false if
+// the provider is closed first.
+func (r *record) reportEnd(c *container, id string, end v1.ContainerStateTerminated) (done bool) {
 	ended := r.agent.opts.ContainerEnded
 	if ended == nil || id == "" {
 		return true
 	}
 	for pause := backOffFirst; ; pause = min(2*pause, backOffMost) {
-		again := r.isStartedAgain(c, end)
+		again := r.willRestart(c, end)
 		err := guarded(r.ctx, "ContainerEnded", func() error { return ended(r.ctx, r.view(), c.spec, id, again) })
 		if err == nil {
 			return true
 		}
-		klog.FromContext(r.ctx).V(1).Info("What is left of a container was not removed", "pod", r.name, "containerID", id, "err", err)
+		klog.FromContext(r.ctx).V(1).Info("Failed to clean up after a container, will try again", "pod", r.name, "containerID", id, "err", err)
 		select {
 		case <-time.After(pause):
 		case <-r.ctx.Done():
@@ -264,23 +262,22 @@ func (r *record) tellEnd(c *container, id string, end v1.ContainerStateTerminate
 	}
 }
 
-// isStartedAgain reports whether a container is to be started again after an end.
-func (r *record) isStartedAgain(c *container, end v1.ContainerStateTerminated) bool {
+// willRestart reports whether a container restarts after an end.
+func (r *record) willRestart(c *container, end v1.ContainerStateTerminated) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.ending.terminating && c.restarts(r.desired.pod, end)
 }
 
-// markEnded records the end of a run of a container, and reports whether the container is to be
-// started again.
+// markEnded records the end of a run, and reports whether the container restarts.
 func (r *record) markEnded(c *container, end v1.ContainerStateTerminated) (again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	again = !r.ending.terminating && c.restarts(r.desired.pod, end)
 	switch {
-	case r.ending.terminating && c.restarting: // again gives it the state of its last end
+	case r.ending.terminating && c.restarting: // restart sets the state of the last run
 	case again:
-		c.markAgain(r.desired.pod, end)
+		c.markRestarting(r.desired.pod, end)
 	default:
 		c.markTerminated(end)
 	}

@@ -16,37 +16,34 @@ var (
 	_ shutdown.PodKiller       = (*Provider)(nil)
 )
 
-// Runtime is what the author of a provider implements: four methods. The methods may be called
-// concurrently. They need not know about grace periods, hooks, order or deletions.
+// Runtime runs containers. The author of a provider implements its four methods, which may be called
+// concurrently. They need not handle grace periods, hooks, order or deletions.
 //
 // A Runtime may also be a [lifecycle.CommandRunner], without which exec hooks fail, and a
-// [lifecycle.ExitWatcher], which ends the sleep hook of a container that has exited, and has Running
-// called as soon as a container has exited.
+// [lifecycle.ExitWatcher]: Running is then called as soon as a container exits, and the sleep hook of a
+// container that has exited ends at once.
 type Runtime interface {
-	// Runtime has Running and StopContainer and documents them.
+	// Runtime has Running and StopContainer, and documents them.
 	//
-	// Running says what runs, and nothing else does: it is called for each pod of which something runs
-	// in each [Options.PollInterval], when a container has exited, after a start that has failed, and
-	// during a termination. A container that the list lacks has ended. It belongs in the list until
-	// ExitCode knows its exit code. If ExitCode does not, one more list is asked for, up to a second
-	// later, before the container has ended with an unknown exit code, which is logged.
+	// Running alone decides what is running: a container that its list lacks has ended. Running is called
+	// for each running pod in each [Options.PollInterval], when a container exits, after a failed start,
+	// and during a termination. It must list a container until ExitCode knows the exit code. Otherwise
+	// Running is called once more, up to 1 s later; if the container is still missing, that is logged,
+	// and the exit code is unknown.
 	lifecycle.Runtime
 
-	// StartContainer starts one container and returns its ID. No other container may have the ID, and
-	// neither "" nor a prefix ("containerd://") is allowed; one that is started again may have the ID
-	// of its last run, and what is told by that ID then is told of the new run. Init containers,
-	// sidecars and regular containers are started in the same way, for the first time one at a time for
-	// each pod and in the order of its spec. The arguments must not be modified or kept.
+	// StartContainer starts one container and returns its ID, which must be unique and neither empty nor
+	// prefixed ("containerd://"). A restarted container may reuse its own ID; the ID then means the new
+	// run. Containers of one pod are first started one at a time, in the order of its spec. The
+	// arguments must not be modified or kept.
 	//
-	// When the pod is deleted during the start, or the provider is closed, ctx ends; a container
-	// that starts nevertheless is stopped with its pod. After an error Running says whether the
-	// container runs all the same. If it does not, it is started again with the back-off if the restart
-	// policy repeats failures; else it has the reason StartError and the exit code 128, and its pod,
-	// of which nothing more is started, is stopped and Failed.
+	// ctx ends when the pod is deleted or the provider is closed; a container that starts nevertheless
+	// is stopped with its pod. After an error, Running tells whether the container runs. If it does not,
+	// it is restarted with back-off if the restart policy allows it. Otherwise it ends with StartError
+	// and exit code 128, and its pod is stopped and Failed.
 	StartContainer(ctx context.Context, pod *v1.Pod, container *v1.Container) (id string, err error)
-	// ExitCode returns the exit code of a container that Running lacks; false if it is not known. It
-	// must not block. With an unknown exit code the container has failed, with 137 and
-	// ContainerStatusUnknown, as in the kubelet. One that was killed has the code 137 in container
-	// runtimes, and so its pod is Failed.
+	// ExitCode returns the exit code of a container that Running no longer lists, or false if it is
+	// unknown. It must not block. A container with an unknown exit code has failed with 137,
+	// ContainerStatusUnknown, as in the kubelet.
 	ExitCode(containerID string) (code int32, known bool)
 }

@@ -12,34 +12,33 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// errInitFailed ends the start of a pod.
+// errInitFailed ends a pod's start.
 var errInitFailed = errors.New("an init container has failed")
 
-// starter starts one pod when the earlier pods of the same name have ended.
+// starter starts one pod once the earlier pods with its name have ended.
 type starter struct {
 	*agent
 
 	r       *record
-	earlier []*record // the earlier pods of the same name
-	begun   bool      // a previous agent has begun to start the pod, which was admitted then
+	earlier []*record // the earlier pods with the same name
+	begun   bool      // a previous agent has admitted the pod and begun to start it
 }
 
-// run starts the containers of a pod that is admitted. If that fails, the containers that
-// run are terminated.
+// run admits the pod and starts its containers. If a start fails, it terminates the running ones.
 func (s *starter) run() {
 	if s.poller.await(s.r.ctx) != nil {
 		return
 	}
-	if !s.hasBegun() && !s.admit() {
+	if !s.wasAdmitted() && !s.admit() {
 		return
 	}
 	err := s.startAll()
 	s.r.mu.Lock()
 	s.r.ending.starting = false
-	over := !s.r.ending.terminating && (err != nil || !s.r.body.goesOn())
+	over := !s.r.ending.terminating && (err != nil || !s.r.body.incomplete())
 	s.r.mu.Unlock()
 	if err != nil {
-		klog.FromContext(s.r.ctx).V(1).Info("Pod is not started any further", "pod", s.r.name, "err", err)
+		klog.FromContext(s.r.ctx).V(1).Info("Stopped starting a pod", "pod", s.r.name, "err", err)
 	}
 	s.r.ender.finalize()
 	if over && !s.isClosed() {
@@ -47,16 +46,16 @@ func (s *starter) run() {
 	}
 }
 
-// hasBegun reports whether the pod has been admitted by a previous agent.
-func (s *starter) hasBegun() bool {
+// wasAdmitted reports whether a previous agent has admitted the pod.
+func (s *starter) wasAdmitted() bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	whole := s.r.whole()
 	return s.begun || whole != nil && whole.isKnown()
 }
 
-// startAll starts the containers in the order of the spec. Each init container that is no
-// sidecar has succeeded before the next container starts.
+// startAll starts the containers in the order of the spec. It waits until each plain init container has
+// succeeded.
 func (s *starter) startAll() error {
 	if err := s.awaitEarlier(); err != nil {
 		return err
@@ -70,14 +69,14 @@ func (s *starter) startAll() error {
 			err = s.start(c)
 		}
 		switch {
-		case errors.Is(err, errAgain) && !c.init: // the others need not wait for it
+		case errors.Is(err, errWillRestart) && !c.init: // the other containers need not wait
 			s.spawn(s.r.name, func() {
-				_ = s.again(c) // shows in the state of the container
-				s.r.over()
+				_ = s.restart(c) // an error shows in the container's state
+				s.r.endIfDone()
 			})
 			continue
-		case errors.Is(err, errAgain):
-			err = s.again(c)
+		case errors.Is(err, errWillRestart):
+			err = s.restart(c)
 		}
 		if err != nil {
 			return err
@@ -92,19 +91,19 @@ func (s *starter) startAll() error {
 	return nil
 }
 
-// isStarted reports whether a container has been started before, by this agent or a previous one.
+// isStarted reports whether this agent or a previous one has started the container.
 func (s *starter) isStarted(c *container) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	return c.state != v1.ContainerState{}
 }
 
-// awaitEarlier waits until the earlier pods of the same name have ended, and their pod runtime has
-// forgotten them.
+// awaitEarlier waits until the earlier pods with the same name have ended and, with a PodRuntime, have
+// been deleted.
 func (s *starter) awaitEarlier() error {
 	for _, other := range s.earlier {
 		select {
-		case <-other.ender.left:
+		case <-other.ender.nameFree:
 		case <-s.r.active.Done():
 			return context.Cause(s.r.active)
 		}
@@ -112,11 +111,11 @@ func (s *starter) awaitEarlier() error {
 	return nil
 }
 
-// start starts one container, unless the pod is being deleted, and runs its postStart hook. If the
-// hook fails, PostStart kills the container. If the start fails, the runtime is asked whether the
-// container runs all the same. If it does not and is to be started again, the error is errAgain.
+// start starts one container, unless the pod is terminating, and runs its postStart hook. If the hook
+// fails, PostStart kills the container. If the start fails, start checks whether the container runs
+// nevertheless. If it does not and will restart, the error is errWillRestart.
 func (s *starter) start(c *container) error {
-	if s.r.active.Err() != nil { // the terminator may not know of it yet
+	if s.r.active.Err() != nil { // the terminator may not know yet
 		return context.Cause(s.r.active)
 	}
 	var started string
@@ -130,16 +129,16 @@ func (s *starter) start(c *container) error {
 		if s.r.active.Err() != nil {
 			return context.Cause(s.r.active)
 		}
-		if failed == nil { // it has panicked
+		if failed == nil { // StartContainer has panicked
 			failed = err
 		}
-		klog.FromContext(s.r.ctx).V(1).Info("The start of a container failed", "pod", s.r.name, "containerName", c.spec.Name, "err", failed)
-		if started, err = s.r.listedAs(c); err != nil && s.r.active.Err() != nil {
+		klog.FromContext(s.r.ctx).V(1).Info("Failed to start a container", "pod", s.r.name, "containerName", c.spec.Name, "err", failed)
+		if started, err = s.r.findStarted(c); err != nil && s.r.active.Err() != nil {
 			return context.Cause(s.r.active)
 		}
 		if started == "" || err != nil {
 			if s.r.markEnded(c, notStarted(errors.Join(failed, err))) {
-				return errAgain
+				return errWillRestart
 			}
 			return failed
 		}
@@ -149,12 +148,12 @@ func (s *starter) start(c *container) error {
 	if errors.Is(err, lifecycle.ErrClosed) {
 		return err
 	}
-	return nil // a failed hook shows in the state of its container
+	return nil // a failed hook shows in the container's state
 }
 
-// startContainer calls StartContainer when it is its turn.
+// startContainer calls StartContainer within MaxStarts.
 func (s *starter) startContainer(ctx context.Context, pod *v1.Pod, c *container) (id string, err error) {
-	err = s.inTurn(ctx, func() (err error) {
+	err = s.withStartSlot(ctx, func() (err error) {
 		s.r.mu.Lock()
 		if c.restarting {
 			c.restarted++
@@ -186,13 +185,12 @@ func (s *starter) awaitInit(c *container) error {
 	return nil
 }
 
-// again starts a container again when its back-off is over, and again after each start that
-// fails. If the termination of the pod begins before, the container stays as it has ended, which is
-// told.
-func (s *starter) again(c *container) error {
+// restart restarts a container after its back-off, and repeats failed starts. If the pod's termination
+// begins first, the container keeps its last end, which is reported.
+func (s *starter) restart(c *container) error {
 	for {
 		s.r.mu.Lock()
-		pause := time.NewTimer(time.Until(c.againAt))
+		pause := time.NewTimer(time.Until(c.restartAt))
 		s.r.mu.Unlock()
 		select {
 		case <-pause.C:
@@ -203,22 +201,22 @@ func (s *starter) again(c *container) error {
 			return lifecycle.ErrClosed
 		}
 		err := s.start(c)
-		if errors.Is(err, errAgain) {
+		if errors.Is(err, errWillRestart) {
 			continue
 		}
 		if err != nil && s.r.isTerminating() {
-			s.stay(c)
+			s.keepLastEnd(c)
 		}
 		return err
 	}
 }
 
-// stay gives a container that is not started again the state of its last end, once that is told.
-func (s *starter) stay(c *container) {
+// keepLastEnd reports the last end of a container that will not restart after all, and sets its state.
+func (s *starter) keepLastEnd(c *container) {
 	s.r.mu.Lock()
 	isWaiting, id, last := c.restarting, c.id, c.last
 	s.r.mu.Unlock()
-	if isWaiting && s.r.tellEnd(c, id, *last) {
+	if isWaiting && s.r.reportEnd(c, id, *last) {
 		s.r.markTerminated(c, *last)
 	}
 }

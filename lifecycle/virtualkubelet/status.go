@@ -6,8 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The kubelet's reasons, message and exit codes of containers that do not run, and of a pod whose
-// admission has failed.
+// The kubelet's reasons, message and exit codes.
 const (
 	reasonCompleted           = "Completed"
 	reasonError               = "Error"
@@ -23,7 +22,7 @@ const (
 	exitUnknown    int32 = 137
 )
 
-// exitedWith returns the terminated state of a container with a known exit code.
+// exitedWith returns the terminated state for an exit code.
 func exitedWith(code int32) v1.ContainerStateTerminated {
 	if code == 0 {
 		return v1.ContainerStateTerminated{Reason: reasonCompleted}
@@ -31,7 +30,7 @@ func exitedWith(code int32) v1.ContainerStateTerminated {
 	return v1.ContainerStateTerminated{ExitCode: code, Reason: reasonError}
 }
 
-// notStarted returns the terminated state of a container that could not be started.
+// notStarted returns the terminated state of a container whose start has failed.
 func notStarted(err error) v1.ContainerStateTerminated {
 	return v1.ContainerStateTerminated{ExitCode: exitStartError, Reason: reasonStartError, Message: err.Error()}
 }
@@ -41,11 +40,11 @@ func unknownEnd() v1.ContainerStateTerminated {
 	return v1.ContainerStateTerminated{ExitCode: exitUnknown, Reason: reasonUnknown, Message: messageUnknown}
 }
 
-// statusID returns the container ID for a status.
+// statusID returns the container ID with the prefix that a status needs.
 func statusID(id string) string { return "virtual-kubelet://" + id }
 
-// write writes phase, container statuses and readiness into the status of a pod; other
-// fields stay. ended reports whether all containers have ended for good.
+// write writes phase, container statuses and readiness into the status of a pod, and keeps other fields.
+// ended: all containers have ended for good.
 func (cs *containers) write(pod *v1.Pod, ended bool) {
 	status := &pod.Status
 	status.Phase = cs.phase(ended)
@@ -61,8 +60,8 @@ func (cs *containers) write(pod *v1.Pod, ended bool) {
 	cs.writeConditions(pod)
 }
 
-// phase returns the phase as the kubelet's getPhase does. When all containers have ended,
-// it is Succeeded if every regular container has exit code 0, and Failed otherwise.
+// phase follows the kubelet's getPhase. When all containers have ended, the phase is Succeeded if every
+// regular container has exit code 0, and Failed otherwise.
 func (cs *containers) phase(ended bool) v1.PodPhase {
 	var waiting, failed bool
 	for _, c := range cs.all {
@@ -84,8 +83,7 @@ func (cs *containers) phase(ended bool) v1.PodPhase {
 	}
 }
 
-// writeConditions writes ContainersReady and Ready, which decide whether services use the
-// pod.
+// writeConditions writes ContainersReady and Ready.
 func (cs *containers) writeConditions(pod *v1.Pod) {
 	value, reason := v1.ConditionFalse, "ContainersNotReady"
 	if cs.ready {

@@ -26,7 +26,7 @@ func TestARuntimeThatFailsIsTriedAgain(t *testing.T) {
 
 		err := b.DeletePod(b.Context(), pod)
 		require.ErrorIs(b, err, lifecycletest.ErrAway)
-		require.ErrorContains(b, err, `failed to end pod ns/pod: failed to stop container "app" (id="uid/app")`)
+		require.ErrorContains(b, err, `failed to stop pod ns/pod: failed to stop container "app" (id="uid/app")`)
 		wait(second)
 		require.Error(b, b.DeletePod(b.Context(), pod))
 		wait(30 * second)

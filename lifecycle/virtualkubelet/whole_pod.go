@@ -18,53 +18,53 @@ import (
 // createTimeout bounds [PodRuntime].Create.
 const createTimeout = 2 * time.Minute
 
-// wholePod is the body of a pod of a [PodRuntime]: what the lists say of it. The record's mutex
-// guards the fields.
+// wholePod is the body of a pod of a [PodRuntime], as of the last list. The record's mutex guards the
+// fields.
 type wholePod struct {
 	*record
 
-	createdAt int           // the number of the last list that had begun when Create succeeded
-	toldBy    int           // the number of the last list that has told of the pod
-	isListed  bool          // that list has it
-	runs      bool          // that list has it and it has not ended, or Create has succeeded since
-	isMissing bool          // the last list lacks it, which the next one has to confirm
-	status    *v1.PodStatus // as of the last list that had the pod; never modified; nil: none had it
-	changed   chan struct{} // closed by the next change
+	createdAt  int           // the number of the last list that had begun when Create succeeded
+	observedAt int           // the number of the last list that was observed
+	isListed   bool          // the last list has the pod
+	runs       bool          // the last list has the pod running, or Create has succeeded since
+	isMissing  bool          // the last list lacks the running pod; the next one decides
+	status     *v1.PodStatus // from the last list with the pod; never modified; nil: none
+	changed    chan struct{} // closed at the next change
 }
 
-// observe takes over what a list says of the pod; nil: the list lacks it. A pod that runs is lost only
-// when the next list lacks it too.
+// observe updates the pod from a list; listed is nil if the list lacks it. A running pod is lost only
+// if two successive lists lack it.
 func (w *wholePod) observe(listed *v1.Pod, number int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if listed == nil && number <= w.createdAt {
-		return // it is older than the pod
+		return // the list is older than the pod
 	}
 	if listed == nil && w.runs && !w.isMissing {
 		w.isMissing = true
-		w.agent.poller.ask()
+		w.agent.poller.request()
 		return
 	}
 	ran := w.runs
-	w.toldBy, w.isMissing, w.isListed, w.runs = number, false, listed != nil, listed != nil && !isTerminal(&listed.Status)
+	w.observedAt, w.isMissing, w.isListed, w.runs = number, false, listed != nil, listed != nil && !isTerminal(&listed.Status)
 	if listed == nil && ran {
-		klog.FromContext(w.ctx).Error(nil, "Two lists of the pod runtime lack a pod that was running", "pod", w.name)
+		klog.FromContext(w.ctx).Error(nil, "A running pod is missing from two lists of the pod runtime", "pod", w.name)
 	}
 	if listed != nil {
-		w.takeStatus(&listed.Status)
+		w.setStatus(&listed.Status)
 	}
 	w.wake()
 	hasEnded, _ := w.ender.outcome()
 	switch {
 	case ran && !w.runs:
-		w.agent.spawn(w.name, w.over)
-	case w.runs && hasEnded: // it is there after all
-		w.agent.spawn(w.name, func() { _ = w.ender.end(w.ctx, nil) }) // fails only when the provider is closed
+		w.agent.spawn(w.name, w.endIfDone)
+	case w.runs && hasEnded: // the pod runs after its termination
+		w.agent.spawn(w.name, func() { _ = w.ender.end(w.ctx, nil) }) // fails only after Close
 	}
 }
 
-// takeStatus takes over the status of the pod in a list, unless the pod has ended before.
-func (w *wholePod) takeStatus(status *v1.PodStatus) {
+// setStatus sets the status from a list, unless the pod has ended before.
+func (w *wholePod) setStatus(status *v1.PodStatus) {
 	if w.status != nil && (isTerminal(w.status) || reflect.DeepEqual(w.status, status)) {
 		return
 	}
@@ -75,13 +75,14 @@ func (w *wholePod) takeStatus(status *v1.PodStatus) {
 	}
 }
 
-// wake wakes those who wait for a change. The mutex is held.
+// wake wakes all calls of await. The caller holds the mutex.
 func (w *wholePod) wake() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// await waits until something is true of the pod, at most until ctx ends, and reports whether it is.
+// await waits until isTrue returns true, and returns false if ctx ends first. isTrue is called with the
+// mutex held.
 func (w *wholePod) await(ctx context.Context, isTrue func() bool) bool {
 	for {
 		w.mu.Lock()
@@ -98,10 +99,10 @@ func (w *wholePod) await(ctx context.Context, isTrue func() bool) bool {
 	}
 }
 
-// ask waits for what a list says of the pod that begins after the call.
-func (w *wholePod) ask(ctx context.Context) error {
-	number := w.agent.poller.ask()
-	if !w.await(ctx, func() bool { return w.toldBy >= number }) {
+// awaitList waits until a list that begins after the call has been observed.
+func (w *wholePod) awaitList(ctx context.Context) error {
+	number := w.agent.poller.request()
+	if !w.await(ctx, func() bool { return w.observedAt >= number }) {
 		return fmt.Errorf("%w: %w", w.agent.poller.lastFailure(), context.Cause(ctx))
 	}
 	return nil
@@ -110,24 +111,23 @@ func (w *wholePod) ask(ctx context.Context) error {
 // isKnown reports whether the pod runtime has, or had, the pod.
 func (w *wholePod) isKnown() bool { return w.runs || w.status != nil }
 
-// isTerminal reports whether the pod runtime says that the pod has ended.
 func isTerminal(status *v1.PodStatus) bool {
 	return status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
 }
 
-// call makes a call of the PodRuntime for the pod, bounded in time, and logs why it failed.
+// call calls the PodRuntime with a timeout, and logs an error.
 func (w *wholePod) call(ctx context.Context, name string, timeout time.Duration, f func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := guarded(bounded, name, func() error { return f(bounded) })
 	if err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).V(1).Info("A call for a pod failed", "call", name, "pod", w.name, "err", err)
+		klog.FromContext(ctx).V(1).Info("Failed to call the pod runtime", "call", name, "pod", w.name, "err", err)
 	}
 	return err
 }
 
-// create has the pod runtime create the pod, unless it has it already. After a failure it asks whether
-// the pod is there, and calls Create again if not.
+// create calls Create unless a list has the pod. After a failure it waits for a list, and calls Create
+// again if that lacks the pod.
 func (w *wholePod) create() error {
 	isKnown := func() bool {
 		w.mu.Lock()
@@ -138,7 +138,7 @@ func (w *wholePod) create() error {
 		err := w.tryCreate()
 		switch {
 		case err == nil:
-			w.tellCreate(nil)
+			w.setCreateError(nil)
 			return nil
 		case w.active.Err() != nil:
 			return context.Cause(w.active)
@@ -148,19 +148,19 @@ func (w *wholePod) create() error {
 			}
 			return err
 		}
-		w.tellCreate(err)
+		w.setCreateError(err)
 		paused, cancel := context.WithTimeout(w.active, pause)
 		w.await(paused, w.isKnown)
 		cancel()
-		if err := w.ask(w.active); err != nil {
+		if err := w.awaitList(w.active); err != nil {
 			return context.Cause(w.active)
 		}
 	}
 	return nil
 }
 
-// tellCreate shows in the status of the pod why a Create has failed; nil: it has not.
-func (w *wholePod) tellCreate(err error) {
+// setCreateError writes the error of Create into the containers' states; nil clears it.
+func (w *wholePod) setCreateError(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.status != nil || w.ending.terminating {
@@ -174,15 +174,14 @@ func (w *wholePod) tellCreate(err error) {
 	w.notifier.wake()
 }
 
-// tryCreate calls Create once, unless the termination of the pod has begun. It returns the error of
-// Create.
+// tryCreate calls Create once, unless the pod's termination has begun.
 func (w *wholePod) tryCreate() error {
 	pod := w.view()
 	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = nil, nil // Create may append its own
 	given := maps.Clone(pod.Annotations)
 	var failed error
 	err := w.agent.terminator.Start(w.ctx, pod, pod.Spec.Containers[0].Name, func(ctx context.Context) error {
-		failed = w.agent.inTurn(ctx, func() error {
+		failed = w.agent.withStartSlot(ctx, func() error {
 			return w.call(ctx, "Create", createTimeout, func(ctx context.Context) error { return w.agent.opts.Pods.Create(ctx, pod) })
 		})
 		w.mu.Lock()
@@ -199,24 +198,24 @@ func (w *wholePod) tryCreate() error {
 	return err
 }
 
-// clear has the pod runtime forget the pod, until a list lacks it. It returns false if the provider is
-// closed before.
-func (w *wholePod) clear() bool {
-	for !isClosed(w.ender.left) {
+// deleteAtRuntime calls Delete until a list lacks the pod. It returns false if the provider is closed
+// first.
+func (w *wholePod) deleteAtRuntime() bool {
+	for !isClosed(w.ender.nameFree) {
 		if !w.await(w.ctx, func() bool { return !w.runs }) {
 			return false
 		}
 		pod := w.view()
 		err := w.call(w.ctx, "Delete", callTimeout, func(ctx context.Context) error { return w.agent.opts.Pods.Delete(ctx, pod) })
-		if err == nil && w.ask(w.ctx) != nil {
+		if err == nil && w.awaitList(w.ctx) != nil {
 			return false
 		}
 		w.mu.Lock()
 		if errors.Is(err, lifecycle.ErrContainerNotFound) || err == nil && !w.isListed {
-			w.ender.leave()
+			w.ender.freeName()
 		}
 		w.mu.Unlock()
-		if isClosed(w.ender.left) {
+		if isClosed(w.ender.nameFree) {
 			return true
 		}
 		select {
@@ -228,13 +227,11 @@ func (w *wholePod) clear() bool {
 	return true
 }
 
-// mayRun reports whether the pod runs or may run. The mutex is held.
 func (w *wholePod) mayRun() bool { return w.runs }
 
-// goesOn reports whether the pod has not completed. The mutex is held.
-func (w *wholePod) goesOn() bool { return w.runs }
+func (w *wholePod) incomplete() bool { return w.runs }
 
-// write writes the status of the pod. The mutex is held.
+// write writes the status of the pod. The caller holds the mutex.
 func (w *wholePod) write(pod *v1.Pod, ended bool) {
 	status := &pod.Status
 	if w.status != nil {
@@ -252,7 +249,7 @@ func (w *wholePod) write(pod *v1.Pod, ended bool) {
 	case w.status == nil || w.status.Phase == "":
 	case isTerminal(w.status) == ended:
 		status.Phase = w.status.Phase
-	case ended: // it was lost
+	case ended: // the pod was lost
 		status.Phase = v1.PodFailed
 	default:
 		status.Phase = v1.PodRunning

@@ -31,7 +31,7 @@ type agent struct {
 	m      *shutdown.Manager
 	ended  chan error
 	stop   context.CancelFunc
-	tick   time.Duration // between two looks at a report
+	tick   time.Duration // how often awaitRelease checks
 }
 
 func newAgent(t testing.TB, reporter shutdown.Reporter, pods ...*v1.Pod) *agent {
@@ -69,7 +69,7 @@ func (a *agent) end() {
 	require.NoError(a.t, <-a.ended)
 }
 
-// interrupt stops the manager in a drain.
+// interrupt stops the manager during a drain.
 func (a *agent) interrupt() {
 	a.t.Helper()
 	a.stop()
@@ -77,15 +77,15 @@ func (a *agent) interrupt() {
 	require.ErrorIs(a.t, <-a.ended, shutdown.ErrInterrupted)
 }
 
-// shutDown makes the host announce a shutdown, waits until it is released, and returns the
-// report.
+// shutDown makes the host announce a shutdown, waits until the inhibitor lock is released, and returns
+// the report.
 func (a *agent) shutDown(kind source.Kind) shutdown.Report {
 	a.t.Helper()
 	a.host.Announce(source.Event{Kind: kind})
 	return a.awaitRelease()
 }
 
-// awaitRelease waits until the host is released and returns the report.
+// awaitRelease waits until the inhibitor lock is released and returns the report.
 func (a *agent) awaitRelease() shutdown.Report {
 	a.t.Helper()
 	ticker := time.NewTicker(a.tick)
@@ -119,7 +119,7 @@ func workload(name string, priority int32, grace int64) *v1.Pod {
 // critical is the lowest priority of critical pods.
 const critical int32 = 2_000_000_000
 
-// inBubble runs a test in a bubble on a fake cluster with a node and pods.
+// inBubble runs a test in a synctest bubble with a fake cluster of one node and pods.
 func inBubble(t *testing.T, pods []*v1.Pod, test func(*testing.T, *cluster, *agent)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,11 +20,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// BenchmarkFlush is the time for one final status over TCP, at a server that delays each
-// request. The statuses of 500 pods are sent ten at a time, as in a shutdown. "plain" does it as
-// the kubelet does: it reads and patches one pod after the other, 25 pods in all.
+// BenchmarkFlush measures the time for one final status over TCP with a server that delays each
+// request. It sends the statuses of 500 pods, ten at a time, as a shutdown does. "plain" reads and
+// patches 25 pods one after the other, as the kubelet does.
 func BenchmarkFlush(b *testing.B) {
-	server, _, pods := serveCrowd(b, 500)
+	server, _, pods := serveWithPods(b, 500)
 	before := map[string]*v1.Pod{}
 	for _, pod := range server.pods() {
 		before[pod.Name] = &pod
@@ -33,7 +33,7 @@ func BenchmarkFlush(b *testing.B) {
 		measure := func(b *testing.B, n int, client func(*rest.Config) (kubernetes.Interface, error), flush func(*testing.B, kubernetes.Interface, []*v1.Pod)) {
 			for b.Loop() {
 				b.StopTimer()
-				c, err := client(&rest.Config{Host: server.URL()}) // with all of its burst
+				c, err := client(&rest.Config{Host: server.URL()}) // a new client has its full burst
 				require.NoError(b, err)
 				b.StartTimer()
 				flush(b, c, pods[:n])

@@ -3,6 +3,7 @@
 package apistatus_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,10 +20,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// poweringOff are the conditions of a node that powers off.
+// poweringOff holds the conditions of a node that powers off.
 var poweringOff = []conditionText{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", shutdownMessage + ": poweroff"}}
 
-func TestACancelledShutdownIsTakenBack(t *testing.T) {
+func TestACancelledShutdownResetsTheNodeConditions(t *testing.T) {
 	pods := []*v1.Pod{workload("web", 0, 60), workload("etcd", critical, 60)}
 	inBubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
 		a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -35,25 +36,25 @@ func TestACancelledShutdownIsTakenBack(t *testing.T) {
 		advance(time.Second)
 		require.Equal(t, []conditionText{ready, noShutdown}, conditionTexts(c.node(t).Status.Conditions))
 		advance(time.Minute)
-		require.Equal(t, v1.PodFailed, c.pod(t, "web").Status.Phase, "it was signalled, which is for good")
-		require.Contains(t, sketches(c.pod(t, "etcd").Status), sketch{v1.PodReady, v1.ConditionTrue, "", 0, false}, "it was spared")
+		require.Equal(t, v1.PodFailed, c.pod(t, "web").Status.Phase, "a signalled pod ends")
+		require.Contains(t, conditionSummaries(c.pod(t, "etcd").Status), conditionSummary{v1.PodReady, v1.ConditionTrue, "", 0, false}, "etcd was not signalled")
 	})
 }
 
-func TestPodsThatWereSparedAreReadyAgain(t *testing.T) {
+func TestRestoreReadinessMakesAPodReadyAgain(t *testing.T) {
 	inBubble(t, []*v1.Pod{workload("web", 0, 60)}, func(t *testing.T, c *cluster, a *agent) {
 		require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), a.pods[0]))
 		require.Equal(t, v1.ConditionFalse, c.pod(t, "web").Status.Conditions[2].Status)
-		require.True(t, *apistatus.EndpointConditions(c.pod(t, "web")).Serving, "those who are connected are still served")
+		require.True(t, *apistatus.EndpointConditions(c.pod(t, "web")).Serving, "open connections are still served")
 		require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), a.pods[0]))
 		require.Equal(t, v1.ConditionTrue, c.pod(t, "web").Status.Conditions[2].Status)
 	})
 }
 
-// With the feature DaemonSetGracefulNodeShutdown both conditions are there before the first pod
-// is killed, and both are taken back when the shutdown is cancelled, and when an agent starts
-// after the boot, also one without the feature.
-func TestBothConditionsOfAShutdown(t *testing.T) {
+// With the feature DaemonSetGracefulNodeShutdown both conditions are True before the first kill. Both
+// are reset when the shutdown is cancelled, and when an agent starts after the boot, even without the
+// feature.
+func TestDrainInProgressIsSetAndResetWithTheShutdownCondition(t *testing.T) {
 	pods := []*v1.Pod{workload("web", 0, 60)}
 	inBubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
 		conditions := func() []conditionText { return conditionTexts(c.node(t).Status.Conditions) }
@@ -69,7 +70,7 @@ func TestBothConditionsOfAShutdown(t *testing.T) {
 		require.Equal(t, append(poweringOff[:2:2], drains), conditions())
 		kill, killed := a.killer.Kill("web")
 		require.True(t, killed)
-		require.True(t, kill.Started.After(c.all("patch status")[0].At), "the first request of all is the node's")
+		require.True(t, kill.Started.After(c.all("patch status")[0].At), "the node is patched before any pod")
 		require.Contains(t, c.all("patch status")[0].Body, string(draining))
 
 		a.host.Cancel()
@@ -89,23 +90,23 @@ func TestBothConditionsOfAShutdown(t *testing.T) {
 	})
 }
 
-// A restarted agent finds the shutdown cancelled, or still going on, or a new boot.
-func TestARestart(t *testing.T) {
+// A restarted agent resets the conditions unless the shutdown is still pending.
+func TestNodeConditionsAfterAnAgentRestart(t *testing.T) {
 	for name, test := range map[string]struct {
 		pending, reboots bool
 		want             []conditionText
 	}{
-		"the shutdown goes on": {true, false, poweringOff},
-		"it was cancelled":     {false, false, []conditionText{ready, noShutdown}},
-		"it was the next boot": {false, true, []conditionText{ready, noShutdown}},
+		"pending":   {true, false, poweringOff},
+		"cancelled": {false, false, []conditionText{ready, noShutdown}},
+		"next boot": {false, true, []conditionText{ready, noShutdown}},
 	} {
-		for _, remembers := range []bool{true, false} {
-			if !remembers && test.pending {
-				continue // the host tells it
+		for _, storesState := range []bool{true, false} {
+			if !storesState && test.pending {
+				continue // without a state log the drain begins anew
 			}
-			t.Run(name, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, state log %t", name, storesState), func(t *testing.T) {
 				dir := ""
-				if remembers {
+				if storesState {
 					dir = t.TempDir()
 				}
 				inBubble(t, []*v1.Pod{workload("web", 0, 60)}, func(t *testing.T, c *cluster, a *agent) {
@@ -116,7 +117,7 @@ func TestARestart(t *testing.T) {
 					advance(5 * time.Second)
 					require.Equal(t, poweringOff, conditionTexts(c.node(t).Status.Conditions))
 					a.interrupt()
-					require.Equal(t, poweringOff, conditionTexts(c.node(t).Status.Conditions), "the end of an agent takes nothing back")
+					require.Equal(t, poweringOff, conditionTexts(c.node(t).Status.Conditions), "a stopping agent resets nothing")
 					if !test.pending {
 						a.host.SetPending(nil)
 					}
@@ -138,7 +139,7 @@ func TestARestart(t *testing.T) {
 	}
 }
 
-// anotherBoot changes the stored shutdown to one of an earlier boot.
+// anotherBoot moves the stored shutdown to an earlier boot.
 func anotherBoot(t *testing.T, dir string) {
 	t.Helper()
 	if dir == "" {

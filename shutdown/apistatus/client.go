@@ -10,27 +10,22 @@ import (
 )
 
 const (
-	// clientQPS is the rate limit of a client of [NewClient], in requests per second.
-	// client-go's default of 5 would make 500 final statuses take 100 s, and the
-	// kubelet's 50 would make them take 10 s.
+	// clientQPS is the rate limit of [NewClient], in requests per second. 500 final statuses take
+	// 100 s with client-go's default of 5, and 10 s with the kubelet's 50.
 	clientQPS = 1000
-	// clientBurst is how many requests it may make at once: three (readiness, status,
-	// delete) for each of 500 pods.
+	// clientBurst allows three requests (readiness, status, delete) at once for each of 500 pods.
 	clientBurst = 1500
 )
 
-// NewClient returns a client for a [Reporter], made from an agent's config. The config is
-// copied; nil is an error.
+// NewClient returns a client for a [Reporter]. It copies config; nil is an error.
 //
-// The client has its own rate limit (1,000 requests a second, 1,500 at once) and its own
-// connections, so that the reporter and the rest of the agent do not wait for each other.
-// Credentials, the user agent and a Transport of the config are kept.
+// The client has its own rate limit (1,000 requests a second, bursts of 1,500) and its own
+// connections, so that the reporter and the rest of the agent do not wait for each other. It keeps
+// the credentials, user agent and Transport of config, and sends JSON.
 //
-// The client speaks HTTP/1.1, unless the config sets NextProtos. With HTTP/1.1 a
-// cancelled request closes its connection and the next request dials a new one. With
-// HTTP/2 all requests would share one connection, and a connection that hangs would block
-// them until the shutdown is over. Bodies are JSON, as strategic merge patches are in any
-// case.
+// The client uses HTTP/1.1 unless config sets NextProtos: a cancelled request then closes its
+// connection, and the next request dials a new one. With HTTP/2 one hanging connection would block
+// all requests.
 func NewClient(config *rest.Config) (kubernetes.Interface, error) {
 	if config == nil {
 		return nil, errors.New("rest.Config is required")

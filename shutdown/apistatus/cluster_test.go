@@ -35,15 +35,14 @@ type call struct {
 	Delete     metav1.DeleteOptions
 }
 
-// cluster is client-go's fake clientset with faults. It works in bubbles, because no lock is
-// held while a fault waits.
+// cluster is client-go's fake clientset with faults. No lock is held while a fault waits, so it works
+// in synctest bubbles.
 type cluster struct {
 	*fake.Clientset
-	// fault returns the error of a call and may wait before; nil: no call fails.
+	// fault may wait, and returns the error of a call; nil: no call fails.
 	fault func(ctx context.Context, c call) error
-	// keep leaves a pod as it is when its status is patched: unlike an API server the
-	// fake clientset takes a patch with another UID.
-	keep bool
+	// ignorePatches is for patches with another UID, which the fake clientset would apply.
+	ignorePatches bool
 
 	mu    sync.Mutex // guards calls
 	calls []call
@@ -51,8 +50,8 @@ type cluster struct {
 
 var _ kubernetes.Interface = (*cluster)(nil)
 
-// newCluster returns a cluster with objects. It uses the clientset's plain tracker,
-// because the one that manages fields takes ten milliseconds for a patch.
+// newCluster returns a cluster with objects. It uses the plain tracker, because the one that manages
+// fields takes 10 ms for a patch.
 func newCluster(objects ...runtime.Object) *cluster {
 	c := &cluster{Clientset: &fake.Clientset{}}
 	tracker := k8stesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder())
@@ -157,7 +156,7 @@ func (p podCalls) Patch(ctx context.Context, name string, as types.PatchType, da
 	if err := p.c.recordCall(ctx, call{Verb: strings.Join(append([]string{"patch"}, sub...), " "), Name: name, Body: string(data)}); err != nil {
 		return nil, err
 	}
-	if p.c.keep {
+	if p.c.ignorePatches {
 		return p.PodInterface.Get(ctx, name, metav1.GetOptions{})
 	}
 	return p.PodInterface.Patch(ctx, name, as, data, options, sub...)
@@ -191,7 +190,7 @@ func (n nodeCalls) Patch(ctx context.Context, name string, as types.PatchType, d
 
 // statusError returns the error of client-go for an answer with a status code.
 func statusError(code int) error {
-	return apierrors.NewGenericServerResponse(code, http.MethodPatch, schema.GroupResource{Resource: "pods"}, "web", "as the test wants it", 0, false)
+	return apierrors.NewGenericServerResponse(code, http.MethodPatch, schema.GroupResource{Resource: "pods"}, "web", "scripted by the test", 0, false)
 }
 
 // failFirst makes the first n calls of a verb fail; "" means any verb.
@@ -208,7 +207,7 @@ func failFirst(n int, verb string, err error) func(context.Context, call) error 
 	}
 }
 
-// errRefused is an error of a network.
+// errRefused is a network error.
 var errRefused = errors.New("connect: connection refused")
 
 // delayAll delays each call.

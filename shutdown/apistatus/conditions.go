@@ -12,41 +12,33 @@ import (
 )
 
 const (
-	// reasonNotReady is the reason of the Ready condition of a node that shuts down, as
-	// the kubelet sets it. The message is the text of [shutdown.ErrNodeShuttingDown].
+	// The kubelet's Ready condition. During a shutdown its message is the text of
+	// [shutdown.ErrNodeShuttingDown].
 	reasonNotReady = "KubeletNotReady"
-	// reasonReady is the reason of the Ready condition of a node that is ready, as the
-	// kubelet sets it.
-	reasonReady = "KubeletReady"
-	// messageReady is the message that goes with reasonReady.
-	messageReady = "kubelet is posting ready status"
-	// reasonNodeShutdown is the reason of GracefulNodeShutdownInProgress and DrainInProgress,
-	// both when they are True and when they are False: in KEP-5683 the reason names a cause,
-	// not a state. It tells whether DrainInProgress is the reporter's own.
-	reasonNodeShutdown = "NodeShutdown"
-	// gracefulNodeShutdownInProgress is the condition type of KEP-5683. k8s.io/api
-	// has it as v1.NodeGracefulNodeShutdownInProgress from v0.37 on.
+	reasonReady    = "KubeletReady"
+	messageReady   = "kubelet is posting ready status"
+
+	// The condition types of KEP-5683. From k8s.io/api v0.37 on they are
+	// v1.NodeGracefulNodeShutdownInProgress and v1.NodeDrainInProgress.
 	gracefulNodeShutdownInProgress v1.NodeConditionType = "GracefulNodeShutdownInProgress"
-	// drainInProgress is the other condition type of KEP-5683 that KEP-6249 has a node
-	// write. It is v1.NodeDrainInProgress from v0.37 on.
-	drainInProgress v1.NodeConditionType = "DrainInProgress"
-	// messageShutdown and messageDrain are the messages of the two conditions when they are
-	// True. They are those of KEP-6249.
+	drainInProgress                v1.NodeConditionType = "DrainInProgress"
+	// reasonNodeShutdown is the reason of both, True and False: in KEP-5683 the reason names a cause,
+	// not a state. A DrainInProgress with another reason belongs to another program.
+	reasonNodeShutdown = "NodeShutdown"
+	// KEP-6249's messages of the two conditions when they are True.
 	messageShutdown = "Kubelet received a shutdown signal and is terminating pods"
 	messageDrain    = "Graceful node shutdown is draining pods on this node"
-	// messageNoShutdown is the message of both when they are False, for which the KEP has none.
+	// messageNoShutdown is the message of both when they are False; the KEP has none.
 	messageNoShutdown = "no node shutdown is in progress"
 )
 
-// NodeConditions returns the conditions that a state gives a node: Ready, and
-// GracefulNodeShutdownInProgress of KEP-5683. It is for agents whose own loop writes the
-// node's status.
+// NodeConditions returns the Ready and GracefulNodeShutdownInProgress (KEP-5683) conditions for a
+// state, for agents whose own loop writes the node's status. It omits DrainInProgress, which other
+// programs write too; [Reporter.PublishNode] handles that one.
 //
-// ready is the Ready condition that the node has without a shutdown; its type is set
-// here. Both conditions have now as their heartbeat and transition times. When the caller
-// writes a condition whose status has not changed, it should keep the old
-// LastTransitionTime. DrainInProgress is not among them: others write it too, so it is left
-// to [Reporter.PublishNode].
+// ready is the node's Ready condition outside a shutdown; NodeConditions sets its type. Heartbeat and
+// transition times are now. The caller should keep the old LastTransitionTime of a condition whose
+// status has not changed.
 func NodeConditions(state shutdown.NodeState, ready v1.NodeCondition, now time.Time) []v1.NodeCondition {
 	ready.Type = v1.NodeReady
 	conditions := []v1.NodeCondition{ready, {
@@ -63,10 +55,9 @@ func NodeConditions(state shutdown.NodeState, ready v1.NodeCondition, now time.T
 			Reason: reasonNodeShutdown, Message: message,
 		}}
 	}
-	return at(now, conditions)
+	return withTimes(now, conditions)
 }
 
-// drainCondition returns DrainInProgress of a state.
 func drainCondition(state shutdown.NodeState) v1.NodeCondition {
 	if state.ShuttingDown {
 		return v1.NodeCondition{Type: drainInProgress, Status: v1.ConditionTrue, Reason: reasonNodeShutdown, Message: messageDrain}
@@ -74,8 +65,8 @@ func drainCondition(state shutdown.NodeState) v1.NodeCondition {
 	return v1.NodeCondition{Type: drainInProgress, Status: v1.ConditionFalse, Reason: reasonNodeShutdown, Message: messageNoShutdown}
 }
 
-// at sets the times of conditions to now and returns them.
-func at(now time.Time, conditions []v1.NodeCondition) []v1.NodeCondition {
+// withTimes sets the times of conditions to now and returns them.
+func withTimes(now time.Time, conditions []v1.NodeCondition) []v1.NodeCondition {
 	for i := range conditions {
 		conditions[i].LastHeartbeatTime = metav1.NewTime(now)
 		conditions[i].LastTransitionTime = metav1.NewTime(now)
@@ -83,12 +74,11 @@ func at(now time.Time, conditions []v1.NodeCondition) []v1.NodeCondition {
 	return conditions
 }
 
-// kubeletReady returns the Ready condition of a healthy node.
 func kubeletReady() v1.NodeCondition {
 	return v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: reasonReady, Message: messageReady}
 }
 
-// notReady returns the Ready condition of a node that shuts down.
+// notReady returns the Ready condition during a shutdown.
 func notReady() v1.NodeCondition {
 	return v1.NodeCondition{
 		Type: v1.NodeReady, Status: v1.ConditionFalse,

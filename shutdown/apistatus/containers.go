@@ -7,21 +7,18 @@ import (
 )
 
 const (
-	// reasonStatusUnknown, messageStatusUnknown and exitCodeUnknown are those of a
-	// container that has ended with an unknown exit code (the kubelet's TerminatePod).
+	// What the kubelet's TerminatePod writes for a container with an unknown exit code.
 	reasonStatusUnknown  = "ContainerStatusUnknown"
 	messageStatusUnknown = "The container could not be located when the pod was terminated"
 	exitCodeUnknown      = 137
 )
 
-// finalContainers returns the three lists of container statuses to write for a pod. A nil
-// list is not written.
+// finalContainers returns the container statuses to write for a pod. A nil list is not written.
 //
-// In a terminal phase every container has ended, so a container without a terminated
-// state gets one with an unknown exit code. As in the kubelet's TerminatePod, containers
-// that were never started stay waiting: the init containers after the last started one,
-// and all regular containers of a pod that was not initialized. In other phases a list is
-// written as it is, if any container of it has ended.
+// In a terminal phase a container without a terminated state gets one with an unknown exit code. As
+// in the kubelet's TerminatePod, containers that were never started stay waiting: the init containers
+// after the last started one, and all regular containers of a pod that was not initialized. In other
+// phases a list is written unchanged once one of its containers has ended.
 func finalContainers(pod *v1.Pod) (init, containers, ephemeral []v1.ContainerStatus) {
 	status := &pod.Status
 	if !terminal(status.Phase) {
@@ -37,7 +34,6 @@ func finalContainers(pod *v1.Pod) (init, containers, ephemeral []v1.ContainerSta
 	return init, containers, ephemeral
 }
 
-// ifAnyEnded returns the statuses if any container has ended, and nil otherwise.
 func ifAnyEnded(statuses []v1.ContainerStatus) []v1.ContainerStatus {
 	if slices.ContainsFunc(statuses, func(status v1.ContainerStatus) bool { return status.State.Terminated != nil }) {
 		return statuses
@@ -45,7 +41,7 @@ func ifAnyEnded(statuses []v1.ContainerStatus) []v1.ContainerStatus {
 	return nil
 }
 
-// terminate sets the terminated state with an unknown exit code where there is none.
+// terminate sets a terminated state with an unknown exit code where there is no terminated state.
 func terminate(statuses []v1.ContainerStatus) {
 	for i := range statuses {
 		if statuses[i].State.Terminated != nil {
@@ -58,8 +54,8 @@ func terminate(statuses []v1.ContainerStatus) {
 	}
 }
 
-// startedCount returns how many init containers, counted from the first, have to be taken
-// for started (the kubelet's initializedContainers). The first one always counts.
+// startedCount returns how many init containers count as started: those up to the last one that has
+// run, and always the first (the kubelet's initializedContainers).
 func startedCount(statuses []v1.ContainerStatus) int {
 	for i := len(statuses) - 1; i > 0; i-- {
 		if hasRun(&statuses[i]) {
@@ -89,7 +85,7 @@ func initialized(pod *v1.Pod) bool {
 	return succeeded(status.State) || succeeded(status.LastTerminationState)
 }
 
-// hasRun reports whether the status shows in any way that the container was started.
+// hasRun reports whether the container was ever started.
 func hasRun(status *v1.ContainerStatus) bool {
 	return status.State.Waiting == nil || status.LastTerminationState.Terminated != nil
 }
@@ -98,10 +94,9 @@ func succeeded(state v1.ContainerState) bool {
 	return state.Terminated != nil && state.Terminated.ExitCode == 0
 }
 
-// mayRun reports whether a container of the pod may be running according to the status.
-// In a terminal phase none runs. Otherwise a container runs if its state is running. If
-// the pod is not Pending, a regular container or sidecar without a state may run too;
-// plain init containers have ended by then.
+// mayRun reports whether a container of the pod may be running according to its status. In a terminal
+// phase none is. If the pod is not Pending, a regular container or sidecar without a state may be
+// running too; plain init containers have ended by then.
 func mayRun(pod *v1.Pod) bool {
 	status := &pod.Status
 	if terminal(status.Phase) {
@@ -123,8 +118,7 @@ func mayRun(pod *v1.Pod) bool {
 		slices.ContainsFunc(spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return !known[c.Name] }))
 }
 
-// isSidecar reports whether an init container is restartable and so runs as long as its
-// pod (KEP-753).
+// isSidecar reports whether an init container is restartable (KEP-753).
 func isSidecar(container *v1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
 }

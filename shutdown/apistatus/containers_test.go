@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The tests write the status of a container as one of these words.
+// Each word stands for a container status.
 const (
 	waits     = "waits"
 	runs      = "runs"
@@ -21,7 +21,6 @@ const (
 	nothing   = "nothing"     // no state at all
 )
 
-// statusFromWord returns the status of a container from a word.
 func statusFromWord(name, word string) v1.ContainerStatus {
 	status := v1.ContainerStatus{Name: name, Ready: word == runs, Started: ptr.To(word == runs)}
 	exit := func(code int32) *v1.ContainerStateTerminated { return &v1.ContainerStateTerminated{ExitCode: code} }
@@ -49,7 +48,6 @@ func statusesFromWords(words []string) []v1.ContainerStatus {
 	return all
 }
 
-// wordsFromStatuses returns the words of statuses.
 func wordsFromStatuses(t *testing.T, statuses []v1.ContainerStatus) []string {
 	t.Helper()
 	var all []string
@@ -83,28 +81,28 @@ func containersOf(n int, policy *v1.ContainerRestartPolicy) []v1.Container {
 
 // Containers with an unknown exit code are terminated; containers that were never started
 // are waiting.
-func TestContainersOfAPodThatHasEnded(t *testing.T) {
+func TestContainerStatusesInATerminalPhase(t *testing.T) {
 	type lists struct{ init, main, ephemeral []string }
-	for name, test := range map[string]struct{ told, want lists }{
-		"all run":               {lists{nil, []string{runs, runs}, nil}, lists{nil, []string{unknown, unknown}, nil}},
-		"exit codes were told":  {lists{nil, []string{interrupt, runs, succeeds}, nil}, lists{nil, []string{interrupt, unknown, succeeds}, nil}},
-		"waiting":               {lists{nil, []string{waits, restarts, nothing}, nil}, lists{nil, []string{unknown, unknown, unknown}, nil}},
-		"ephemeral":             {lists{nil, []string{interrupt}, []string{runs, succeeds}}, lists{nil, []string{interrupt}, []string{unknown, succeeds}}},
-		"sidecars":              {lists{[]string{succeeds, runs}, []string{runs}, nil}, lists{[]string{succeeds, unknown}, []string{unknown}, nil}},
-		"the first init runs":   {lists{[]string{runs, waits}, []string{waits}, nil}, lists{[]string{unknown, waits}, []string{waits}, nil}},
-		"an init was started":   {lists{[]string{waits, restarts, waits}, []string{waits}, nil}, lists{[]string{unknown, unknown, waits}, []string{waits}, nil}},
-		"nothing was started":   {lists{[]string{waits, waits}, []string{waits}, nil}, lists{[]string{unknown, waits}, []string{waits}, nil}},
-		"the inits are through": {lists{[]string{succeeds, succeeds}, []string{waits}, nil}, lists{[]string{succeeds, succeeds}, []string{unknown}, nil}},
-		"the last init runs":    {lists{[]string{succeeds, runs}, []string{waits}, nil}, lists{[]string{succeeds, unknown}, []string{waits}, nil}},
-		"an init failed":        {lists{[]string{interrupt, waits}, []string{waits}, nil}, lists{[]string{interrupt, waits}, []string{waits}, nil}},
+	for name, test := range map[string]struct{ node, want lists }{
+		"all running":          {lists{nil, []string{runs, runs}, nil}, lists{nil, []string{unknown, unknown}, nil}},
+		"known exit codes":     {lists{nil, []string{interrupt, runs, succeeds}, nil}, lists{nil, []string{interrupt, unknown, succeeds}, nil}},
+		"waiting":              {lists{nil, []string{waits, restarts, nothing}, nil}, lists{nil, []string{unknown, unknown, unknown}, nil}},
+		"ephemeral":            {lists{nil, []string{interrupt}, []string{runs, succeeds}}, lists{nil, []string{interrupt}, []string{unknown, succeeds}}},
+		"sidecars":             {lists{[]string{succeeds, runs}, []string{runs}, nil}, lists{[]string{succeeds, unknown}, []string{unknown}, nil}},
+		"first init running":   {lists{[]string{runs, waits}, []string{waits}, nil}, lists{[]string{unknown, waits}, []string{waits}, nil}},
+		"second init restarts": {lists{[]string{waits, restarts, waits}, []string{waits}, nil}, lists{[]string{unknown, unknown, waits}, []string{waits}, nil}},
+		"nothing started":      {lists{[]string{waits, waits}, []string{waits}, nil}, lists{[]string{unknown, waits}, []string{waits}, nil}},
+		"inits succeeded":      {lists{[]string{succeeds, succeeds}, []string{waits}, nil}, lists{[]string{succeeds, succeeds}, []string{unknown}, nil}},
+		"last init running":    {lists{[]string{succeeds, runs}, []string{waits}, nil}, lists{[]string{succeeds, unknown}, []string{waits}, nil}},
+		"first init failed":    {lists{[]string{interrupt, waits}, []string{waits}, nil}, lists{[]string{interrupt, waits}, []string{waits}, nil}},
 	} {
 		for _, phase := range []v1.PodPhase{v1.PodFailed, v1.PodSucceeded} {
 			t.Run(name+" "+string(phase), func(t *testing.T) {
 				server := running("web")
-				server.Status.InitContainerStatuses = statusesFromWords(test.told.init)
-				server.Status.ContainerStatuses = statusesFromWords(test.told.main)
-				server.Status.EphemeralContainerStatuses = statusesFromWords(test.told.ephemeral)
-				server.Spec.InitContainers = containersOf(len(test.told.init), nil)
+				server.Status.InitContainerStatuses = statusesFromWords(test.node.init)
+				server.Status.ContainerStatuses = statusesFromWords(test.node.main)
+				server.Status.EphemeralContainerStatuses = statusesFromWords(test.node.ephemeral)
+				server.Spec.InitContainers = containersOf(len(test.node.init), nil)
 				pod := server.DeepCopy()
 				pod.Status.Phase = phase
 				was := pod.DeepCopy()
@@ -117,32 +115,31 @@ func TestContainersOfAPodThatHasEnded(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		inits []v1.Container
-		told  []string
-		want  string
+		inits    []v1.Container
+		statuses []string
+		want     string
 	}{
-		"of no init container is anything told":  {containersOf(1, nil), nil, waits},
-		"of the last one nothing is told":        {containersOf(2, nil), []string{succeeds}, waits},
-		"a sidecar is the last one, and is up":   {containersOf(1, ptr.To(v1.ContainerRestartPolicyAlways)), []string{runs}, unknown},
-		"a sidecar is the last one, and was not": {containersOf(1, ptr.To(v1.ContainerRestartPolicyAlways)), []string{restarts}, waits},
+		"no init status":                  {containersOf(1, nil), nil, waits},
+		"no status of the last init":      {containersOf(2, nil), []string{succeeds}, waits},
+		"the last init, a sidecar, runs":  {containersOf(1, ptr.To(v1.ContainerRestartPolicyAlways)), []string{runs}, unknown},
+		"the last init, a sidecar, waits": {containersOf(1, ptr.To(v1.ContainerRestartPolicyAlways)), []string{restarts}, waits},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := running("web")
 			pod.Spec.InitContainers = test.inits
-			pod.Status.InitContainerStatuses = statusesFromWords(test.told)
+			pod.Status.InitContainerStatuses = statusesFromWords(test.statuses)
 			pod.Status.Phase, pod.Status.ContainerStatuses = v1.PodFailed, statusesFromWords([]string{waits})
 			require.Equal(t, []string{test.want}, wordsFromStatuses(t, flush(t, running("web"), pod).pod(t, "web").Status.ContainerStatuses))
 		})
 	}
 }
 
-// The container statuses of a pod that is not made terminal are written once a container
-// has ended.
-func TestContainersOfAPodThatIsLeft(t *testing.T) {
+// In a non-terminal phase container statuses are written once a container has ended.
+func TestContainerStatusesInANonTerminalPhase(t *testing.T) {
 	for name, test := range map[string]struct{ server, node, want []string }{
-		"one has ended":   {[]string{runs, runs}, []string{interrupt, runs}, []string{interrupt, runs}},
-		"none has ended":  {[]string{interrupt, runs}, []string{runs, runs}, []string{interrupt, runs}},
-		"nothing is told": {[]string{runs}, nil, []string{runs}},
+		"one has ended":  {[]string{runs, runs}, []string{interrupt, runs}, []string{interrupt, runs}},
+		"none has ended": {[]string{interrupt, runs}, []string{runs, runs}, []string{interrupt, runs}},
+		"no status":      {[]string{runs}, nil, []string{runs}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, pod := running("web"), ended(running("web"))
@@ -166,17 +163,17 @@ func TestAPodWhoseContainersMayRunIsNotDeleted(t *testing.T) {
 	}{
 		"failed":                          {phase: v1.PodFailed, main: []string{runs}, removed: true},
 		"succeeded":                       {phase: v1.PodSucceeded, main: []string{runs}, removed: true},
-		"left, all have ended":            {phase: v1.PodRunning, main: []string{interrupt, succeeds}, removed: true},
-		"left, one runs":                  {phase: v1.PodRunning, main: []string{interrupt, runs}},
-		"left, nothing is told":           {phase: v1.PodRunning},
-		"left, one is not told":           {phase: v1.PodRunning, main: []string{interrupt, nothing}},
-		"left, its sidecar runs":          {phase: v1.PodRunning, main: []string{interrupt}, init: []string{runs}, sidecars: 1},
-		"left, its sidecar is not told":   {phase: v1.PodRunning, main: []string{interrupt}, sidecars: 1},
-		"left, its init is not told":      {phase: v1.PodRunning, main: []string{interrupt}, inits: 1, removed: true},
-		"left, its debugger is not told":  {phase: v1.PodRunning, main: []string{interrupt}, ephemeral: true},
-		"of a phase that is not known":    {phase: v1.PodUnknown},
-		"pending, nothing was started":    {phase: v1.PodPending, main: []string{waits}, removed: true},
-		"pending, nothing is told":        {phase: v1.PodPending, removed: true},
+		"running, all ended":              {phase: v1.PodRunning, main: []string{interrupt, succeeds}, removed: true},
+		"running, one runs":               {phase: v1.PodRunning, main: []string{interrupt, runs}},
+		"running, no status":              {phase: v1.PodRunning},
+		"running, one without a state":    {phase: v1.PodRunning, main: []string{interrupt, nothing}},
+		"running, sidecar runs":           {phase: v1.PodRunning, main: []string{interrupt}, init: []string{runs}, sidecars: 1},
+		"running, sidecar without status": {phase: v1.PodRunning, main: []string{interrupt}, sidecars: 1},
+		"running, init without status":    {phase: v1.PodRunning, main: []string{interrupt}, inits: 1, removed: true},
+		"running, no debugger status":     {phase: v1.PodRunning, main: []string{interrupt}, ephemeral: true},
+		"unknown phase":                   {phase: v1.PodUnknown},
+		"pending, nothing started":        {phase: v1.PodPending, main: []string{waits}, removed: true},
+		"pending, no status":              {phase: v1.PodPending, removed: true},
 		"pending, an init container runs": {phase: v1.PodPending, init: []string{runs}, inits: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +195,7 @@ func TestAPodWhoseContainersMayRunIsNotDeleted(t *testing.T) {
 			require.Equal(t, test.removed, len(c.all("delete")) == 1)
 		})
 	}
-	t.Run("handed in without a spec", func(t *testing.T) {
+	t.Run("no spec", func(t *testing.T) {
 		pod := deleted(running("web"))
 		pod.Spec = v1.PodSpec{}
 		require.Empty(t, flush(t, running("web"), pod).all("delete"))

@@ -29,47 +29,47 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// asCrashAgent is the environment variable that makes the test binary an agent. Its value are
-// the agentOrders; see [TestCrashAgent].
+// asCrashAgent is the environment variable that turns the test binary into an agent. Its value is an
+// agentConfig in JSON; see [TestCrashAgent].
 const asCrashAgent = "KUBEGRACE_TEST_CRASH_AGENT"
 
-// The hosts that an agent may have.
+// The kinds of an agent's host.
 const (
-	hostGoesDown   = "goes down"   // a shutdown is pending
-	hostCannotTell = "cannot tell" // whether a shutdown is pending
-	hostIsNone     = "is none"     // the agent has no source
-	hostIsIdle     = "is idle"     // no shutdown is pending
+	hostPending = "shutdown pending"
+	hostUnknown = "unknown" // the host cannot say whether a shutdown is pending
+	hostNone    = "none"    // the agent has no source
+	hostIdle    = "idle"    // no shutdown is pending
 )
 
-// endsAfter is the annotation with the time that a pod needs to end. A pod with the annotation
-// ignoresGrace is not killed at the end of its grace period.
 // hostLimit is how long the host waits.
 const hostLimit = 6 * time.Second
 
-const endsAfter, ignoresGrace = "test/takes", "test/deaf"
+// The annotation endsAfter holds the time that a pod needs to end. A pod with the annotation
+// ignoresGrace survives the end of its grace period.
+const endsAfter, ignoresGrace = "test/ends-after", "test/ignores-grace"
 
-// agentOrders tell an agent what to do.
-type agentOrders struct {
+// agentConfig configures the process of an agent.
+type agentConfig struct {
 	Server        string // URL
 	Node          string
 	Host          string
-	NextBoot      bool      // the agent runs on the boot after the shutdown
-	StartedPods   []string  // the pods that were started on that boot so far
-	BeginShutdown bool      // the shutdown begins when the agent is ready
-	HostEnd       time.Time // when the host ends the stored shutdown; zero: none is stored
+	NextBoot      bool      // the agent runs after the reboot
+	StartedPods   []string  // the pods that were started after the reboot
+	BeginShutdown bool      // the agent begins the shutdown once it is ready
+	HostEnd       time.Time // when the host stops waiting for the stored shutdown; zero: none is stored
 	StateDir      string
-	Journal       string // the path of the pods' journal
+	Journal       string // path of the pods' journal
 	Pods          []*v1.Pod
 }
 
-// TestCrashAgent is not a test but the process of an agent that TestKilledAgents starts and
-// kills. It prints what happens, until its standard input ends.
+// TestCrashAgent is no test, but the agent process that TestFinalStatusesSurviveKilledAgents starts and
+// kills. It prints events until its standard input ends.
 func TestCrashAgent(t *testing.T) {
 	text := os.Getenv(asCrashAgent)
 	if text == "" {
 		return
 	}
-	var o agentOrders
+	var o agentConfig
 	require.NoError(t, json.Unmarshal([]byte(text), &o))
 	client, err := apistatus.NewClient(&rest.Config{Host: o.Server})
 	require.NoError(t, err)
@@ -121,34 +121,34 @@ func TestCrashAgent(t *testing.T) {
 	watching.Wait()
 	require.NoError(t, <-ended)
 	report, _ := manager.LastReport()
-	said, err := json.Marshal(report)
+	reportJSON, err := json.Marshal(report)
 	require.NoError(t, err)
-	fmt.Printf("agent: report %s\n", said)
+	fmt.Printf("agent: report %s\n", reportJSON)
 }
 
 // fakeHost returns the source of the agent; nil if it has none.
-func (o agentOrders) fakeHost() *shutdowntest.Host {
+func (o agentConfig) fakeHost() *shutdowntest.Host {
 	host := &shutdowntest.Host{}
 	switch o.Host {
-	case hostGoesDown:
+	case hostPending:
 		pending := &source.Event{Kind: source.KindReboot}
 		if !o.HostEnd.IsZero() && time.Until(o.HostEnd) < 2*time.Second {
-			pending.Deadline = o.HostEnd // the machine is off soon, so no other shutdown begins after the stored one
+			pending.Deadline = o.HostEnd // too late for another shutdown after the stored one
 		}
 		host.SetPending(pending)
-	case hostCannotTell:
+	case hostUnknown:
 		host.PendingErr = errors.ErrUnsupported
-	case hostIsNone:
+	case hostNone:
 		return nil
 	}
 	return host
 }
 
-// poll calls look every few milliseconds, until it returns false.
-func poll(ctx context.Context, look func() bool) {
+// poll calls check every 5 ms until it returns false.
+func poll(ctx context.Context, check func() bool) {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	for look() {
+	for check() {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -166,8 +166,8 @@ func printEnd(m *shutdown.Manager) (again bool) {
 	return false
 }
 
-// podJournal simulates the pods of a node and is their killer. Signals and the ends that follow
-// from them are lines of a file, so that the pods outlive their agent.
+// podJournal simulates and kills the pods of a node. Each signal is a line in a file, with the time at
+// which the pod ends, so that the pods outlive their agent.
 type podJournal struct {
 	file *os.File
 
@@ -182,11 +182,11 @@ type signal struct {
 	At, Ends time.Duration // since the boot
 }
 
-// sinceBoot returns CLOCK_MONOTONIC, which is the same for all processes.
+// sinceBoot returns CLOCK_MONOTONIC, which all processes share.
 func sinceBoot() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		panic(err) // each Linux has this clock
+		panic(err) // every Linux has this clock
 	}
 	return time.Duration(now.Nano())
 }
@@ -256,9 +256,8 @@ func (p *podJournal) recordSignal(pod *v1.Pod, grace time.Duration) (ends time.D
 	return s.Ends, err
 }
 
-// startAdmitted asks, on the next boot, for the admission of pods that are not decided yet. It
-// starts those that are admitted and still run by the API server. It returns false once all pods
-// are decided.
+// startAdmitted admits pods after the reboot, and starts those that the API server still has as
+// running. It returns false once no pod is left.
 func (p *podJournal) startAdmitted(ctx context.Context, m *shutdown.Manager, api kubernetes.Interface, pods []*v1.Pod) (again bool) {
 	for _, pod := range pods {
 		if p.isDecided(pod) {
@@ -284,7 +283,7 @@ func (p *podJournal) startAdmitted(ctx context.Context, m *shutdown.Manager, api
 	return again
 }
 
-// isDecided reports whether it is known of a pod that it runs again or that it has ended.
+// isDecided reports whether the pod was started again or is known to have ended.
 func (p *podJournal) isDecided(pod *v1.Pod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

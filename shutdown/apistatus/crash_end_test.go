@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// finishLastAgent waits until the last agent has finished the shutdown and sent the statuses,
-// ends it, and checks its report, its files and the API server.
+// finishLastAgent waits until the last agent has finished the shutdown and sent the statuses, stops
+// it, and checks its report, its files and the API server.
 func (n *crashedNode) finishLastAgent(a *crashAgent) error {
 	if _, ok := a.awaitLine("ready"); !ok {
 		return errors.New("the last agent did not become ready")
@@ -25,7 +25,7 @@ func (n *crashedNode) finishLastAgent(a *crashAgent) error {
 	resumes := !n.shutdownOver && !n.agentCannotKnow && sinceBoot()-n.began < 3*time.Second
 	if !n.shutdownOver && !n.agentCannotKnow {
 		if _, ok := a.awaitLine("ended"); !ok {
-			return errors.New("the shutdown does not come to its end")
+			return errors.New("the shutdown does not end")
 		}
 	}
 	if err := n.awaitFlushes(); err != nil {
@@ -38,8 +38,8 @@ func (n *crashedNode) finishLastAgent(a *crashAgent) error {
 	var last string
 	for line := range a.lines {
 		a.parseLine(line)
-		if said, ok := strings.CutPrefix(line, "agent: report "); ok {
-			if err := json.Unmarshal([]byte(said), &report); err != nil {
+		if text, ok := strings.CutPrefix(line, "agent: report "); ok {
+			if err := json.Unmarshal([]byte(text), &report); err != nil {
 				return err
 			}
 		} else {
@@ -51,11 +51,11 @@ func (n *crashedNode) finishLastAgent(a *crashAgent) error {
 	}
 	n.checkReport(report, resumes)
 	n.checkFolder()
-	n.orders.StartedPods = append(n.orders.StartedPods, a.startedPods...)
+	n.config.StartedPods = append(n.config.StartedPods, a.startedPods...)
 	return n.checkServer()
 }
 
-// awaitFlushes waits until the API server has all final statuses that have to be sent.
+// awaitFlushes waits until the API server has all final statuses that must be sent.
 func (n *crashedNode) awaitFlushes() error {
 	var missing []string
 	for range 300 {
@@ -78,10 +78,10 @@ func (n *crashedNode) awaitFlushes() error {
 	return nil
 }
 
-// podsOfTheServer returns the pods of the node from the API server, by name.
+// podsOfTheServer returns the node's pods on the API server by name.
 func (n *crashedNode) podsOfTheServer() (map[string]v1.Pod, error) {
 	pods := map[string]v1.Pod{}
-	for _, pod := range n.orders.Pods {
+	for _, pod := range n.config.Pods {
 		got, err := n.server.api.Pods(pod.Namespace).Get(n.t.Context(), pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
@@ -91,10 +91,10 @@ func (n *crashedNode) podsOfTheServer() (map[string]v1.Pod, error) {
 	return pods, nil
 }
 
-// checkReport checks that each killed pod is in the report once, those of previous agents
-// included.
+// checkReport checks that the report has each killed pod once, including those that previous agents
+// killed.
 func (n *crashedNode) checkReport(report shutdown.Report, resumes bool) {
-	signals, err := readSignals(n.orders.Journal)
+	signals, err := readSignals(n.config.Journal)
 	if err != nil {
 		n.addViolation("%w", err)
 	}
@@ -117,7 +117,7 @@ func (n *crashedNode) checkReport(report shutdown.Report, resumes bool) {
 		}
 	}
 	if strings.Contains(strings.Join(report.Errors, "\n"), "graceful_node_shutdown") {
-		n.addViolation("there was trouble with the files: %q", report.Errors)
+		n.addViolation("the state files failed: %q", report.Errors)
 	}
 	if n.ending == isCancelled && len(report.Pods) > 0 && report.Ended.IsZero() {
 		n.addViolation("the report is not closed")
@@ -126,14 +126,14 @@ func (n *crashedNode) checkReport(report shutdown.Report, resumes bool) {
 	for _, s := range signals {
 		killed[s.Name] = true
 	}
-	if resumes && len(killed) != len(n.orders.Pods) {
-		n.addViolation("only %d of %d pods were killed", len(killed), len(n.orders.Pods))
+	if resumes && len(killed) != len(n.config.Pods) {
+		n.addViolation("only %d of %d pods were killed", len(killed), len(n.config.Pods))
 	}
 }
 
-// checkFolder checks that the state folder has no other files than those of an agent.
+// checkFolder checks that the state folder has only an agent's files.
 func (n *crashedNode) checkFolder() {
-	entries, err := os.ReadDir(n.orders.StateDir)
+	entries, err := os.ReadDir(n.config.StateDir)
 	if err != nil {
 		n.addViolation("%w", err)
 	}
@@ -141,31 +141,31 @@ func (n *crashedNode) checkFolder() {
 		switch entry.Name() {
 		case "graceful_node_shutdown_log", "graceful_node_shutdown_state", ".graceful_node_shutdown_lock":
 		default:
-			n.addViolation("%s is left in the folder", entry.Name())
+			n.addViolation("%s is left over in the state folder", entry.Name())
 		}
 	}
 }
 
-// checkServer checks that no pod has ended by the API server that runs or was never signalled.
+// checkServer checks that the API server has no pod as ended that runs or was never signalled.
 func (n *crashedNode) checkServer() error {
 	pods, err := n.podsOfTheServer()
 	if err != nil {
 		return err
 	}
 	ends := map[string]time.Duration{}
-	for _, s := range append(n.signalsOfFormerBoot, n.signals...) {
+	for _, s := range append(n.signalsOfPreviousBoot, n.signals...) {
 		ends[s.Name] = s.Ends
 	}
 	for name, pod := range pods {
 		until, signalled := ends[name]
 		switch {
 		case pod.Status.Phase == v1.PodRunning:
-		case slices.Contains(n.orders.StartedPods, name):
-			n.addViolation("pod %s runs again and is called %s", name, pod.Status.Phase)
-		case !signalled && !n.storedOfFormerBoot[name]:
-			n.addViolation("pod %s was never signalled and is called %s", name, pod.Status.Phase)
-		case !n.orders.NextBoot && sinceBoot() < until:
-			n.addViolation("pod %s runs for %v more and is called %s", name, until-sinceBoot(), pod.Status.Phase)
+		case slices.Contains(n.config.StartedPods, name):
+			n.addViolation("pod %s was started again, and its phase is %s", name, pod.Status.Phase)
+		case !signalled && !n.storedOfPreviousBoot[name]:
+			n.addViolation("pod %s was never signalled, and its phase is %s", name, pod.Status.Phase)
+		case !n.config.NextBoot && sinceBoot() < until:
+			n.addViolation("pod %s runs for another %v, and its phase is %s", name, until-sinceBoot(), pod.Status.Phase)
 		}
 	}
 	return nil

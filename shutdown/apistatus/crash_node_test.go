@@ -39,24 +39,24 @@ type crashedNode struct {
 	server *realServer
 	ending string // one of the constants in crash_test.go
 
-	proxy           *apiserverproxy.Proxy // only of this node
-	refuses         atomic.Bool           // the proxy refuses final statuses
-	orders          agentOrders
+	proxy           *apiserverproxy.Proxy
+	refuses         atomic.Bool // the proxy refuses final statuses
+	config          agentConfig
 	began           time.Duration   // the start of the first agent, since the boot
 	shutdownOver    bool            // the shutdown was cancelled, or the node was rebooted
-	agentCannotKnow bool            // the shutdown is not stored, and the host does not say that it goes on
-	mustBeFlushed   map[string]bool // pods whose final status the API server has to have at the end
+	agentCannotKnow bool            // neither the state log nor the host has the shutdown
+	mustBeFlushed   map[string]bool // pods whose final status the API server must have at the end
 	stored          storedShutdown  // the state log of the last killed agent
 
-	signals             []signal // of this boot
-	seenSignals         int      // how many of the signals are from before the last agent
-	signalsOfFormerBoot []signal
-	storedOfFormerBoot  map[string]bool // pods that were signalled by the log of that boot: it is written before the signal
-	unstoredAges        []time.Duration // ages, at the kill of an agent, of signals that were not stored
-	violations          []error
+	signals               []signal // of this boot
+	seenSignals           int      // how many signals are older than the last agent
+	signalsOfPreviousBoot []signal
+	storedOfPreviousBoot  map[string]bool // pods that the state log of that boot has as signalled; the log precedes the signal
+	unstoredAges          []time.Duration // ages, at the kill of an agent, of signals that were not stored
+	violations            []error
 }
 
-// storedShutdown is what the state log has of the newest shutdown.
+// storedShutdown is the newest shutdown in the state log.
 type storedShutdown struct {
 	shutdown *node.Shutdown // nil: none was stored
 	pods     []node.Pod
@@ -76,7 +76,7 @@ func readLog(dir string) (s storedShutdown, err error) {
 	return s, err
 }
 
-// signalled returns the names of the pods that the log says are signalled.
+// signalled returns the names of the pods that the state log has as signalled.
 func (s storedShutdown) signalled() map[string]bool {
 	names := map[string]bool{}
 	for _, pod := range s.pods {
@@ -102,21 +102,21 @@ func (n *crashedNode) prepare() error {
 	if err != nil {
 		return err
 	}
-	n.orders = agentOrders{
+	n.config = agentConfig{
 		Node: fmt.Sprintf("node-%d", n.number), Pods: n.makePods(),
 		StateDir: filepath.Join(dir, "state"), Journal: filepath.Join(dir, "journal"),
 	}
-	if err := os.Mkdir(n.orders.StateDir, 0o700); err != nil {
+	if err := os.Mkdir(n.config.StateDir, 0o700); err != nil {
 		return err
 	}
 	n.refuses.Store(n.rng.IntN(2) == 0)
 	n.connectThroughNewProxy()
 	object := nodeOf(ready)
-	object.Name, object.UID, object.ResourceVersion = n.orders.Node, "", ""
+	object.Name, object.UID, object.ResourceVersion = n.config.Node, "", ""
 	if _, err := n.server.api.Nodes().Create(n.t.Context(), object, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	for _, pod := range n.orders.Pods {
+	for _, pod := range n.config.Pods {
 		n.server.create(pod)
 	}
 	return nil
@@ -126,21 +126,21 @@ func (n *crashedNode) prepare() error {
 func (n *crashedNode) connectThroughNewProxy() {
 	n.proxy = apiserverproxy.Start(n.t, n.server.url)
 	n.proxy.Script(n.networkFaults())
-	n.orders.Server = n.proxy.URL()
+	n.config.Server = n.proxy.URL()
 }
 
 // networkFaults returns a script with random faults between the node and the API server.
 func (n *crashedNode) networkFaults() apiserverproxy.Script {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(n.rng.Uint64(), n.rng.Uint64()))
-	harm := n.rng.IntN(10)
+	faultsInTen := n.rng.IntN(10)
 	return func(r apiserverproxy.Request) apiserverproxy.Fault {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
 		case n.refuses.Load() && r.Resource == "pods/status":
 			return apiserverproxy.Fault{Status: http.StatusServiceUnavailable}
-		case rng.IntN(10) >= harm:
+		case rng.IntN(10) >= faultsInTen:
 			return apiserverproxy.Fault{}
 		case rng.IntN(2) == 0:
 			return apiserverproxy.Fault{Delay: time.Duration(rng.IntN(200)) * time.Millisecond}
@@ -152,27 +152,27 @@ func (n *crashedNode) networkFaults() apiserverproxy.Script {
 	}
 }
 
-// endShutdown ends the shutdown while no agent runs, unless it goes on: it cancels it, or moves
-// the node to the next boot.
+// endShutdown cancels the shutdown or reboots the node, while no agent runs, unless the shutdown
+// goes on.
 func (n *crashedNode) endShutdown() error {
 	n.shutdownOver = n.ending != goesOn
 	n.refuses.Store(false)
 	if n.ending != isRebooted {
 		return nil
 	}
-	n.proxy.Die() // so that no request of the previous boot is carried out later
+	n.proxy.Die() // so that no request of the previous boot arrives later
 	n.connectThroughNewProxy()
-	n.orders.NextBoot = true
-	n.signalsOfFormerBoot, n.signals, n.seenSignals = n.signals, nil, 0
-	n.storedOfFormerBoot = n.stored.signalled()
-	n.orders.Journal += " of the next boot"
-	for _, pod := range n.orders.Pods { // static pods run again on the next boot
+	n.config.NextBoot = true
+	n.signalsOfPreviousBoot, n.signals, n.seenSignals = n.signals, nil, 0
+	n.storedOfPreviousBoot = n.stored.signalled()
+	n.config.Journal += " of the next boot"
+	for _, pod := range n.config.Pods { // static pods start again after a reboot
 		if staticpod.IsOrMirrors(pod) {
 			delete(n.mustBeFlushed, pod.Name)
 			n.server.setStatus(pod)
 		}
 	}
-	path := filepath.Join(n.orders.StateDir, statelog.LogFile)
+	path := filepath.Join(n.config.StateDir, statelog.LogFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -180,26 +180,25 @@ func (n *crashedNode) endShutdown() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, bootID.ReplaceAll(data, []byte(`"bootID":"a boot of many days"`)), 0o600)
+	return os.WriteFile(path, bootID.ReplaceAll(data, []byte(`"bootID":"the previous boot"`)), 0o600)
 }
 
-// bootID is in the first line of a state log.
+// bootID matches the boot ID in a state log.
 var bootID = regexp.MustCompile(`"bootID":"[^"]*"`)
 
 // recordUnacknowledged adds the pods whose stored final statuses the next agent has to send.
 func (n *crashedNode) recordUnacknowledged() {
 	for _, pod := range n.stored.pods {
-		hasEnded := !pod.Ended.IsZero() || n.orders.NextBoot
-		if !pod.Signalled.IsZero() && hasEnded && !pod.Told && (!n.orders.NextBoot || !pod.Static) {
+		hasEnded := !pod.Ended.IsZero() || n.config.NextBoot
+		if !pod.Signalled.IsZero() && hasEnded && !pod.Told && (!n.config.NextBoot || !pod.Static) {
 			n.mustBeFlushed[pod.Name] = true
 		}
 	}
 }
 
-// readAfterCrash reads the journal and the state log after an agent was killed, and checks
-// them.
+// readAfterCrash reads and checks the journal and the state log after an agent was killed.
 func (n *crashedNode) readAfterCrash(killed time.Duration) error {
-	signals, err := readSignals(n.orders.Journal)
+	signals, err := readSignals(n.config.Journal)
 	if err != nil {
 		return err
 	}
@@ -207,8 +206,8 @@ func (n *crashedNode) readAfterCrash(killed time.Duration) error {
 	fresh := n.checkFresh()
 	n.seenSignals = len(signals)
 	before := n.stored
-	if n.stored, err = readLog(n.orders.StateDir); err != nil {
-		return fmt.Errorf("what was stored is not readable: %w", err)
+	if n.stored, err = readLog(n.config.StateDir); err != nil {
+		return fmt.Errorf("failed to read the state log: %w", err)
 	}
 	known := n.stored.signalled()
 	for _, s := range fresh {
@@ -217,15 +216,15 @@ func (n *crashedNode) readAfterCrash(killed time.Duration) error {
 		}
 	}
 	for name := range before.signalled() {
-		if before.isSameAs(n.stored) && !known[name] { // otherwise it was over, and the host has begun another one
-			n.addViolation("pod %s was stored before and is not any more", name)
+		if before.isSameAs(n.stored) && !known[name] { // otherwise the host has begun another shutdown
+			n.addViolation("pod %s is no longer stored", name)
 		}
 	}
 	return nil
 }
 
-// checkFresh returns the signals of the last agent. If the shutdown is over, it signals nobody but pods
-// that were signalled before.
+// checkFresh returns the signals of the last agent. Once the shutdown is over, an agent may signal only
+// pods that were signalled before.
 func (n *crashedNode) checkFresh() []signal {
 	before, fresh := n.signals[:n.seenSignals], n.signals[n.seenSignals:]
 	for _, s := range fresh {
@@ -257,28 +256,28 @@ func readSignals(path string) ([]signal, error) {
 type crashAgent struct {
 	cmd         *exec.Cmd
 	stdin       io.Closer
-	lines       chan string // the standard output; closed at the end of the process
+	lines       chan string // standard output; closed when the process ends
 	startedPods []string    // from the lines that were read
 }
 
 func (n *crashedNode) start(first bool) (*crashAgent, error) {
-	o := n.orders
+	o := n.config
 	o.BeginShutdown = first
 	if n.stored.shutdown != nil {
 		o.HostEnd = n.stored.shutdown.Wall.Add(hostLimit)
 	}
 	switch {
 	case first && n.ending == isCancelled:
-		o.Host = hostIsIdle // what Trigger has announced no host cancels
+		o.Host = hostIdle // a host cannot cancel a shutdown that Trigger has begun
 	case first:
-		o.Host = []string{hostIsIdle, hostIsIdle, hostIsNone}[n.rng.IntN(3)]
+		o.Host = []string{hostIdle, hostIdle, hostNone}[n.rng.IntN(3)]
 	case n.ending == isCancelled && n.shutdownOver:
-		o.Host = hostIsIdle
+		o.Host = hostIdle
 	case n.shutdownOver:
-		o.Host = []string{hostIsIdle, hostCannotTell, hostIsNone}[n.rng.IntN(3)]
+		o.Host = []string{hostIdle, hostUnknown, hostNone}[n.rng.IntN(3)]
 	default:
-		o.Host = []string{hostGoesDown, hostCannotTell, hostIsNone}[n.rng.IntN(3)]
-		n.agentCannotKnow = o.Host != hostGoesDown && n.stored.shutdown == nil
+		o.Host = []string{hostPending, hostUnknown, hostNone}[n.rng.IntN(3)]
+		n.agentCannotKnow = o.Host != hostPending && n.stored.shutdown == nil
 	}
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -329,7 +328,7 @@ func (a *crashAgent) crash(c crash) (at time.Duration, err error) {
 	return at, a.kill()
 }
 
-// kill sends SIGKILL to the agent, which may have ended.
+// kill sends SIGKILL to the agent, which may have exited.
 func (a *crashAgent) kill() error {
 	if err := a.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -350,7 +349,7 @@ func (a *crashAgent) parseLine(line string) {
 // awaitLine waits for a line with the prefix and returns the rest of it. It returns false if
 // there is none.
 func (a *crashAgent) awaitLine(what string) (rest string, ok bool) {
-	enough := time.After(30 * time.Second)
+	timeout := time.After(30 * time.Second)
 	for {
 		select {
 		case line, more := <-a.lines:
@@ -358,7 +357,7 @@ func (a *crashAgent) awaitLine(what string) (rest string, ok bool) {
 			if rest, ok = strings.CutPrefix(line, "agent: "+what); ok || !more {
 				return strings.TrimSpace(rest), ok
 			}
-		case <-enough:
+		case <-timeout:
 			return "", false
 		}
 	}

@@ -28,14 +28,14 @@ const (
 	crashKills = "KUBEGRACE_TEST_KILLS"
 	// crashSeed is the environment variable with the seed of the random choices.
 	crashSeed = "KUBEGRACE_TEST_SEED"
-	// nodesAtOnce is how many nodes are shut down at the same time.
+	// nodesAtOnce is how many nodes shut down concurrently.
 	nodesAtOnce = 12
 )
 
-// Agents are killed at random moments of a shutdown, one after the other on the same node, whose
-// pods live on. The last agent of each node is not killed. When it has finished, the API server
-// has the final statuses of the pods that have ended, and of no others.
-func TestKilledAgents(t *testing.T) {
+// Agents are killed at random times during a shutdown, one after the other on the same node; the pods
+// run on. When the last agent of a node, which is not killed, has finished, the API server has the
+// final statuses of exactly the pods that have ended.
+func TestFinalStatusesSurviveKilledAgents(t *testing.T) {
 	kills, seed := 500, rand.Uint64()
 	if need.Less(t, "450 of 500 kills of an agent") {
 		kills = 50
@@ -69,7 +69,7 @@ func TestKilledAgents(t *testing.T) {
 				killed := 1 + n.rng.IntN(8)
 				left.Add(int64(-killed))
 				err := n.run(killed)
-				signals.Add(int64(len(n.signalsOfFormerBoot) + len(n.signals)))
+				signals.Add(int64(len(n.signalsOfPreviousBoot) + len(n.signals)))
 				mu.Lock()
 				late, ways[n.ending] = append(late, n.unstoredAges...), ways[n.ending]+1
 				if err = errors.Join(append(n.violations, err)...); err != nil {
@@ -81,17 +81,17 @@ func TestKilledAgents(t *testing.T) {
 	}
 	lag := worstLag(t, &working)
 	slices.Sort(late)
-	t.Logf("%d nodes %v, %d kills of pods; of those not on the disk when their agent was killed the oldest was %v old; this machine was up to %v late itself", nodes.Load(), ways, signals.Load(), slices.Max(append(late, 0)), lag)
+	t.Logf("%d nodes %v, %d signals; the oldest one missing on disk when its agent was killed was %v old; this machine was up to %v late", nodes.Load(), ways, signals.Load(), slices.Max(append(late, 0)), lag)
 	require.NoError(t, errors.Join(wrong...))
 	tooLate := slices.IndexFunc(late, func(age time.Duration) bool { return age > 100*time.Millisecond+lag })
-	require.Equal(t, -1, tooLate, "kills that were not on the disk after so long: %v", late)
+	require.Equal(t, -1, tooLate, "ages of signals that were not on disk: %v", late)
 }
 
-// worstLag waits for the others. It returns how much a timer and a write of a file were delayed
-// at most meanwhile, because an agent on this machine is delayed in the same way.
+// worstLag waits for others and returns the longest delay of a timer and a file write meanwhile: an
+// agent on this machine is delayed as much.
 func worstLag(t *testing.T, others *sync.WaitGroup) (worst time.Duration) {
 	t.Helper()
-	const podLag = 50 * time.Millisecond
+	const interval = 50 * time.Millisecond
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -101,16 +101,16 @@ func worstLag(t *testing.T, others *sync.WaitGroup) (worst time.Duration) {
 	for {
 		began := time.Now()
 		select {
-		case <-time.After(podLag):
+		case <-time.After(interval):
 		case <-over:
 			return worst
 		}
 		require.NoError(t, atomicfile.Write(path, []byte("text")))
-		worst = max(worst, time.Since(began)-podLag)
+		worst = max(worst, time.Since(began)-interval)
 	}
 }
 
-// crash says when an agent is killed: so long after its start, or after it is ready.
+// crash says when to kill an agent: a time after its start, or after it is ready.
 type crash struct {
 	ready bool
 	after time.Duration
@@ -128,18 +128,18 @@ func (n *crashedNode) nextCrash(first bool) crash {
 const (
 	goesOn      = "goes on"
 	isCancelled = "is cancelled while no agent runs"
-	isRebooted  = "is another boot's"
+	isRebooted  = "ends with a reboot"
 )
 
-// run shuts the node down and kills some agents, then lets one do its work.
+// run shuts the node down, kills some agents, and lets the last one finish.
 func (n *crashedNode) run(kills int) error {
 	if err := n.prepare(); err != nil {
 		return err
 	}
 	defer func() { n.proxy.Die() }()
-	turn := 1 + n.rng.IntN(kills)
+	endAt := 1 + n.rng.IntN(kills)
 	for i := range kills + 1 {
-		if i == turn {
+		if i == endAt {
 			if err := n.endShutdown(); err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func (n *crashedNode) run(kills int) error {
 		}
 		at, err := a.crash(n.nextCrash(i == 0))
 		if err == nil {
-			n.orders.StartedPods = append(n.orders.StartedPods, a.startedPods...)
+			n.config.StartedPods = append(n.config.StartedPods, a.startedPods...)
 			err = n.readAfterCrash(at)
 		}
 		if err != nil {
@@ -166,8 +166,8 @@ func (n *crashedNode) run(kills int) error {
 	return nil
 }
 
-// makePods returns pods that end at once, later or only when they are killed, a static pod, and
-// a pod that cannot be killed.
+// makePods returns pods that end at once, later or only when killed, a static pod, and a pod that
+// cannot be killed.
 func (n *crashedNode) makePods() []*v1.Pod {
 	var pods []*v1.Pod
 	for i, takes := range []string{"0s", "1ms", "150ms", "400ms", "700ms", "1h", "20ms", "1h"} {

@@ -1,5 +1,5 @@
-// Package apistatus is the [shutdown.Reporter] of agents with an API server: it reports
-// what a node shutdown does to the node and its pods.
+// Package apistatus is the [shutdown.Reporter] for agents with an API server. It writes the node's
+// conditions during a shutdown and the final statuses of the node's pods.
 //
 //	package main
 //
@@ -47,66 +47,55 @@
 //		fmt.Println(report, err)
 //	}
 //
-// Node: while the node shuts down, its Ready condition is False with the kubelet's
-// reason and message, and GracefulNodeShutdownInProgress (KEP-5683) is True, on which the
-// DaemonSet controller of KEP-6249 creates no pods on the node. With the feature
-// [shutdown.DaemonSetGracefulNodeShutdown] DrainInProgress is True as well, for others who
-// watch drains. All are written in one request before the first pod is killed, and
-// undone when the shutdown is cancelled and after the next boot. A drain of somebody
-// else is left as it is: its reason is not NodeShutdown. An agent whose own loop
-// writes the node's conditions must take them from [NodeConditions]; otherwise its next
-// heartbeat sets Ready to True again.
+// # Node
 //
-// Pods: [Reporter.FlushPod] writes the final status of a pod in one patch, as the
-// kubelet's status manager does (KEP-3329: the phase together with DisruptionTarget),
-// and then deletes a pod that has a deletion timestamp. It makes the patch from the pod
-// that it is given, without reading it first; the pod's UID is the precondition. Fields
-// of other writers (addresses, readiness gates, PodScheduled) stay; phase, reason,
-// message and container statuses are the node's. A container that has ended with an
-// unknown exit code is written as by the kubelet: terminated, 137,
-// ContainerStatusUnknown. The status of a static pod goes to its mirror pod, which is
-// read first because only its annotations tell which static pod it mirrors.
+// During a shutdown [Reporter.PublishNode] sets Ready to False with the kubelet's reason and message,
+// and GracefulNodeShutdownInProgress (KEP-5683) to True. The DaemonSet controller of KEP-6249 then
+// creates no pods on the node. The feature [shutdown.DaemonSetGracefulNodeShutdown] adds DrainInProgress.
+// One request writes all of them before the first pod is killed. They are reset when the shutdown is
+// cancelled and after the next boot.
 //
-// Services: [Reporter.MarkNotReady] makes a pod not ready before it is stopped. This is
-// needed because a pod that its node kills has no deletion timestamp, so EndpointSlices
-// would keep it (k/k#105780). [Reporter.RestoreReadiness] undoes it. Agents that write
-// EndpointSlices themselves use [EndpointConditions].
+// An agent whose own loop writes the node's conditions must take them from [NodeConditions]. Otherwise
+// its next heartbeat sets Ready to True again.
 //
-// The reporter reads nodes and pods, patches nodes/status and pods/status, and deletes
-// pods. The API server allows all of that to a kubelet for its own node.
+// # Pods
 //
-// # Concurrency properties
+// [Reporter.FlushPod] writes a pod's final status in one patch, as the kubelet's status manager does
+// (KEP-3329), and deletes the pod if it has a deletion timestamp.
 //
-// All methods of a [Reporter] may be called concurrently. They start no goroutines and
-// return when their context ends. They do not modify the pods that they are given.
+// [Reporter.MarkNotReady] removes a pod from its services before the pod is stopped. Without it,
+// EndpointSlices keep a pod that its node kills, because such a pod has no deletion timestamp
+// (k/k#105780). [Reporter.RestoreReadiness] undoes it. Agents that write EndpointSlices themselves use
+// [EndpointConditions].
 //
-// # Failure modes
+// # Permissions
 //
-// A method for a pod makes one attempt, and [Options.RequestTimeout] bounds each request
-// of it. client-go's own retries of Retry-After answers are turned off, so that the
-// caller learns at once that the server limits requests and decides when to try again.
-// The error has the server's answer (see SuggestsClientDelay, IsForbidden and others in
-// k8s.io/apimachinery/pkg/api/errors). No such error is final: an API server that is
-// starting answers 403 to everybody.
+// The reporter reads nodes and pods, patches nodes/status and pods/status, and deletes pods. The API
+// server allows a kubelet to do this for its own node.
 //
-// A pod that is gone counts as acknowledged, also if another pod has its name by now.
-// The API server then answers 404, 422 naming metadata.uid, or 409, after which the pod
-// is read. If an answer was lost, the call may be repeated: it writes the same again.
+// # Failures
 //
-// [Reporter.PublishNode] decides by the node that it reads and uses its version as a
-// precondition. It tries again by itself, after 20 to 750 ms or as long as the server
-// asks for, until its context ends or the API server refuses (400, 401, 403, 422). The
-// timeout of its first attempt is 1 s, but at most a quarter of the remaining time, and
-// it doubles with each attempt. An attempt that hangs therefore does not use up all the
-// time.
+//	what fails                    what happens                         what to do
+//	a request for a pod           an error that wraps the server's     call again: no error is final, a
+//	                                answer; nothing is retried           starting API server answers 403
+//	the server limits requests    an error at once; client-go does     wait as SuggestsClientDelay says
+//	                                not retry
+//	no answer                     an error after RequestTimeout        call again: a repeated write is
+//	                                                                     harmless
+//	the pod is gone or replaced   nil                                  nothing
+//	a request for the node        PublishNode retries until ctx ends   nothing
+//	the server refuses the node   PublishNode returns the error        grant the permissions
+//
+// # Concurrency
+//
+// All methods may be called concurrently. They start no goroutines and do not modify pods.
 //
 // # Testing
 //
-// Use the fake clientset of client-go, also in testing/synctest bubbles. It ignores the
-// preconditions: UIDs and versions.
+// Use client-go's fake clientset, which works in testing/synctest bubbles. It ignores preconditions
+// (UID and resourceVersion).
 //
 // # Stability
 //
-// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
-// says how.
+// Stable: exported names change in minor releases only, and the changelog says how.
 package apistatus

@@ -24,8 +24,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// fullNode returns n pods, one in five critical, whose grace periods are longer than the
-// shutdown's.
+// fullNode returns n pods, one in five critical, whose grace periods exceed the shutdown's.
 func fullNode(n int) []*v1.Pod {
 	var pods []*v1.Pod
 	for i := range n {
@@ -38,14 +37,14 @@ func fullNode(n int) []*v1.Pod {
 	return pods
 }
 
-func TestStatusesAreAcknowledgedBeforeTheRelease(t *testing.T) {
+func TestStatusesAreAcknowledgedBeforeTheLockIsReleased(t *testing.T) {
 	pods := fullNode(110)
 	inBubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
 		c.fault = func(context.Context, call) error {
 			<-time.After(20 * time.Millisecond)
 			return nil
 		}
-		a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour} // all of its grace
+		a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour} // longer than any grace period
 		a.run()
 		defer a.end()
 		began := time.Now()
@@ -53,7 +52,7 @@ func TestStatusesAreAcknowledgedBeforeTheRelease(t *testing.T) {
 		require.Empty(t, report.Errors)
 		require.Empty(t, unflushedNames(report))
 		released, _ := a.host.Released()
-		require.LessOrEqual(t, released.Sub(began), 36*time.Second, "30 s of the pods, and what is kept beside them")
+		require.LessOrEqual(t, released.Sub(began), 36*time.Second, "30 s for the pods, and the reserves")
 		for _, call := range c.all("") {
 			require.True(t, call.At.Before(released))
 		}
@@ -75,7 +74,7 @@ func outcomeOf(report shutdown.Report, name string) string {
 	return ""
 }
 
-func TestStatusesAreAcknowledgedBeforeTheReleaseOverTCP(t *testing.T) {
+func TestStatusesAreAcknowledgedBeforeTheLockIsReleasedOverTCP(t *testing.T) {
 	pods := fullNode(20)
 	server, r := serve(t, nodeOf(ready))
 	for _, pod := range pods {
@@ -98,16 +97,16 @@ func TestStatusesAreAcknowledgedBeforeTheReleaseOverTCP(t *testing.T) {
 	require.Equal(t, 20, atRelease)
 }
 
-// A dead server takes no time from the pods if the host grants the requested delay. If
-// the pods end at once, the shutdown takes only the time reserved for reports.
-func TestADeadServerCostsItsReserves(t *testing.T) {
+// If the host grants the requested delay, a dead server takes no time from the pods. If the pods end at
+// once, the shutdown takes only the time reserved for reports.
+func TestADeadServerTakesNoTimeFromThePods(t *testing.T) {
 	const limit = 38500 * time.Millisecond
 	for name, fault := range map[string]func(context.Context, call) error{
 		"refuses": func(context.Context, call) error { return errRefused },
 		"hangs":   hang,
 	} {
 		for _, takes := range []time.Duration{0, time.Hour} {
-			t.Run(name+" "+takes.String(), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, pods take %v", name, takes), func(t *testing.T) {
 				inBubble(t, fullNode(20), func(t *testing.T, c *cluster, a *agent) {
 					a.killer.Default = shutdowntest.Behaviour{Takes: takes}
 					var dead atomic.Bool
@@ -125,14 +124,14 @@ func TestADeadServerCostsItsReserves(t *testing.T) {
 					a.host.Announce(source.Event{Kind: source.KindPoweroff, Deadline: began.Add(limit)})
 					report := a.awaitRelease()
 					released, _ := a.host.Released()
-					require.LessOrEqual(t, released.Sub(began), limit-500*time.Millisecond, "never after the host's end")
+					require.LessOrEqual(t, released.Sub(began), limit-500*time.Millisecond, "before the host stops waiting")
 					if takes == 0 {
-						require.LessOrEqual(t, released.Sub(began), 5500*time.Millisecond, "the times of publishing and of the last bucket, and 2.5 s once")
+						require.LessOrEqual(t, released.Sub(began), 5500*time.Millisecond, "the time for publishing and for the last bucket, and 2.5 s")
 					}
 					require.Len(t, unflushedNames(report), 20)
 					if name == "refuses" {
 						require.Contains(t, report.Errors[0], "failed to publish the node state")
-						require.Contains(t, report.Errors[0], errRefused.Error(), "the reason is heard")
+						require.Contains(t, report.Errors[0], errRefused.Error(), "the cause is reported")
 					}
 					for _, kill := range a.killer.Kills() {
 						schedule := map[int32]int64{0: 20, critical: 10}
@@ -145,8 +144,8 @@ func TestADeadServerCostsItsReserves(t *testing.T) {
 }
 
 // If the server refuses one pod, the report names only that pod.
-func TestTheReportNamesWhatIsNotAcknowledged(t *testing.T) {
-	for name, err := range map[string]error{"refused for good": statusError(http.StatusForbidden), "never accepted": errRefused} {
+func TestTheReportNamesUnacknowledgedPods(t *testing.T) {
+	for name, err := range map[string]error{"refused": statusError(http.StatusForbidden), "never accepted": errRefused} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, fullNode(20), func(t *testing.T, c *cluster, a *agent) {
 				c.fault = func(_ context.Context, call call) error {

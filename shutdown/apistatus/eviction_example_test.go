@@ -17,7 +17,7 @@ import (
 // services, kills it with the PodKiller of the shutdown manager, and reports the status.
 func evict(ctx context.Context, reporter *apistatus.Reporter, killer shutdown.PodKiller, pod *v1.Pod, req shutdown.KillRequest) error {
 	if err := reporter.MarkNotReady(ctx, pod); err != nil {
-		fmt.Println(err) // evict it nevertheless
+		fmt.Println(err) // evict it anyway
 	}
 	result, err := killer.KillPod(ctx, pod, req)
 	if err != nil {
@@ -28,7 +28,7 @@ func evict(ctx context.Context, reporter *apistatus.Reporter, killer shutdown.Po
 		evicted.Status = *result.Status
 	}
 	req.SetStatus(&evicted.Status)
-	return reporter.FlushPod(ctx, &evicted) // one attempt; an agent tries again
+	return reporter.FlushPod(ctx, &evicted) // one attempt; an agent retries
 }
 
 func ExampleReporter_eviction() {

@@ -1,4 +1,4 @@
 package apistatus
 
-// TwoWayPatch is twoWayPatch for what cannot be written as JSON.
+// TwoWayPatch exports twoWayPatch for any type.
 var TwoWayPatch = twoWayPatch[any]

@@ -16,14 +16,14 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
-// patience is the RequestTimeout in tests with a request that hangs.
-const patience = 500 * time.Millisecond
+// shortTimeout is the RequestTimeout for requests that hang.
+const shortTimeout = 500 * time.Millisecond
 
-// outcome is the result of a FlushPod and the server's state afterwards.
+// outcome is the result of FlushPod and the server's state afterwards.
 type outcome struct {
-	failed   bool // FlushPod gave an error
+	failed   bool // FlushPod returned an error
 	written  bool // the pod has its final status
-	removed  bool // or is gone
+	removed  bool // the pod is gone
 	requests int
 }
 
@@ -36,9 +36,9 @@ func isStatus(code int32) func(error) bool {
 	}
 }
 
-// Every fault makes one attempt fail, and the error names the fault. A later attempt has
-// the same result as if there had been no fault.
-func TestFaultsOfAServer(t *testing.T) {
+// A fault fails one attempt, and the error names it. The next attempt has the same result as without a
+// fault.
+func TestAServerFaultFailsOneAttempt(t *testing.T) {
 	delays := func(seconds int) func(error) bool {
 		return func(err error) bool {
 			got, ok := apierrors.SuggestsClientDelay(err)
@@ -48,37 +48,37 @@ func TestFaultsOfAServer(t *testing.T) {
 	network := func(err error) bool { return !isTimeout(err) && !isStatus(0)(err) }
 	for name, test := range map[string]struct {
 		fault apiserverproxy.Fault
-		verb  string // whose request suffers
+		verb  string // the request with the fault
 		want  outcome
 		is    func(error) bool
 	}{
-		"slow":                       {apiserverproxy.Fault{Delay: patience / 4}, "patch", outcome{false, false, true, 2}, nil},
-		"too slow":                   {apiserverproxy.Fault{Delay: time.Minute}, "patch", outcome{true, false, false, 1}, isTimeout},
-		"conflict":                   {apiserverproxy.Fault{Status: http.StatusConflict}, "patch", outcome{true, false, false, 2}, apierrors.IsConflict},
-		"forbidden":                  {apiserverproxy.Fault{Status: http.StatusForbidden}, "patch", outcome{true, false, false, 1}, apierrors.IsForbidden},
-		"limited":                    {apiserverproxy.Fault{Status: http.StatusTooManyRequests}, "patch", outcome{true, false, false, 1}, isStatus(http.StatusTooManyRequests)},
-		"limited for a time":         {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "patch", outcome{true, false, false, 1}, delays(60)},
-		"broken":                     {apiserverproxy.Fault{Status: http.StatusInternalServerError}, "patch", outcome{true, false, false, 1}, apierrors.IsInternalError},
-		"broken for a time":          {apiserverproxy.Fault{Status: http.StatusInternalServerError, RetryAfter: time.Second}, "patch", outcome{true, false, false, 1}, apierrors.IsInternalError},
-		"unavailable":                {apiserverproxy.Fault{Status: http.StatusServiceUnavailable}, "patch", outcome{true, false, false, 1}, apierrors.IsServiceUnavailable},
-		"dropped":                    {apiserverproxy.Fault{Drop: true}, "patch", outcome{true, false, false, 1}, network},
-		"hanging":                    {apiserverproxy.Fault{Hang: true}, "patch", outcome{true, false, false, 1}, isTimeout},
-		"lost answer":                {apiserverproxy.Fault{Lost: true}, "patch", outcome{true, true, false, 1}, network},
-		"an answer that hangs":       {apiserverproxy.Fault{Lost: true, Hang: true}, "patch", outcome{true, true, false, 1}, isTimeout},
-		"conflict of the removal":    {apiserverproxy.Fault{Status: http.StatusConflict}, "delete", outcome{true, true, false, 3}, apierrors.IsConflict},
-		"a removal that is limited":  {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "delete", outcome{true, true, false, 2}, delays(60)},
-		"a removal that hangs":       {apiserverproxy.Fault{Hang: true}, "delete", outcome{true, true, false, 2}, isTimeout},
-		"lost answer of the removal": {apiserverproxy.Fault{Lost: true}, "delete", outcome{true, false, true, 2}, network},
+		"slow":                   {apiserverproxy.Fault{Delay: shortTimeout / 4}, "patch", outcome{false, false, true, 2}, nil},
+		"too slow":               {apiserverproxy.Fault{Delay: time.Minute}, "patch", outcome{true, false, false, 1}, isTimeout},
+		"conflict":               {apiserverproxy.Fault{Status: http.StatusConflict}, "patch", outcome{true, false, false, 2}, apierrors.IsConflict},
+		"forbidden":              {apiserverproxy.Fault{Status: http.StatusForbidden}, "patch", outcome{true, false, false, 1}, apierrors.IsForbidden},
+		"rate limited":           {apiserverproxy.Fault{Status: http.StatusTooManyRequests}, "patch", outcome{true, false, false, 1}, isStatus(http.StatusTooManyRequests)},
+		"rate limited for 1 min": {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "patch", outcome{true, false, false, 1}, delays(60)},
+		"internal error":         {apiserverproxy.Fault{Status: http.StatusInternalServerError}, "patch", outcome{true, false, false, 1}, apierrors.IsInternalError},
+		"internal error for 1 s": {apiserverproxy.Fault{Status: http.StatusInternalServerError, RetryAfter: time.Second}, "patch", outcome{true, false, false, 1}, apierrors.IsInternalError},
+		"unavailable":            {apiserverproxy.Fault{Status: http.StatusServiceUnavailable}, "patch", outcome{true, false, false, 1}, apierrors.IsServiceUnavailable},
+		"dropped":                {apiserverproxy.Fault{Drop: true}, "patch", outcome{true, false, false, 1}, network},
+		"hanging":                {apiserverproxy.Fault{Hang: true}, "patch", outcome{true, false, false, 1}, isTimeout},
+		"lost answer":            {apiserverproxy.Fault{Lost: true}, "patch", outcome{true, true, false, 1}, network},
+		"hanging answer":         {apiserverproxy.Fault{Lost: true, Hang: true}, "patch", outcome{true, true, false, 1}, isTimeout},
+		"delete conflict":        {apiserverproxy.Fault{Status: http.StatusConflict}, "delete", outcome{true, true, false, 3}, apierrors.IsConflict},
+		"delete rate limited":    {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "delete", outcome{true, true, false, 2}, delays(60)},
+		"delete hanging":         {apiserverproxy.Fault{Hang: true}, "delete", outcome{true, true, false, 2}, isTimeout},
+		"delete, lost answer":    {apiserverproxy.Fault{Lost: true}, "delete", outcome{true, false, true, 2}, network},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			web := running("web")
 			server, _ := serve(t, web)
 			server.Script(apiserverproxy.Rules(apiserverproxy.Rule{Verb: test.verb, Times: 1, Fault: test.fault}))
-			// A request that fails by itself has all the time that a busy machine takes.
+			// Only a request that hangs is bounded: others may be slow on a busy machine.
 			bound := time.Minute
 			if test.fault.Hang || test.fault.Delay > bound/2 {
-				bound = patience
+				bound = shortTimeout
 			}
 			r := server.reporter(bound)
 			pod := deleted(ended(web))
@@ -95,8 +95,8 @@ func TestFaultsOfAServer(t *testing.T) {
 	}
 }
 
-func TestADeadServer(t *testing.T) {
-	_, pods := crowd(20)
+func TestRequestsToADeadServerFailInTime(t *testing.T) {
+	_, pods := podsAndFinalStatuses(20)
 	for name, test := range map[string]struct {
 		kill    func(*apiserverproxy.Proxy)
 		arrived int // requests that reach the proxy
@@ -109,13 +109,13 @@ func TestADeadServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, _ := serve(t)
 			test.kill(server.Proxy)
-			r := server.reporter(patience)
+			r := server.reporter(shortTimeout)
 			for _, err := range tenAtATime(t, pods, r.FlushPod) {
 				require.Error(t, err)
 				require.Less(t, len(err.Error()), 300, "%v", err)
 			}
-			require.Len(t, server.Requests(), test.arrived, "one request for each pod, which ends after the RequestTimeout")
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			require.Len(t, server.Requests(), test.arrived, "one request for each pod")
+			ctx, cancel := context.WithTimeout(t.Context(), shortTimeout)
 			defer cancel()
 			require.ErrorIs(t, r.PublishNode(ctx, reboot), context.DeadlineExceeded)
 			require.Error(t, r.MarkNotReady(t.Context(), running("web")))
@@ -124,8 +124,8 @@ func TestADeadServer(t *testing.T) {
 	}
 }
 
-func TestAServerThatComesBack(t *testing.T) {
-	server, r, pods := serveCrowd(t, 20)
+func TestFlushPodSucceedsWhenTheServerIsBack(t *testing.T) {
+	server, r, pods := serveWithPods(t, 20)
 	for _, err := range tenAtATime(t, pods[:10], r.FlushPod) {
 		require.NoError(t, err)
 	}
@@ -140,9 +140,8 @@ func TestAServerThatComesBack(t *testing.T) {
 	require.Equal(t, 20, server.terminated())
 }
 
-// The end of the context ends the request.
-func TestTheContextOfAFlush(t *testing.T) {
-	server, _, pods := serveCrowd(t, 1)
+func TestCancellingTheContextEndsFlushPod(t *testing.T) {
+	server, _, pods := serveWithPods(t, 1)
 	server.Script(apiserverproxy.Always(apiserverproxy.Fault{Hang: true}))
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
@@ -153,7 +152,7 @@ func TestTheContextOfAFlush(t *testing.T) {
 	require.Equal(t, v1.PodRunning, server.pod("web-000").Status.Phase)
 }
 
-func TestFaultsOfPublishNode(t *testing.T) {
+func TestPublishNodeRetriesAfterAFault(t *testing.T) {
 	for name, fault := range map[string]apiserverproxy.Fault{
 		"conflict":     {Status: http.StatusConflict},
 		"overloaded":   {Status: http.StatusTooManyRequests},
@@ -166,7 +165,7 @@ func TestFaultsOfPublishNode(t *testing.T) {
 			t.Parallel()
 			server, _ := serve(t, nodeOf(ready))
 			server.Script(apiserverproxy.Rules(apiserverproxy.Rule{Times: 1, Fault: fault}))
-			require.NoError(t, server.reporter(patience).PublishNode(t.Context(), reboot))
+			require.NoError(t, server.reporter(shortTimeout).PublishNode(t.Context(), reboot))
 			require.Equal(t, []conditionText{notReady, rebooting}, conditionTexts(server.node().Status.Conditions))
 		})
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// before is the time of everything that exists on the API server when a test starts.
+// before is the time of everything that the API server has when a test starts.
 var before = metav1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
 
-// running returns a ready pod of the API server.
+// running returns a running, ready pod.
 func running(name string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault, UID: types.UID("uid-" + name)},
@@ -40,7 +40,7 @@ func condition(of v1.PodConditionType, status v1.ConditionStatus, reason string)
 	return v1.PodCondition{Type: of, Status: status, Reason: reason, LastTransitionTime: before}
 }
 
-// ended is a copy of a pod with the final status that a shutdown gives it.
+// ended returns a copy of a pod with the final status that a shutdown sets.
 func ended(pod *v1.Pod) *v1.Pod {
 	pod = pod.DeepCopy()
 	if pod.Status.Phase != v1.PodSucceeded {
@@ -54,31 +54,31 @@ func ended(pod *v1.Pod) *v1.Pod {
 	return pod
 }
 
-// deleted is a copy of a pod with a deletion timestamp.
+// deleted returns a copy of a pod with a deletion timestamp.
 func deleted(pod *v1.Pod) *v1.Pod {
 	pod = pod.DeepCopy()
 	pod.DeletionTimestamp = &before
 	return pod
 }
 
-// sketch is a condition without its times, for comparison.
-type sketch struct {
+// conditionSummary is a pod condition without its times.
+type conditionSummary struct {
 	Type       v1.PodConditionType
 	Status     v1.ConditionStatus
 	Reason     string
 	Generation int64
-	Moved      bool // its status has changed since before
+	Moved      bool // its last transition is later than before
 }
 
-func sketches(status v1.PodStatus) []sketch {
-	var found []sketch
+func conditionSummaries(status v1.PodStatus) []conditionSummary {
+	var found []conditionSummary
 	for _, c := range status.Conditions {
-		found = append(found, sketch{c.Type, c.Status, c.Reason, c.ObservedGeneration, !c.LastTransitionTime.Equal(&before)})
+		found = append(found, conditionSummary{c.Type, c.Status, c.Reason, c.ObservedGeneration, !c.LastTransitionTime.Equal(&before)})
 	}
 	return found
 }
 
-// flush gives a pod of the node its final status and returns the cluster.
+// flush calls FlushPod(pod) in a cluster that has server, and returns the cluster.
 func flush(t *testing.T, server, pod *v1.Pod) *cluster {
 	t.Helper()
 	c := newCluster(server)
@@ -86,8 +86,8 @@ func flush(t *testing.T, server, pod *v1.Pod) *cluster {
 	return c
 }
 
-// crowd returns n running pods, and the same pods with their final statuses.
-func crowd(n int) (servers []runtime.Object, pods []*v1.Pod) {
+// podsAndFinalStatuses returns n running pods, and copies with their final statuses.
+func podsAndFinalStatuses(n int) (servers []runtime.Object, pods []*v1.Pod) {
 	for i := range n {
 		server := running(fmt.Sprintf("web-%03d", i))
 		servers, pods = append(servers, server), append(pods, ended(server))

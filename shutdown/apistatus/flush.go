@@ -17,32 +17,27 @@ import (
 
 var (
 	errNoPod = errors.New("a pod is required")
-	// errNoUID is the error for a pod that cannot be distinguished from a newer one with
-	// the same name.
+	// Without a UID, a pod cannot be distinguished from a newer one with the same name.
 	errNoUID = errors.New("the pod has no UID")
 )
 
-// FlushPod writes the final status of a pod with one strategic merge patch. The patch is
-// made from pod alone, without reading the pod first, and the pod's UID is its
-// precondition. Fields that pod does not set keep the API server's values. For a static
-// pod the status goes to its mirror pod, which has another UID and therefore is read
-// first.
+// FlushPod writes a pod's final status in one strategic merge patch. It does not read the pod first;
+// the pod's UID is the precondition. Fields that pod does not set keep the API server's values. The
+// status of a static pod goes to its mirror pod, which is read first because its UID differs and only
+// its annotations identify the static pod.
 //
-// In a terminal phase (Failed, Succeeded) the conditions say that the pod is not ready,
-// and containers with an unknown exit code get the terminated state 137,
-// ContainerStatusUnknown, as in the kubelet's TerminatePod. In other phases the pod stays
-// with the agent's own loop: only conditions that are not True are written, and container
-// statuses if one of them has ended.
+// In a terminal phase (Failed, Succeeded) the pod becomes not ready, and a container with an unknown
+// exit code is written as terminated with 137, ContainerStatusUnknown, as in the kubelet's
+// TerminatePod. In other phases the agent's own loop owns the status: FlushPod writes only conditions
+// that are not True, and container statuses once a container has ended.
 //
-// A pod with a deletion timestamp is then deleted with a grace period of 0 and the UID as
-// precondition, unless a container of it may still run. Mirror pods are left to the
-// agent.
+// A pod with a deletion timestamp is then deleted with a grace period of 0 s and the UID as
+// precondition, unless one of its containers may still run. Mirror pods are not deleted.
 //
-// FlushPod returns nil if the API server has acknowledged all of this, or if the pod is
-// gone or replaced by another pod with the same name. It makes one attempt and returns
-// its error: an [apierrors.APIStatus] if the API server answered. Every error may be
-// transient and worth another attempt, except those for a nil pod and for a pod without a
-// UID.
+// FlushPod returns nil once the API server has acknowledged all this, or if the pod is gone or
+// replaced by another pod with its name. It makes one attempt. The error wraps an
+// [apierrors.APIStatus] if the API server answered. Every error may be transient, except those for a
+// nil pod and for a pod without a UID.
 func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	target, err := r.identify(ctx, pod)
 	if err != nil || target == nil {
@@ -64,14 +59,13 @@ func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 type object struct {
 	namespace, name string
 	uid             types.UID
-	resourceVersion string // the version that was read; "": not read, so no precondition
-	static          bool   // it is the mirror pod of a static pod
+	resourceVersion string // a precondition; "": none
+	static          bool   // the object is the mirror pod of a static pod
 }
 
 func (o *object) String() string { return o.namespace + "/" + o.name }
 
-// identify returns the object that represents the pod on the API server, or nil without
-// an error if it is gone.
+// identify returns the pod's object on the API server. If the pod is gone, it returns nil and no error.
 func (r *Reporter) identify(ctx context.Context, pod *v1.Pod) (*object, error) {
 	if err := validatePod(pod); err != nil {
 		return nil, err
@@ -86,7 +80,6 @@ func (r *Reporter) identify(ctx context.Context, pod *v1.Pod) (*object, error) {
 	return &object{namespace: pod.Namespace, name: pod.Name, uid: server.UID, static: true}, nil
 }
 
-// validatePod returns an error for a pod that cannot be identified.
 func validatePod(pod *v1.Pod) error {
 	if pod == nil {
 		return errNoPod
@@ -97,8 +90,7 @@ func validatePod(pod *v1.Pod) error {
 	return nil
 }
 
-// read returns the pod on the API server. It returns nil without an error if the pod is
-// gone or another one has its name.
+// read returns the pod on the API server. If the pod is gone or replaced, it returns nil and no error.
 func (r *Reporter) read(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
 	server, err := r.api.getPod(ctx, pod.Namespace, pod.Name)
 	if notFound(err) {
@@ -113,9 +105,9 @@ func (r *Reporter) read(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
 	return server, nil
 }
 
-// represents reports whether the pod on the API server is the node's pod, and not a newer
-// pod with the same name. A static pod is represented by its mirror pod, which has
-// another UID; its annotation has the hash of the static pod.
+// represents reports whether the pod on the API server is the node's pod, or the mirror pod of the
+// node's static pod, and not a newer pod with the same name. A mirror pod has its own UID; an
+// annotation holds the hash of the static pod.
 func represents(server, pod *v1.Pod) bool {
 	if server.UID == pod.UID {
 		return true
@@ -139,7 +131,7 @@ func (r *Reporter) patch(ctx context.Context, target *object, status statusPatch
 	return false, fmt.Errorf("failed to patch the status of pod %v: %w", target, err)
 }
 
-// remove deletes a pod whose containers have ended, as the kubelet's status manager does.
+// remove deletes the pod, as the kubelet's status manager does.
 func (r *Reporter) remove(ctx context.Context, target *object) error {
 	options := metav1.NewDeleteOptions(0)
 	options.Preconditions = metav1.NewUIDPreconditions(string(target.uid))
@@ -150,15 +142,15 @@ func (r *Reporter) remove(ctx context.Context, target *object) error {
 	return fmt.Errorf("failed to delete pod %v: %w", target, err)
 }
 
-// gone reports whether an error means that the pod no longer exists. For another pod of
-// the same name the API server answers 422 to a patch, naming metadata.uid, and 409 to a
-// delete. A 409 may also be another conflict, so the pod is then read.
+// gone reports whether err means that the pod no longer exists. If another pod has its name, the API
+// server answers a patch with 422, naming metadata.uid, and a delete with 409. A 409 may also be
+// another conflict, so gone then reads the pod.
 func (r *Reporter) gone(ctx context.Context, target *object, err error) bool {
 	switch {
 	case notFound(err):
 		return true
 	case target.static:
-		return false // the static pod may have a new mirror pod, which the next attempt reads
+		return false // there may be a new mirror pod, which the next attempt reads
 	case apierrors.IsInvalid(err):
 		return hasCause(err, "metadata.uid")
 	case apierrors.IsConflict(err):
@@ -169,13 +161,12 @@ func (r *Reporter) gone(ctx context.Context, target *object, err error) bool {
 	}
 }
 
-// notFound reports whether the API server itself answered that the object does not exist.
-// A 404 without a Status object may come from a proxy.
+// notFound reports whether the API server itself has answered 404. A 404 without a Status object may
+// come from a proxy.
 func notFound(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }
 
-// hasCause reports whether an error names field as a cause.
 func hasCause(err error, field string) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

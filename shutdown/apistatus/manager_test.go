@@ -14,13 +14,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// saysShuttingDown reports whether a condition of the node says that it shuts down.
-func saysShuttingDown(node *v1.Node) bool {
+// showsShutdown reports whether the node has the conditions of a shutdown.
+func showsShutdown(node *v1.Node) bool {
 	all := conditionTexts(node.Status.Conditions)
 	return len(all) == 2 && all[0] == notReady && all[1].Status == v1.ConditionTrue
 }
 
-func TestTheNodeSaysSoBeforeTheFirstKill(t *testing.T) {
+func TestNodeConditionsAreWrittenBeforeTheFirstKill(t *testing.T) {
 	pods := []*v1.Pod{workload("web", 0, 5), workload("etcd", critical, 5)}
 	for i := range 1000 {
 		inBubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
@@ -29,7 +29,7 @@ func TestTheNodeSaysSoBeforeTheFirstKill(t *testing.T) {
 				<-time.After(time.Duration(i%17) * 5 * time.Millisecond)
 				return conflicts(ctx, call)
 			}
-			a.killer.OnKill = func(*v1.Pod) { require.True(t, saysShuttingDown(c.node(t)), "run %d", i) }
+			a.killer.OnKill = func(*v1.Pod) { require.True(t, showsShutdown(c.node(t)), "run %d", i) }
 			a.run()
 			defer a.end()
 			a.shutDown(source.KindReboot)
@@ -38,7 +38,7 @@ func TestTheNodeSaysSoBeforeTheFirstKill(t *testing.T) {
 	}
 }
 
-func TestTheNodeSaysSoBeforeTheFirstKillOverTCP(t *testing.T) {
+func TestNodeConditionsAreWrittenBeforeTheFirstKillOverTCP(t *testing.T) {
 	web := workload("web", 0, 5)
 	server, r := serve(t, nodeOf(ready), web)
 	for run := range 200 {
@@ -46,14 +46,11 @@ func TestTheNodeSaysSoBeforeTheFirstKillOverTCP(t *testing.T) {
 		server.setStatus(web)
 		a := newAgent(t, r, web)
 		a.opts.Plan.PublishTimeout = time.Minute // a busy machine may need more than 2 s
-		said := false
-		a.killer.OnKill = func(*v1.Pod) {
-			node := server.node()
-			said = saysShuttingDown(node)
-		}
+		shown := false
+		a.killer.OnKill = func(*v1.Pod) { shown = showsShutdown(server.node()) }
 		a.run()
 		a.shutDown(source.KindReboot)
 		a.end()
-		require.True(t, said, "run %d", run)
+		require.True(t, shown, "run %d", run)
 	}
 }

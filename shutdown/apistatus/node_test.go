@@ -76,16 +76,16 @@ func TestPublishNode(t *testing.T) {
 		state shutdown.NodeState
 		want  []conditionText
 	}{
-		"shutdown":                         {[]conditionText{ready, pressure}, reboot, []conditionText{notReady, pressure, rebooting}},
-		"shutdown of a new node":           {nil, reboot, []conditionText{notReady, rebooting}},
-		"shutdown of a broken node":        {[]conditionText{broken}, reboot, []conditionText{notReady, rebooting}},
-		"shutdown after another":           {[]conditionText{ready, noShutdown}, reboot, []conditionText{notReady, rebooting}},
-		"shutdown, said in part":           {[]conditionText{notReady}, reboot, []conditionText{notReady, rebooting}},
-		"undone":                           {[]conditionText{notReady, rebooting}, shutdown.NodeState{}, []conditionText{ready, noShutdown}},
-		"undone, Ready is the heartbeat's": {[]conditionText{ready, rebooting}, shutdown.NodeState{}, []conditionText{ready, noShutdown}},
-		"undone on a broken node":          {[]conditionText{broken, rebooting}, shutdown.NodeState{}, []conditionText{broken, noShutdown}},
-		"undone after an outage":           {[]conditionText{unknown, rebooting}, shutdown.NodeState{}, []conditionText{unknown, noShutdown}},
-		"undone, only Ready was said":      {[]conditionText{notReady}, shutdown.NodeState{}, []conditionText{ready}},
+		"shutdown":                        {[]conditionText{ready, pressure}, reboot, []conditionText{notReady, pressure, rebooting}},
+		"shutdown of a new node":          {nil, reboot, []conditionText{notReady, rebooting}},
+		"shutdown of a broken node":       {[]conditionText{broken}, reboot, []conditionText{notReady, rebooting}},
+		"shutdown after another":          {[]conditionText{ready, noShutdown}, reboot, []conditionText{notReady, rebooting}},
+		"shutdown, partly published":      {[]conditionText{notReady}, reboot, []conditionText{notReady, rebooting}},
+		"reset":                           {[]conditionText{notReady, rebooting}, shutdown.NodeState{}, []conditionText{ready, noShutdown}},
+		"reset after a heartbeat":         {[]conditionText{ready, rebooting}, shutdown.NodeState{}, []conditionText{ready, noShutdown}},
+		"reset on a broken node":          {[]conditionText{broken, rebooting}, shutdown.NodeState{}, []conditionText{broken, noShutdown}},
+		"reset after an outage":           {[]conditionText{unknown, rebooting}, shutdown.NodeState{}, []conditionText{unknown, noShutdown}},
+		"reset, only Ready was published": {[]conditionText{notReady}, shutdown.NodeState{}, []conditionText{ready}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(nodeOf(test.found...))
@@ -95,7 +95,7 @@ func TestPublishNode(t *testing.T) {
 			require.Equal(t, nodeOf().Status.Addresses, node.Status.Addresses)
 			require.Equal(t, []string{"get", "patch status"}, c.verbs())
 			require.NotContains(t, c.all("patch status")[0].Body, "addresses", "only the conditions are written")
-			require.Contains(t, c.all("patch status")[0].Body, `"resourceVersion":"7"`, "what was read is what it was decided by")
+			require.Contains(t, c.all("patch status")[0].Body, `"resourceVersion":"7"`, "the version that was read is a precondition")
 		})
 	}
 }
@@ -109,8 +109,8 @@ func gate(t testing.TB, on bool) featuregate.FeatureGate {
 	return g
 }
 
-// DrainInProgress goes with GracefulNodeShutdownInProgress, in one request, unless somebody else
-// drains the node.
+// DrainInProgress is written together with GracefulNodeShutdownInProgress, unless another program drains
+// the node.
 func TestDrainInProgress(t *testing.T) {
 	kubectls := conditionText{draining, v1.ConditionTrue, "KubectlDrainStarted", "kubectl drain started processing this Node"}
 	admins := conditionText{draining, v1.ConditionTrue, "AdminRequested", ""}
@@ -145,19 +145,19 @@ func TestDrainInProgress(t *testing.T) {
 			[]conditionText{notReady, kubectls, rebooting},
 			[]conditionText{notReady, kubectls, rebooting},
 		},
-		"undone": {
+		"reset": {
 			[]conditionText{notReady, rebooting, drains},
 			shutdown.NodeState{},
-			[]conditionText{ready, noShutdown, noDrain}, // an agent with the feature was here before
+			[]conditionText{ready, noShutdown, noDrain}, // a previous agent had the feature
 			[]conditionText{ready, noShutdown, noDrain},
 		},
-		"undone on a node that an admin drains": {
+		"reset on a node that an admin drains": {
 			[]conditionText{notReady, rebooting, admins},
 			shutdown.NodeState{},
 			[]conditionText{ready, noShutdown, admins},
 			[]conditionText{ready, noShutdown, admins},
 		},
-		"undone, only DrainInProgress was left": {
+		"reset, only DrainInProgress is left": {
 			[]conditionText{ready, drains},
 			shutdown.NodeState{},
 			[]conditionText{ready, noDrain},
@@ -165,20 +165,20 @@ func TestDrainInProgress(t *testing.T) {
 		},
 	} {
 		for on, want := range map[bool][]conditionText{false: test.off, true: test.on} {
-			t.Run(fmt.Sprintf("%s, %t", name, on), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, feature %t", name, on), func(t *testing.T) {
 				c := newCluster(nodeOf(test.found...))
 				r := c.reporter(t, func(opts *apistatus.Options) { opts.Gates = gate(t, on) })
 				require.NoError(t, r.PublishNode(t.Context(), test.state))
 				require.Equal(t, want, conditionTexts(c.node(t).Status.Conditions))
 				require.Equal(t, []string{"get", "patch status"}, c.verbs(), "all in one request")
 				require.NoError(t, r.PublishNode(t.Context(), test.state))
-				require.Equal(t, []string{"get", "patch status", "get"}, c.verbs(), "nothing is left to say")
+				require.Equal(t, []string{"get", "patch status", "get"}, c.verbs(), "the second call changes nothing")
 			})
 		}
 	}
 }
 
-func TestPublishNodeIsSilentWithNothingToSay(t *testing.T) {
+func TestPublishNodeWithoutAChangeSendsNoPatch(t *testing.T) {
 	unknown := conditionText{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
 	for name, test := range map[string]struct {
 		found []conditionText
@@ -187,11 +187,11 @@ func TestPublishNodeIsSilentWithNothingToSay(t *testing.T) {
 		"boot":                  {[]conditionText{ready}, shutdown.NodeState{}},
 		"boot of a new node":    {nil, shutdown.NodeState{}},
 		"boot after an outage":  {[]conditionText{unknown}, shutdown.NodeState{}},
-		"undone already":        {[]conditionText{ready, noShutdown}, shutdown.NodeState{}},
-		"undone by another":     {[]conditionText{ready, {inProgress, v1.ConditionFalse, "AdminRequested", ""}}, shutdown.NodeState{}},
+		"reset already":         {[]conditionText{ready, noShutdown}, shutdown.NodeState{}},
+		"reset by another":      {[]conditionText{ready, {inProgress, v1.ConditionFalse, "AdminRequested", ""}}, shutdown.NodeState{}},
 		"drained by another":    {[]conditionText{ready, {draining, v1.ConditionTrue, "KubectlDrainStarted", ""}}, shutdown.NodeState{}},
 		"drain of another over": {[]conditionText{ready, {draining, v1.ConditionFalse, "KubectlDrainCompleted", ""}}, shutdown.NodeState{}},
-		"said already":          {[]conditionText{notReady, rebooting}, reboot},
+		"published already":     {[]conditionText{notReady, rebooting}, reboot},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(nodeOf(test.found...))
@@ -201,7 +201,7 @@ func TestPublishNodeIsSilentWithNothingToSay(t *testing.T) {
 	}
 }
 
-func TestTimesOfNodeConditions(t *testing.T) {
+func TestTransitionTimeChangesOnlyWithTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
 		c := newCluster(nodeOf(broken))
@@ -215,7 +215,7 @@ func TestTimesOfNodeConditions(t *testing.T) {
 	})
 }
 
-func TestReadyOfTheAgent(t *testing.T) {
+func TestReadyOptionIsRestoredAfterAShutdown(t *testing.T) {
 	broken := v1.NodeCondition{Type: "Wrong", Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime is down"}
 	c := newCluster(nodeOf(notReady))
 	r := c.reporter(t, func(opts *apistatus.Options) { opts.Ready = func() v1.NodeCondition { return broken } })
@@ -224,37 +224,37 @@ func TestReadyOfTheAgent(t *testing.T) {
 		conditionTexts(c.node(t).Status.Conditions))
 }
 
-func TestANodeThatDoesNotExist(t *testing.T) {
+func TestPublishNodeForAMissingNode(t *testing.T) {
 	err := newCluster().reporter(t).PublishNode(t.Context(), reboot)
 	require.EqualError(t, err, `node "node-1" does not exist: nodes "node-1" not found`)
 }
 
-func TestPublishNodeIsTriedAgain(t *testing.T) {
+func TestPublishNodeReadsAgainAfterAConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(nodeOf(ready))
 		c.fault = failFirst(3, "patch status", statusError(http.StatusConflict))
 		require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
 		require.Equal(t, []conditionText{notReady, rebooting}, conditionTexts(c.node(t).Status.Conditions))
-		require.Len(t, c.all("get"), 4, "what a conflict is about is read again")
+		require.Len(t, c.all("get"), 4, "each attempt reads the node")
 	})
 }
 
-func TestPublishNodeOverAHeartbeat(t *testing.T) {
+func TestPublishNodeKeepsAHeartbeatWrittenInBetween(t *testing.T) {
 	c := newCluster(nodeOf(notReady, rebooting))
-	heard := failFirst(1, "patch status", statusError(http.StatusConflict))
+	conflict := failFirst(1, "patch status", statusError(http.StatusConflict))
 	c.fault = func(ctx context.Context, call call) error {
-		err := heard(ctx, call)
-		if err != nil { // the node's heart beats between the two requests
+		err := conflict(ctx, call)
+		if err != nil { // a heartbeat between the two requests
 			_, err := c.Clientset.CoreV1().Nodes().UpdateStatus(ctx, nodeOf(ready, rebooting), metav1.UpdateOptions{})
 			require.NoError(t, err)
 		}
 		return err
 	}
 	require.NoError(t, c.reporter(t).PublishNode(t.Context(), shutdown.NodeState{}))
-	require.NotContains(t, c.all("patch status")[1].Body, "KubeletReady", "the agent's own word is left alone")
+	require.NotContains(t, c.all("patch status")[1].Body, "KubeletReady", "the heartbeat is not overwritten")
 }
 
-func TestPublishNodeRefused(t *testing.T) {
+func TestPublishNodeErrorNamesTheFailedRequest(t *testing.T) {
 	for verb, want := range map[string]string{"get": `failed to read node "node-1": `, "patch status": `failed to patch the status of node "node-1": `} {
 		c := newCluster(nodeOf(ready))
 		c.fault = failFirst(1, verb, statusError(http.StatusForbidden))

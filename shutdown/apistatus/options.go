@@ -15,42 +15,37 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// defaultRequestTimeout is longer than a healthy server takes for an answer, and shorter
-// than the 2.5 s for which a drain waits for the next acknowledgement. A request that
-// hangs on a dead connection is therefore repeated on a new one before the drain gives up
-// on the server.
+// defaultRequestTimeout is shorter than the 2.5 s that a drain waits for the next acknowledgement.
+// A request that hangs on a dead connection is therefore repeated on a new one before the drain
+// gives up.
 const defaultRequestTimeout = 2 * time.Second
 
-// Options configure a [Reporter].
+// Options configures a [Reporter].
 type Options struct {
-	// Client is the client of the API server. Required. [NewClient] makes one whose
-	// requests do not wait for those of the rest of the agent. Requests are made with its
-	// CoreV1().RESTClient(), or with the typed client if that is nil, as in the fake
-	// clientset.
+	// Client is the API server's client. Required. [NewClient] makes one that does not share the
+	// agent's rate limit. The reporter uses CoreV1().RESTClient(), or the typed client if that is
+	// nil, as in the fake clientset.
 	Client kubernetes.Interface
 	// NodeName is the name of the Node object. Required.
 	NodeName string
-	// Ready returns the Ready condition that the node has without a shutdown. Its type
-	// and its times are set by the reporter. Nil means status True with the kubelet's
-	// reason and message.
+	// Ready returns the node's Ready condition outside a shutdown. The reporter sets its type and
+	// times. Nil means True with the kubelet's reason and message.
 	Ready func() v1.NodeCondition
-	// RequestTimeout bounds each request, in addition to the context of the call. 0 means
-	// 2 s, which is less than a drain waits for an acknowledgement; a negative value is
-	// an error.
+	// RequestTimeout bounds each request, in addition to the call's context. 0 means 2 s; a negative
+	// value is an error.
 	RequestTimeout time.Duration
-	// Gates are the feature gates. Nil means the default of every gate; that of
-	// [shutdown.DaemonSetGracefulNodeShutdown], the only one that is asked for here, is off.
+	// Gates holds the feature gates, of which only [shutdown.DaemonSetGracefulNodeShutdown] is used.
+	// Nil means the defaults: off.
 	Gates featuregate.FeatureGate
 }
 
-// Reporter reports the state of a node and the final statuses of its pods to the API
-// server. Make one with [New]. All methods may be called concurrently.
+// Reporter writes a node's conditions and its pods' final statuses to the API server. Make one with
+// [New]. All methods may be called concurrently.
 type Reporter struct {
-	node  string
-	ready func() v1.NodeCondition
-	api   requests
-	// publishesDrain is the feature DaemonSetGracefulNodeShutdown.
-	publishesDrain bool
+	node           string
+	ready          func() v1.NodeCondition
+	api            requests
+	publishesDrain bool // the feature DaemonSetGracefulNodeShutdown
 }
 
 var (
@@ -59,7 +54,7 @@ var (
 	_ shutdown.ReadinessMarker = (*Reporter)(nil)
 )
 
-// New returns a Reporter. It makes no request. The error joins all faults of the options.
+// New returns a Reporter. It makes no request. The error joins an error for each invalid option.
 func New(opts Options) (*Reporter, error) {
 	var errs []error
 	if opts.Client == nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-func TestOptionsNameAllThatIsWrong(t *testing.T) {
+func TestNewJoinsAllOptionErrors(t *testing.T) {
 	_, err := apistatus.New(apistatus.Options{RequestTimeout: -time.Second})
 	require.EqualError(t, err, `Options.Client is required
 Options.NodeName is required
 Options.RequestTimeout must not be negative: -1s`)
 }
 
-func TestClientKeepsWhoItIs(t *testing.T) {
+func TestNewClientKeepsTheUserAgentAndUsesHTTP1(t *testing.T) {
 	var agents, accepts, versions []string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		agents, accepts = append(agents, r.UserAgent()), append(accepts, r.Header.Get("Accept"))
@@ -45,11 +45,11 @@ func TestClientKeepsWhoItIs(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, []string{"agent/1"}, agents)
 	require.Equal(t, []string{runtime.ContentTypeJSON}, accepts)
-	require.Equal(t, []string{"HTTP/1.1"}, versions, "a stuck connection is left by the request that is given up")
-	require.Equal(t, was, config, "the agent's config is its own")
+	require.Equal(t, []string{"HTTP/1.1"}, versions, "a cancelled request closes its connection")
+	require.Equal(t, was, config, "the config is not modified")
 }
 
-func TestClientHasABudgetOfItsOwn(t *testing.T) {
+func TestNewClientHasItsOwnRateLimit(t *testing.T) {
 	shared := flowcontrol.NewTokenBucketRateLimiter(5, 10)
 	client, err := apistatus.NewClient(&rest.Config{Host: "127.0.0.1:1", QPS: 5, Burst: 10, RateLimiter: shared})
 	require.NoError(t, err)
@@ -57,11 +57,11 @@ func TestClientHasABudgetOfItsOwn(t *testing.T) {
 	require.NotEqual(t, shared, limiter)
 	require.InDelta(t, 1000, limiter.QPS(), 0)
 	for range 3 * 500 {
-		require.True(t, limiter.TryAccept(), "all that 500 pods need")
+		require.True(t, limiter.TryAccept(), "three requests for each of 500 pods")
 	}
 }
 
-func TestClientOfABadConfig(t *testing.T) {
+func TestNewClientRejectsABadConfig(t *testing.T) {
 	_, err := apistatus.NewClient(nil)
 	require.EqualError(t, err, "rest.Config is required")
 	_, err = apistatus.NewClient(&rest.Config{Host: "http://[::1"})

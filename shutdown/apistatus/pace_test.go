@@ -45,10 +45,9 @@ func (r *timingReporter) lastAcknowledged() time.Time {
 	return r.last
 }
 
-// A real API server acknowledges every final status at its own pace before the host is
-// released, whether the pods end at once or use all of their grace period. The measured
-// times are logged; the required ones allow for a busy machine.
-func TestStatusesAtThePaceOfARealServer(t *testing.T) {
+// A slow API server acknowledges every final status before the inhibitor lock is released, whether the
+// pods end at once or use all their grace. The required times allow for a busy machine.
+func TestARealServerAcknowledgesAllStatusesBeforeTheLockIsReleased(t *testing.T) {
 	for _, test := range []struct {
 		pods  int
 		delay time.Duration
@@ -67,13 +66,13 @@ func TestStatusesAtThePaceOfARealServer(t *testing.T) {
 			name = fmt.Sprintf("%d pods, %v a request, all their grace", test.pods, test.delay)
 		}
 		t.Run(name, func(t *testing.T) {
-			server, _, pods := serveCrowd(t, test.pods)
+			server, _, pods := serveWithPods(t, test.pods)
 			server.register(nodeOf(ready))
 			server.Script(apiserverproxy.Always(apiserverproxy.Fault{Delay: test.delay}))
 			reporter := &timingReporter{Reporter: server.reporter(time.Minute)}
 			a := newAgent(t, reporter, pods...)
 			a.opts.Config = plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 2 * time.Second}}
-			a.opts.Plan.StatusesTimeout = 30 * time.Second // the host is held for no longer than the drain may need
+			a.opts.Plan.StatusesTimeout = 30 * time.Second // an upper bound
 			a.killer.Default = shutdowntest.Behaviour{Takes: test.takes}
 			a.run()
 			defer a.end()

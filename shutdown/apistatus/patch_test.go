@@ -13,9 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// The bodies are compared literally, because other API servers must understand them. In a
-// bubble it is midnight of the first of January 2000.
-func TestTheBodyOfAFinalStatus(t *testing.T) {
+// The bodies are compared literally, because other API servers must understand them. A synctest bubble
+// begins on January 1, 2000.
+func TestFinalStatusPatchBody(t *testing.T) {
 	const (
 		now     = `"2000-01-01T00:00:00Z"`
 		earlier = `"2026-03-01T12:00:00Z"`
@@ -36,7 +36,7 @@ func TestTheBodyOfAFinalStatus(t *testing.T) {
 		"observed generations": {
 			func(pod *v1.Pod) {
 				pod.Generation = 3
-				pod.Status.Conditions[4].ObservedGeneration = 4 // by somebody who knew more
+				pod.Status.Conditions[4].ObservedGeneration = 4 // set by another writer
 			},
 			`{"metadata": {"uid": "uid-web"}, "status": {` + terminated + `, "observedGeneration": 3, "conditions": [
 				{"type": "DisruptionTarget", "observedGeneration": 4, "status": "True", "lastTransitionTime": ` + now + `,
@@ -64,7 +64,7 @@ func TestTheBodyOfAFinalStatus(t *testing.T) {
 				{"type": "ContainersReady", "status": "False", "lastTransitionTime": ` + now + `, "reason": "PodFailed", "message": ""},
 				{"type": "Ready", "status": "False", "lastTransitionTime": ` + earlier + `, "reason": "PodFailed", "message": ""}]}}`,
 		},
-		"exit codes, told and not told": {
+		"known and unknown exit codes": {
 			func(pod *v1.Pod) {
 				pod.Status.ContainerStatuses = []v1.ContainerStatus{
 					{Name: "a", Image: "a:1", ImageID: "sha256:a", ContainerID: "containerd://a", State: v1.ContainerState{
@@ -82,7 +82,7 @@ func TestTheBodyOfAFinalStatus(t *testing.T) {
 					"message": "The container could not be located when the pod was terminated", "startedAt": null, "finishedAt": null}},
 					"lastState": {}, "ready": false, "restartCount": 2, "image": "b:1", "imageID": "sha256:b", "containerID": "containerd://b", "started": false}]}}`,
 		},
-		"left as it is": {
+		"running phase": {
 			func(pod *v1.Pod) {
 				pod.Status = running("web").Status
 				pod.Status.Conditions[3] = condition(v1.ContainersReady, v1.ConditionFalse, "ContainersNotReady")
@@ -99,13 +99,13 @@ func TestTheBodyOfAFinalStatus(t *testing.T) {
 				c := flush(t, running("web"), pod)
 				require.Equal(t, []string{"patch status"}, c.verbs(), "one request")
 				require.JSONEq(t, test.want, c.all("patch status")[0].Body)
-				require.Equal(t, was, pod, "the pod is only read")
+				require.Equal(t, was, pod, "the pod is not modified")
 			})
 		})
 	}
 }
 
-func TestTheBodiesOfReadiness(t *testing.T) {
+func TestReadinessPatchBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod := running("web")
 		pod.Generation, pod.ResourceVersion = 2, "7"
@@ -123,9 +123,9 @@ func TestTheBodiesOfReadiness(t *testing.T) {
 	})
 }
 
-func TestAFinalStatusOverThatOfTheServer(t *testing.T) {
+func TestFinalStatusKeepsFieldsOfOtherWriters(t *testing.T) {
 	server := running("web")
-	server.Status.Conditions[2] = takenOut()
+	server.Status.Conditions[2] = markedNotReady()
 	pod := ended(&v1.Pod{ObjectMeta: server.ObjectMeta})
 	pod.Generation = 3
 	pod.Status.Conditions = append(pod.Status.Conditions,
@@ -135,55 +135,55 @@ func TestAFinalStatusOverThatOfTheServer(t *testing.T) {
 	require.Equal(t, "Terminated", got.Reason)
 	require.Equal(t, "Pod was terminated in response to imminent node shutdown.", got.Message)
 	require.EqualValues(t, 3, got.ObservedGeneration)
-	require.ElementsMatch(t, []sketch{
+	require.ElementsMatch(t, []conditionSummary{
 		{v1.PodScheduled, v1.ConditionTrue, "", 0, false},
 		{"example.com/gate", v1.ConditionTrue, "", 0, false},
 		{v1.PodReady, v1.ConditionFalse, "PodFailed", 3, true},
 		{v1.ContainersReady, v1.ConditionFalse, "PodFailed", 3, true},
 		{v1.DisruptionTarget, v1.ConditionTrue, "TerminationByKubelet", 3, true},
-	}, sketches(got))
-	require.Empty(t, got.Conditions[2].Message, "an earlier condition's message does not stay")
+	}, conditionSummaries(got))
+	require.Empty(t, got.Conditions[2].Message, "the old message is cleared")
 	require.Equal(t, server.Status.PodIP, got.PodIP)
 	require.Equal(t, server.Status.HostIP, got.HostIP)
 	require.True(t, got.StartTime.Equal(&before))
 	require.Equal(t, v1.PodQOSBestEffort, got.QOSClass)
 }
 
-func TestPhases(t *testing.T) {
+func TestOnlyATerminalPhaseIsWritten(t *testing.T) {
 	for name, test := range map[string]struct {
 		node, want v1.PodPhase
-		ready      sketch
+		ready      conditionSummary
 	}{
-		"failed":    {v1.PodFailed, v1.PodFailed, sketch{v1.PodReady, v1.ConditionFalse, "PodFailed", 0, true}},
-		"succeeded": {v1.PodSucceeded, v1.PodSucceeded, sketch{v1.PodReady, v1.ConditionFalse, "PodCompleted", 0, true}},
-		"running":   {v1.PodRunning, v1.PodRunning, sketch{v1.PodReady, v1.ConditionTrue, "", 0, false}},
-		"pending":   {v1.PodPending, v1.PodRunning, sketch{v1.PodReady, v1.ConditionTrue, "", 0, false}},
-		"none":      {"", v1.PodRunning, sketch{v1.PodReady, v1.ConditionTrue, "", 0, false}},
+		"failed":    {v1.PodFailed, v1.PodFailed, conditionSummary{v1.PodReady, v1.ConditionFalse, "PodFailed", 0, true}},
+		"succeeded": {v1.PodSucceeded, v1.PodSucceeded, conditionSummary{v1.PodReady, v1.ConditionFalse, "PodCompleted", 0, true}},
+		"running":   {v1.PodRunning, v1.PodRunning, conditionSummary{v1.PodReady, v1.ConditionTrue, "", 0, false}},
+		"pending":   {v1.PodPending, v1.PodRunning, conditionSummary{v1.PodReady, v1.ConditionTrue, "", 0, false}},
+		"none":      {"", v1.PodRunning, conditionSummary{v1.PodReady, v1.ConditionTrue, "", 0, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := ended(running("web"))
 			pod.Status.Phase = test.node
 			got := flush(t, running("web"), pod).pod(t, "web").Status
 			require.Equal(t, test.want, got.Phase)
-			require.Contains(t, sketches(got), test.ready)
+			require.Contains(t, conditionSummaries(got), test.ready)
 			require.Equal(t, test.want != v1.PodRunning, got.Reason == "Terminated")
 		})
 	}
 }
 
-func TestNothingToSayIsNoRequest(t *testing.T) {
+func TestFlushPodWithoutAChangeSendsNothing(t *testing.T) {
 	c := flush(t, running("web"), running("web"))
 	require.Empty(t, c.verbs())
 }
 
-func TestWhatHasNoPatch(t *testing.T) {
+func TestTwoWayPatchOfAValueThatIsNotJSON(t *testing.T) {
 	_, err := apistatus.TwoWayPatch(make(chan int), 1)
 	require.ErrorContains(t, err, "unsupported type")
 }
 
-func TestStaticPodsHaveNoGeneration(t *testing.T) {
+func TestStaticPodStatusHasNoObservedGeneration(t *testing.T) {
 	pod := ended(running("etcd"))
-	pod.Generation = 9 // of the manifest, and not of the mirror pod
+	pod.Generation = 9 // the manifest's, not the mirror pod's
 	pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 	server := running("etcd")
 	server.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "h"}

@@ -21,12 +21,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// anotherUID is the answer to a patch of a pod whose name belongs to another pod by now.
+// anotherUID is the API server's answer to a patch of a replaced pod.
 var anotherUID = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{
 	field.Invalid(field.NewPath("metadata", "uid"), "uid-web", "field is immutable"),
 })
 
-func TestAPodThatIsGoneIsAcknowledged(t *testing.T) {
+func TestFlushPodSucceedsForAPodThatIsGone(t *testing.T) {
 	another := running("web")
 	another.UID = "another"
 	for name, test := range map[string]struct {
@@ -35,12 +35,12 @@ func TestAPodThatIsGoneIsAcknowledged(t *testing.T) {
 		err    error
 		want   []string
 	}{
-		"gone":                            {nil, "patch status", statusError(http.StatusNotFound), []string{"patch status"}},
-		"another of its name":             {another, "patch status", anotherUID, []string{"patch status"}},
-		"another of its name, a conflict": {another, "patch status", statusError(http.StatusConflict), []string{"patch status", "get"}},
-		"gone, a conflict":                {nil, "patch status", statusError(http.StatusConflict), []string{"patch status", "get"}},
-		"gone when it is deleted":         {running("web"), "delete", statusError(http.StatusNotFound), []string{"patch status", "delete"}},
-		"another when it is deleted":      {another, "delete", statusError(http.StatusConflict), []string{"patch status", "delete", "get"}},
+		"gone":                       {nil, "patch status", statusError(http.StatusNotFound), []string{"patch status"}},
+		"replaced":                   {another, "patch status", anotherUID, []string{"patch status"}},
+		"replaced, a conflict":       {another, "patch status", statusError(http.StatusConflict), []string{"patch status", "get"}},
+		"gone, a conflict":           {nil, "patch status", statusError(http.StatusConflict), []string{"patch status", "get"}},
+		"gone before the delete":     {running("web"), "delete", statusError(http.StatusNotFound), []string{"patch status", "delete"}},
+		"replaced before the delete": {another, "delete", statusError(http.StatusConflict), []string{"patch status", "delete", "get"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster()
@@ -49,14 +49,14 @@ func TestAPodThatIsGoneIsAcknowledged(t *testing.T) {
 			}
 			c.fault = failFirst(1, test.verb, test.err)
 			pod := deleted(ended(running("web")))
-			if test.verb == "delete" && test.server == another { // the fake clientset takes the patch
-				c.keep = true
+			if test.verb == "delete" && test.server == another { // the fake clientset ignores the UID
+				c.ignorePatches = true
 			}
 			require.NoError(t, c.reporter(t).FlushPod(t.Context(), pod))
 			require.Equal(t, test.want, c.verbs())
 		})
 	}
-	t.Run("before its readiness", func(t *testing.T) {
+	t.Run("readiness", func(t *testing.T) {
 		c := newCluster()
 		require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), running("web")))
 		require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), running("web")))
@@ -64,24 +64,23 @@ func TestAPodThatIsGoneIsAcknowledged(t *testing.T) {
 	})
 }
 
-// Callers find the server's error behind the wrapping.
-func TestErrorsAreTheServersOwn(t *testing.T) {
+func TestErrorsWrapTheServersAnswer(t *testing.T) {
 	limited := apierrors.NewTooManyRequests("slow down", 7)
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Forbidden(field.NewPath("status"), "no")})
-	somebody := apierrors.NewGenericServerResponse(http.StatusNotFound, http.MethodPatch, schema.GroupResource{}, "", "default backend", 0, true)
+	proxys := apierrors.NewGenericServerResponse(http.StatusNotFound, http.MethodPatch, schema.GroupResource{}, "", "default backend", 0, true)
 	for name, test := range map[string]struct {
 		err  error
 		is   func(error) bool
 		want []string
 	}{
-		"a conflict":                {statusError(http.StatusConflict), apierrors.IsConflict, []string{"patch status", "get"}},
-		"forbidden":                 {statusError(http.StatusForbidden), apierrors.IsForbidden, []string{"patch status"}},
-		"unauthorized":              {statusError(http.StatusUnauthorized), apierrors.IsUnauthorized, []string{"patch status"}},
-		"too many requests":         {limited, apierrors.IsTooManyRequests, []string{"patch status"}},
-		"broken":                    {statusError(http.StatusInternalServerError), apierrors.IsInternalError, []string{"patch status"}},
-		"invalid":                   {invalid, apierrors.IsInvalid, []string{"patch status"}},
-		"a 404 of somebody between": {somebody, apierrors.IsNotFound, []string{"patch status"}},
-		"a network":                 {errRefused, func(err error) bool { return errors.Is(err, errRefused) }, []string{"patch status"}},
+		"a conflict":        {statusError(http.StatusConflict), apierrors.IsConflict, []string{"patch status", "get"}},
+		"forbidden":         {statusError(http.StatusForbidden), apierrors.IsForbidden, []string{"patch status"}},
+		"unauthorized":      {statusError(http.StatusUnauthorized), apierrors.IsUnauthorized, []string{"patch status"}},
+		"too many requests": {limited, apierrors.IsTooManyRequests, []string{"patch status"}},
+		"broken":            {statusError(http.StatusInternalServerError), apierrors.IsInternalError, []string{"patch status"}},
+		"invalid":           {invalid, apierrors.IsInvalid, []string{"patch status"}},
+		"a proxy's 404":     {proxys, apierrors.IsNotFound, []string{"patch status"}},
+		"a network":         {errRefused, func(err error) bool { return errors.Is(err, errRefused) }, []string{"patch status"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(running("web"))
@@ -89,15 +88,15 @@ func TestErrorsAreTheServersOwn(t *testing.T) {
 			err := c.reporter(t).FlushPod(t.Context(), deleted(ended(running("web"))))
 			require.ErrorContains(t, err, "failed to patch the status of pod default/web: ")
 			require.True(t, test.is(err), "%v", err)
-			require.Equal(t, test.want, c.verbs(), "one attempt, and nothing is deleted")
+			require.Equal(t, test.want, c.verbs(), "one attempt, no delete")
 			seconds, _ := apierrors.SuggestsClientDelay(err)
-			require.Equal(t, test.err == limited, seconds == 7) //nolint:errorlint // it is this one
+			require.Equal(t, test.err == limited, seconds == 7) //nolint:errorlint // compares the test case
 			require.NoError(t, c.reporter(t).FlushPod(t.Context(), ended(running("web"))), "another attempt")
 		})
 	}
 }
 
-func TestAPodWithoutAUIDIsNotGuessed(t *testing.T) {
+func TestAPodWithoutAUIDIsRejected(t *testing.T) {
 	pod := ended(running("web"))
 	pod.UID = ""
 	c := newCluster(running("web"))
@@ -112,9 +111,9 @@ func TestAPodWithoutAUIDIsNotGuessed(t *testing.T) {
 	require.Empty(t, c.verbs())
 }
 
-func TestRemoval(t *testing.T) {
+func TestFlushPodRemovesADeletedPod(t *testing.T) {
 	server, pod := running("web"), deleted(ended(running("web")))
-	t.Run("when the status is accepted", func(t *testing.T) {
+	t.Run("after the status is accepted", func(t *testing.T) {
 		c := newCluster(server)
 		require.NoError(t, c.reporter(t).FlushPod(t.Context(), pod))
 		require.Equal(t, []string{"patch status", "delete"}, c.verbs())
@@ -124,7 +123,7 @@ func TestRemoval(t *testing.T) {
 		_, err := c.Clientset.CoreV1().Pods(server.Namespace).Get(t.Context(), server.Name, metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err))
 	})
-	t.Run("of one without anything to say", func(t *testing.T) {
+	t.Run("without a status to write", func(t *testing.T) {
 		left := deleted(running("web"))
 		left.Status = v1.PodStatus{Phase: v1.PodPending}
 		require.Equal(t, []string{"delete"}, flush(t, server, left).verbs())
@@ -137,23 +136,22 @@ func TestRemoval(t *testing.T) {
 		require.True(t, apierrors.IsForbidden(err))
 		require.NoError(t, c.reporter(t).FlushPod(t.Context(), pod), "another attempt")
 	})
-	t.Run("in conflict", func(t *testing.T) {
+	t.Run("conflict", func(t *testing.T) {
 		c := newCluster(server)
 		c.fault = failFirst(1, "delete", statusError(http.StatusConflict))
-		require.True(t, apierrors.IsConflict(c.reporter(t).FlushPod(t.Context(), pod)), "it is still there")
+		require.True(t, apierrors.IsConflict(c.reporter(t).FlushPod(t.Context(), pod)), "the pod still exists")
 		require.Equal(t, []string{"patch status", "delete", "get"}, c.verbs())
 	})
 }
 
-// Each request has its own timeout and ends with its context.
-func TestTheTimeOfARequest(t *testing.T) {
+func TestEachRequestHasItsOwnTimeout(t *testing.T) {
 	for name, test := range map[string]struct {
 		option, left, want time.Duration
 		text               string
 	}{
-		"the default":    {0, time.Hour, 2 * time.Second, "no answer within 2s: "},
-		"of the options": {5 * time.Second, time.Hour, 5 * time.Second, "no answer within 5s: "},
-		"of the context": {0, time.Second, time.Second, "failed to patch the status of pod default/web: Get "},
+		"default": {0, time.Hour, 2 * time.Second, "no answer within 2s: "},
+		"option":  {5 * time.Second, time.Hour, 5 * time.Second, "no answer within 5s: "},
+		"context": {0, time.Second, time.Second, "failed to patch the status of pod default/web: Get "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -170,7 +168,7 @@ func TestTheTimeOfARequest(t *testing.T) {
 			})
 		})
 	}
-	t.Run("of the second one", func(t *testing.T) {
+	t.Run("the second request has a new timeout", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(running("web"))
 			c.fault = delayAll(1900 * time.Millisecond)
@@ -185,17 +183,17 @@ func withAnnotations(pod *v1.Pod, uid types.UID, annotations map[string]string) 
 	return pod
 }
 
-func TestStaticPods(t *testing.T) {
+func TestStaticPodStatusGoesToTheMirrorPod(t *testing.T) {
 	const source, hash, mirror = "kubernetes.io/config.source", "kubernetes.io/config.hash", "kubernetes.io/config.mirror"
 	for name, test := range map[string]struct {
 		server, pod map[string]string
 		written     bool
 	}{
-		"its mirror pod":            {map[string]string{source: "file", mirror: "h1"}, map[string]string{source: "file", hash: "h1"}, true},
-		"of a URL":                  {map[string]string{source: "http", mirror: "h1"}, map[string]string{source: "http", hash: "h1"}, true},
-		"without a hash":            {map[string]string{mirror: "h1"}, map[string]string{source: "file"}, true},
-		"the mirror of another one": {map[string]string{mirror: "h2"}, map[string]string{source: "file", hash: "h1"}, false},
-		"no mirror pod":             {nil, map[string]string{source: "file", hash: "h1"}, false},
+		"its mirror pod":        {map[string]string{source: "file", mirror: "h1"}, map[string]string{source: "file", hash: "h1"}, true},
+		"of a URL":              {map[string]string{source: "http", mirror: "h1"}, map[string]string{source: "http", hash: "h1"}, true},
+		"without a hash":        {map[string]string{mirror: "h1"}, map[string]string{source: "file"}, true},
+		"mirror of another pod": {map[string]string{mirror: "h2"}, map[string]string{source: "file", hash: "h1"}, false},
+		"no mirror pod":         {nil, map[string]string{source: "file", hash: "h1"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := withAnnotations(running("etcd"), "mirror", test.server)
@@ -210,14 +208,14 @@ func TestStaticPods(t *testing.T) {
 			require.Equal(t, v1.PodFailed, c.pod(t, "etcd").Status.Phase)
 		})
 	}
-	t.Run("handed in as the mirror pod", func(t *testing.T) {
+	t.Run("the argument is the mirror pod", func(t *testing.T) {
 		server := withAnnotations(running("etcd"), "mirror", map[string]string{mirror: "h1"})
 		require.Equal(t, []string{"get", "patch status"}, flush(t, server, deleted(ended(server))).verbs())
 	})
-	t.Run("another mirror pod by now", func(t *testing.T) {
+	t.Run("the mirror pod was replaced", func(t *testing.T) {
 		c := newCluster(withAnnotations(running("etcd"), "mirror", map[string]string{mirror: "h1"}))
 		c.fault = failFirst(1, "patch status", anotherUID)
 		pod := withAnnotations(ended(running("etcd")), "static", map[string]string{source: "file", hash: "h1"})
-		require.True(t, apierrors.IsInvalid(c.reporter(t).FlushPod(t.Context(), pod)), "the next attempt writes to that one")
+		require.True(t, apierrors.IsInvalid(c.reporter(t).FlushPod(t.Context(), pod)), "the next attempt writes to the new mirror pod")
 	})
 }

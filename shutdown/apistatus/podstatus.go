@@ -8,22 +8,21 @@ import (
 	"github.com/kubegrace/kubegrace/internal/podcondition"
 )
 
-// podPatch is a strategic merge patch of pods/status. It is built field by field because
-// there is only the new status and no old one to compute a patch from.
+// podPatch is a strategic merge patch of pods/status. It is built field by field because there is no
+// old status to compute a patch from.
 type podPatch struct {
 	Metadata metadataPatch `json:"metadata"`
 	Status   statusPatch   `json:"status"`
 }
 
-// metadataPatch has the preconditions of the patch: the API server refuses to change
-// these fields.
+// metadataPatch holds the preconditions: the API server refuses to change these fields.
 type metadataPatch struct {
 	UID             types.UID `json:"uid"`
 	ResourceVersion string    `json:"resourceVersion,omitempty"`
 }
 
-// statusPatch has the fields of the status to write. The API server merges conditions by
-// type, replaces lists of containers, and keeps fields that are left out.
+// statusPatch holds the fields to write. The API server merges conditions by type, replaces lists of
+// containers, and keeps omitted fields.
 type statusPatch struct {
 	Phase                      v1.PodPhase          `json:"phase,omitempty"`
 	Reason                     *string              `json:"reason,omitempty"` // a pointer, so that "" clears the old reason
@@ -35,8 +34,8 @@ type statusPatch struct {
 	EphemeralContainerStatuses []v1.ContainerStatus `json:"ephemeralContainerStatuses,omitempty"`
 }
 
-// conditionPatch is v1.PodCondition with a reason and message that are always written: if
-// they were left out, the old ones would stay.
+// conditionPatch is v1.PodCondition without omitempty for reason and message: if they were omitted,
+// the old ones would stay.
 type conditionPatch struct {
 	Type               v1.PodConditionType `json:"type"`
 	ObservedGeneration int64               `json:"observedGeneration,omitempty"`
@@ -71,10 +70,9 @@ func finalStatus(pod *v1.Pod, now metav1.Time) statusPatch {
 // The kubelet's reasons for the readiness conditions of a pod that has ended.
 const reasonFailed, reasonCompleted = "PodFailed", "PodCompleted"
 
-// finalCondition returns the condition of a type to write for a pod that ends, or nil for
-// none. In a terminal phase the readiness conditions are those of the kubelet's
-// mergePodStatus. Otherwise the node's condition is written, unless it is True: it is
-// then older than the end of the pod.
+// finalCondition returns the condition to write for a type, or nil for none. In a terminal phase the
+// readiness conditions are those of the kubelet's mergePodStatus. Otherwise it is the node's own
+// condition, unless that is True: a True condition predates the pod's end.
 func finalCondition(status *v1.PodStatus, conditionType v1.PodConditionType) *v1.PodCondition {
 	condition := podcondition.Get(status, conditionType)
 	switch {
@@ -93,9 +91,9 @@ func finalCondition(status *v1.PodStatus, conditionType v1.PodConditionType) *v1
 	}
 }
 
-// newConditionPatch returns the patch of a condition. LastTransitionTime is that of the
-// condition; if that is zero, the one of the old condition if the status is the same, and
-// otherwise now. ObservedGeneration is at least generation.
+// newConditionPatch returns the patch of a condition. A zero LastTransitionTime becomes that of the
+// old condition if the status is the same, and otherwise now. ObservedGeneration is at least
+// generation.
 func newConditionPatch(old *v1.PodStatus, condition *v1.PodCondition, generation int64, now metav1.Time) conditionPatch {
 	since := condition.LastTransitionTime
 	if before := podcondition.Get(old, condition.Type); since.IsZero() && before != nil && before.Status == condition.Status {
@@ -111,5 +109,4 @@ func newConditionPatch(old *v1.PodStatus, condition *v1.PodCondition, generation
 	}
 }
 
-// terminal reports whether a pod never leaves the phase.
 func terminal(phase v1.PodPhase) bool { return phase == v1.PodFailed || phase == v1.PodSucceeded }

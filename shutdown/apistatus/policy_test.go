@@ -3,6 +3,7 @@
 package apistatus_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -17,35 +18,34 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// podsOfEachKind returns a pod of each kind that a policy distinguishes.
+// podsOfEachKind returns one pod for each kind that a policy distinguishes.
 func podsOfEachKind() []*v1.Pod {
 	daemon, static, deleted := workload("daemon", 0, 5), workload("static", 0, 5), workload("deleted", 0, 5)
 	daemon.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: ptr.To(true)}}
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file", "kubernetes.io/config.mirror": "h1", "kubernetes.io/config.hash": "h1"}
 	deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = &before, ptr.To(int64(5))
-	deleted.Status.ContainerStatuses = []v1.ContainerStatus{statusFromWord("app", interrupt)} // else it may still run
+	deleted.Status.ContainerStatuses = []v1.ContainerStatus{statusFromWord("app", interrupt)} // otherwise it may still run
 	return []*v1.Pod{workload("web", 0, 5), daemon, static, deleted}
 }
 
-// phasesAtTheServer returns the phase of each pod of a populace on the API server; "" means that it is
-// gone.
+// phasesAtTheServer returns the phase of each of podsOfEachKind on the API server; "": gone.
 func phasesAtTheServer(t *testing.T, c *cluster) map[string]v1.PodPhase {
 	t.Helper()
-	fates := map[string]v1.PodPhase{}
+	phases := map[string]v1.PodPhase{}
 	for _, pod := range podsOfEachKind() {
 		got, err := c.Clientset.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			fates[pod.Name] = ""
+			phases[pod.Name] = ""
 			continue
 		}
 		require.NoError(t, err)
-		fates[pod.Name] = got.Status.Phase
+		phases[pod.Name] = got.Status.Phase
 	}
-	return fates
+	return phases
 }
 
-func TestPoliciesOfAllKinds(t *testing.T) {
-	fates := map[shutdown.PodPolicy]map[string]v1.PodPhase{
+func TestPodPolicyForEachShutdownKind(t *testing.T) {
+	phases := map[shutdown.PodPolicy]map[string]v1.PodPhase{
 		shutdown.PolicySetTerminal: {"web": v1.PodFailed, "daemon": v1.PodFailed, "static": v1.PodFailed, "deleted": ""},
 		shutdown.PolicyLeaveAsIs:   {"web": v1.PodRunning, "daemon": v1.PodRunning, "static": v1.PodRunning, "deleted": ""},
 		shutdown.PolicyDelete:      {"web": "", "daemon": v1.PodRunning, "static": v1.PodRunning, "deleted": ""},
@@ -53,10 +53,10 @@ func TestPoliciesOfAllKinds(t *testing.T) {
 	kinds := []source.Kind{
 		source.KindReboot, source.KindPoweroff, source.KindHalt, source.KindKexec, source.KindSoftReboot, source.KindUnknown,
 	}
-	for policy, want := range fates {
+	for policy, want := range phases {
 		for _, kind := range kinds {
 			for _, manual := range []bool{false, true} {
-				t.Run(string(policy)+" "+string(kind), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s %s, manual %t", policy, kind, manual), func(t *testing.T) {
 					inBubble(t, podsOfEachKind(), func(t *testing.T, c *cluster, a *agent) {
 						a.opts.Policy = func(asked source.Kind) shutdown.PodPolicy {
 							if asked != kind {

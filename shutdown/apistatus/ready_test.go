@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// takenOut returns the Ready condition that MarkNotReady sets.
-func takenOut() v1.PodCondition {
+// markedNotReady returns the Ready condition that MarkNotReady sets.
+func markedNotReady() v1.PodCondition {
 	c := condition(v1.PodReady, v1.ConditionFalse, v1.PodReasonTerminationByKubelet)
 	c.Message = "Pod is being terminated by its node."
 	return c
@@ -30,7 +30,7 @@ func TestMarkNotReady(t *testing.T) {
 	require.Equal(t, "Pod is being terminated by its node.", got[2].Message)
 	require.EqualValues(t, 2, got[2].ObservedGeneration)
 	require.False(t, got[2].LastTransitionTime.Equal(&before))
-	require.Equal(t, v1.ConditionTrue, got[3].Status, "its containers are ready all the same")
+	require.Equal(t, v1.ConditionTrue, got[3].Status, "ContainersReady does not change")
 	require.Equal(t, []string{"patch status"}, c.verbs(), "one request")
 }
 
@@ -41,12 +41,12 @@ func with(change func(*v1.Pod)) *v1.Pod {
 	return pod
 }
 
-func TestPodsThatNobodyTakesOut(t *testing.T) {
+func TestMarkNotReadySkipsPodsThatAreNotReady(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
-		"not ready":     with(func(pod *v1.Pod) { pod.Status.Conditions[2].Status = v1.ConditionFalse }),
-		"ended":         with(func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed }),
-		"completed":     with(func(pod *v1.Pod) { pod.Status.Phase = v1.PodSucceeded }),
-		"taken already": with(func(pod *v1.Pod) { pod.Status.Conditions[2] = takenOut() }),
+		"not ready": with(func(pod *v1.Pod) { pod.Status.Conditions[2].Status = v1.ConditionFalse }),
+		"ended":     with(func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed }),
+		"completed": with(func(pod *v1.Pod) { pod.Status.Phase = v1.PodSucceeded }),
+		"marked":    with(func(pod *v1.Pod) { pod.Status.Conditions[2] = markedNotReady() }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(pod)
@@ -54,7 +54,7 @@ func TestPodsThatNobodyTakesOut(t *testing.T) {
 			require.Empty(t, c.verbs())
 		})
 	}
-	t.Run("but one that does not say", func(t *testing.T) {
+	t.Run("unknown readiness", func(t *testing.T) {
 		c := newCluster(running("web"))
 		require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), with(func(pod *v1.Pod) { pod.Status.Conditions = nil })))
 		require.Equal(t, v1.ConditionFalse, c.pod(t, "web").Status.Conditions[2].Status)
@@ -71,22 +71,22 @@ func restore(t *testing.T, pod *v1.Pod) (v1.PodCondition, *cluster) {
 	return c.pod(t, pod.Name).Status.Conditions[2], c
 }
 
-func TestPodsThatNobodyPutsBack(t *testing.T) {
+func TestRestoreReadinessSkipsPodsThatAreNotMarked(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
 		"ready": running("web"),
 		"another message": with(func(pod *v1.Pod) {
 			pod.Status.Conditions[2] = condition(v1.PodReady, v1.ConditionFalse, v1.PodReasonTerminationByKubelet)
 		}),
 		"another reason": with(func(pod *v1.Pod) {
-			pod.Status.Conditions[2] = takenOut()
+			pod.Status.Conditions[2] = markedNotReady()
 			pod.Status.Conditions[2].Reason = "ContainersNotReady"
 		}),
-		"not known": with(func(pod *v1.Pod) { pod.Status.Conditions[2].Type = "Other" }),
+		"no Ready condition": with(func(pod *v1.Pod) { pod.Status.Conditions[2].Type = "Other" }),
 		"ended": with(func(pod *v1.Pod) {
-			pod.Status.Conditions[2], pod.Status.Phase = takenOut(), v1.PodFailed
+			pod.Status.Conditions[2], pod.Status.Phase = markedNotReady(), v1.PodFailed
 		}),
 		"another pod": with(func(pod *v1.Pod) {
-			pod.Status.Conditions[2], pod.UID = takenOut(), "another"
+			pod.Status.Conditions[2], pod.UID = markedNotReady(), "another"
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,8 +96,8 @@ func TestPodsThatNobodyPutsBack(t *testing.T) {
 	}
 }
 
-func TestReadinessIsRefused(t *testing.T) {
-	pod := with(func(pod *v1.Pod) { pod.Status.Conditions[2] = takenOut() })
+func TestReadinessErrorsWrapTheServersAnswer(t *testing.T) {
+	pod := with(func(pod *v1.Pod) { pod.Status.Conditions[2] = markedNotReady() })
 	for _, verb := range []string{"get", "patch status"} {
 		c := newCluster(pod)
 		c.fault = failFirst(1, verb, statusError(http.StatusForbidden))
@@ -108,7 +108,7 @@ func TestReadinessIsRefused(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(c.reporter(t).MarkNotReady(t.Context(), running("web"))))
 }
 
-func TestPutBack(t *testing.T) {
+func TestRestoreReadinessComputesReady(t *testing.T) {
 	for name, test := range map[string]struct {
 		change          func(*v1.Pod)
 		status          v1.ConditionStatus
@@ -121,13 +121,13 @@ func TestPutBack(t *testing.T) {
 				Reason: "ContainersNotReady", Message: "containers with unready status: [a]",
 			}
 		}, v1.ConditionFalse, "ContainersNotReady", "containers with unready status: [a]"},
-		"nothing is known of the containers": {func(pod *v1.Pod) {
+		"no ContainersReady condition": {func(pod *v1.Pod) {
 			pod.Status.Conditions[3].Type = "Other"
 		}, v1.ConditionFalse, "ContainersNotReady", ""},
-		"an open gate": {func(pod *v1.Pod) {
+		"met readiness gate": {func(pod *v1.Pod) {
 			pod.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "example.com/gate"}}
 		}, v1.ConditionTrue, "", ""},
-		"closed gates": {
+		"unmet readiness gates": {
 			func(pod *v1.Pod) {
 				pod.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "example.com/gate"}, {ConditionType: "example.com/none"}}
 				pod.Status.Conditions[1].Status = v1.ConditionFalse
@@ -138,8 +138,8 @@ func TestPutBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := running("web")
-			pod.Status.Conditions[2] = takenOut()
-			pod.Status.Conditions[2].ObservedGeneration = 2 // somebody knew more than the node
+			pod.Status.Conditions[2] = markedNotReady()
+			pod.Status.Conditions[2].ObservedGeneration = 2 // higher than the node's
 			test.change(pod)
 			got, _ := restore(t, pod)
 			require.EqualValues(t, 2, got.ObservedGeneration)
@@ -152,7 +152,7 @@ func TestPutBack(t *testing.T) {
 }
 
 func TestEndpointConditions(t *testing.T) {
-	saying := func(ready, containers v1.PodCondition) *v1.Pod {
+	podWithConditions := func(ready, containers v1.PodCondition) *v1.Pod {
 		return &v1.Pod{Status: v1.PodStatus{Conditions: []v1.PodCondition{ready, containers}}}
 	}
 	yes, no := condition(v1.PodReady, v1.ConditionTrue, ""), condition(v1.PodReady, v1.ConditionFalse, "")
@@ -161,14 +161,14 @@ func TestEndpointConditions(t *testing.T) {
 		pod     *v1.Pod
 		serving bool
 	}{
-		"ready":                         {saying(yes, up), true},
-		"not ready":                     {saying(no, down), false},
-		"a gate is closed":              {saying(no, up), false},
-		"taken out":                     {saying(takenOut(), up), true},
-		"taken out, and down":           {saying(takenOut(), down), false},
-		"taken out, nothing else known": {saying(takenOut(), yes), false},
-		"nothing is known":              {&v1.Pod{}, false},
-		"no pod":                        {nil, false},
+		"ready":                        {podWithConditions(yes, up), true},
+		"not ready":                    {podWithConditions(no, down), false},
+		"unmet readiness gate":         {podWithConditions(no, up), false},
+		"marked":                       {podWithConditions(markedNotReady(), up), true},
+		"marked, containers not ready": {podWithConditions(markedNotReady(), down), false},
+		"marked, no ContainersReady":   {podWithConditions(markedNotReady(), yes), false},
+		"no conditions":                {&v1.Pod{}, false},
+		"no pod":                       {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := apistatus.EndpointConditions(test.pod)

@@ -20,18 +20,17 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// realServer is an API server behind a proxy that causes faults. Its own methods bypass
-// the proxy.
+// realServer is an API server behind a proxy that injects faults. Its methods bypass the proxy.
 type realServer struct {
 	*apiserverproxy.Proxy
 
 	t   testing.TB
-	url string // past the proxy
+	url string // without the proxy
 	api corev1.CoreV1Interface
 }
 
-// serve starts an API server with objects, which get UIDs, and returns a reporter that
-// reaches it over TCP.
+// serve starts an API server with objects, and returns a reporter that uses it over TCP. The objects
+// get UIDs.
 func serve(t testing.TB, objects ...metav1.Object) (*realServer, *apistatus.Reporter) {
 	t.Helper()
 	url := apiserverprocess.Start(t)
@@ -45,7 +44,7 @@ func serve(t testing.TB, objects ...metav1.Object) (*realServer, *apistatus.Repo
 		case *v1.Pod:
 			server.create(object)
 		default:
-			t.Fatalf("no %T is served here", object)
+			t.Fatalf("serve does not support %T", object)
 		}
 	}
 	return server, server.reporter(0)
@@ -59,12 +58,12 @@ func (s *realServer) reporter(timeout time.Duration) *apistatus.Reporter {
 	return reporterOf(s.t, client, timeout)
 }
 
-// serveCrowd is serve with n running pods. It also returns the pods with their final
-// statuses. It makes ten at a time, because a server on a busy machine refuses a crowd of writes.
-func serveCrowd(t testing.TB, n int) (server *realServer, r *apistatus.Reporter, pods []*v1.Pod) {
+// serveWithPods is serve with n running pods. It also returns the pods with their final statuses. It
+// creates ten at a time, because a server on a busy machine refuses more.
+func serveWithPods(t testing.TB, n int) (server *realServer, r *apistatus.Reporter, pods []*v1.Pod) {
 	t.Helper()
 	server, r = serve(t)
-	servers, _ := crowd(n)
+	servers, _ := podsAndFinalStatuses(n)
 	pods = make([]*v1.Pod, n)
 	var wg sync.WaitGroup
 	free := make(chan struct{}, 10)
@@ -81,7 +80,7 @@ func serveCrowd(t testing.TB, n int) (server *realServer, r *apistatus.Reporter,
 	return server, r, pods
 }
 
-// register makes a node with its status.
+// register creates a node with its status.
 func (s *realServer) register(node *v1.Node) {
 	s.t.Helper()
 	sent := node.DeepCopy()
@@ -91,7 +90,7 @@ func (s *realServer) register(node *v1.Node) {
 	node.UID = got.UID
 }
 
-// create makes a pod, which gets a UID, and writes its status.
+// create creates a pod with its status. The pod gets a UID.
 func (s *realServer) create(pod *v1.Pod) {
 	got, err := s.api.Pods(pod.Namespace).Create(s.t.Context(), pod, metav1.CreateOptions{})
 	if err != nil {

@@ -20,39 +20,38 @@ import (
 )
 
 const (
-	// reasonMarked is the reason of the Ready condition that MarkNotReady sets.
-	reasonMarked = v1.PodReasonTerminationByKubelet
-	// messageMarked distinguishes that condition from others with the same reason.
+	// Reason and message of the Ready condition that MarkNotReady sets. The message distinguishes it
+	// from other conditions with the same reason.
+	reasonMarked  = v1.PodReasonTerminationByKubelet
 	messageMarked = "Pod is being terminated by its node."
 
-	// reasonContainers and reasonGates are the kubelet's reasons for a pod that is not
-	// ready.
+	// The kubelet's reasons for a pod that is not ready.
 	reasonContainers = "ContainersNotReady"
 	reasonGates      = "ReadinessGatesNotReady"
 )
 
-// PublishNode writes the conditions that the state gives the node, and nothing else.
+// PublishNode writes the node conditions for state in one request. It writes nothing if they are up
+// to date.
 //
-// After a shutdown it only undoes what a shutdown has written: it sets Ready only if that
-// condition still has the reason KubeletNotReady and its message, so it overrules neither the agent's
-// own heartbeat nor the node controller's Unknown. It writes nothing if the conditions are
-// up to date.
+// After a shutdown it resets only what a shutdown has written. It sets Ready only if that condition
+// still has the reason KubeletNotReady and the shutdown's message, so it overwrites neither the
+// agent's own heartbeat nor the node controller's Unknown.
 //
-// With the feature [shutdown.DaemonSetGracefulNodeShutdown] DrainInProgress is in the same
-// request. If it is True with another reason than NodeShutdown, somebody else drains the node,
-// and it is left as it is, also after the shutdown.
+// The feature [shutdown.DaemonSetGracefulNodeShutdown] adds DrainInProgress. If that is True with a
+// reason other than NodeShutdown, another program drains the node, and PublishNode never changes it.
 //
-// It tries again until shortly before ctx ends (a twentieth of the remaining time, at
-// most 50 ms), so that a caller who waits for ctx still receives the error. It returns at
-// once if the API server refuses (400, 401, 403, 422) or the node does not exist. Without
-// a deadline it tries until ctx is cancelled.
+// PublishNode reads the node and uses the version it read as a precondition. It retries after 20 to
+// 750 ms, or after the delay that the server asks for, until shortly before ctx ends (5 % of the
+// remaining time, at most 50 ms), so that the caller still receives the error. Without a deadline it
+// retries until ctx is cancelled. It does not retry if the API server refuses the request (400, 401,
+// 403, 422) or the node does not exist. The first attempt has 1 s, but at most a quarter of the
+// remaining time; each further attempt has twice as long, bounded by [Options.RequestTimeout].
 func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) error {
 	ctx, cancel := withHeadroom(ctx)
 	defer cancel()
 	return retry(ctx, func(ctx context.Context) error { return r.publishOnce(ctx, state) })
 }
 
-// publishOnce reads the node and patches the conditions that have to change.
 func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) error {
 	name := r.node
 	node, err := r.api.getNode(ctx, name)
@@ -76,18 +75,18 @@ func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) er
 	return nil
 }
 
-// conditions returns the conditions that a state gives the node. What a reporter with the
-// feature has left is taken back also without the feature.
+// conditions returns the node conditions for a state. DrainInProgress is reset even without the
+// feature, because a previous agent with the feature may have set it.
 func (r *Reporter) conditions(state shutdown.NodeState, now time.Time) []v1.NodeCondition {
 	conditions := NodeConditions(state, r.ready(), now)
 	if r.publishesDrain || !state.ShuttingDown {
-		conditions = append(conditions, at(now, []v1.NodeCondition{drainCondition(state)})...)
+		conditions = append(conditions, withTimes(now, []v1.NodeCondition{drainCondition(state)})...)
 	}
 	return conditions
 }
 
-// nodePatch returns the patch of a node's conditions. Its precondition is the version of
-// the node that was read, because the decision depends on the conditions of that version.
+// nodePatch returns the patch of a node's conditions. Its precondition is the version that was read,
+// because the decision to write depends on the conditions of that version.
 func nodePatch(before, after *v1.Node) ([]byte, error) {
 	return twoWayPatch(
 		v1.Node{Status: v1.NodeStatus{Conditions: before.Status.Conditions}},
@@ -98,14 +97,13 @@ func nodePatch(before, after *v1.Node) ([]byte, error) {
 	)
 }
 
-// changeConditions updates the conditions that have to change and reports whether there
-// are any.
+// changeConditions updates the conditions of status and reports whether any has changed.
 func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, conditions []v1.NodeCondition) bool {
 	changed := false
 	for _, condition := range conditions {
 		old := nodeCondition(status, condition.Type)
 		switch {
-		case !state.ShuttingDown && !saysShutdown(old), isOthersDrain(old):
+		case !state.ShuttingDown && !isShutdownCondition(old), isForeignDrain(old):
 			continue
 		case old == nil:
 			status.Conditions = append(status.Conditions, condition)
@@ -122,8 +120,8 @@ func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, condition
 	return changed
 }
 
-// saysShutdown reports whether a condition says that the node shuts down.
-func saysShutdown(old *v1.NodeCondition) bool {
+// isShutdownCondition reports whether a shutdown has set the condition.
+func isShutdownCondition(old *v1.NodeCondition) bool {
 	if old == nil {
 		return false
 	}
@@ -132,19 +130,17 @@ func saysShutdown(old *v1.NodeCondition) bool {
 		shutdownReady := notReady()
 		return equalExceptTimes(old, &shutdownReady)
 	case drainInProgress:
-		return old.Status == v1.ConditionTrue // the reporter's own; see isOthersDrain
+		return old.Status == v1.ConditionTrue // changeConditions skips a foreign drain
 	default:
 		return old.Status != v1.ConditionFalse
 	}
 }
 
-// isOthersDrain reports whether somebody else, such as kubectl drain, drains the node. What
-// they have written stays, so that it still tells who drains the node and since when.
-func isOthersDrain(old *v1.NodeCondition) bool {
+// isForeignDrain reports whether another program, such as kubectl drain, drains the node.
+func isForeignDrain(old *v1.NodeCondition) bool {
 	return old != nil && old.Type == drainInProgress && old.Status == v1.ConditionTrue && old.Reason != reasonNodeShutdown
 }
 
-// equalExceptTimes compares two conditions without their times.
 func equalExceptTimes(a, b *v1.NodeCondition) bool {
 	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
@@ -169,14 +165,14 @@ func twoWayPatch[T any](before, after T) ([]byte, error) {
 	return strategicpatch.CreateTwoWayMergePatch(old, changed, before)
 }
 
-// MarkNotReady removes a pod from its services before it is stopped: it sets the Ready
-// condition to False with the reason TerminationByKubelet and the message "Pod is being
-// terminated by its node.", in one patch with the pod's UID as its precondition. It sends
-// nothing for a pod that has ended or is not ready already. An agent whose own loop writes the pod's status must keep that condition
-// until the pod has ended.
+// MarkNotReady removes a pod from its services before the pod is stopped. It sets the Ready condition
+// to False with the reason TerminationByKubelet and the message "Pod is being terminated by its
+// node.", in one patch with the pod's UID as precondition. It sends nothing if the pod has ended or is
+// not ready. An agent whose own loop writes the pod's status must keep that condition until the pod
+// has ended.
 //
-// It makes one attempt and returns errors as [Reporter.FlushPod] does. It returns nil if
-// the pod is gone.
+// It makes one attempt and returns errors as [Reporter.FlushPod] does. It returns nil if the pod is
+// gone.
 func (r *Reporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	if pod != nil {
 		ready := podcondition.Get(&pod.Status, v1.PodReady)
@@ -188,17 +184,16 @@ func (r *Reporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	if err != nil || target == nil {
 		return err
 	}
-	taken := &v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: reasonMarked, Message: messageMarked}
-	return r.patchReady(ctx, target, newConditionPatch(&pod.Status, taken, podcondition.Generation(pod), metav1.Now()))
+	mark := &v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: reasonMarked, Message: messageMarked}
+	return r.patchReady(ctx, target, newConditionPatch(&pod.Status, mark, podcondition.Generation(pod), metav1.Now()))
 }
 
-// RestoreReadiness undoes MarkNotReady: it sets the Ready condition to what the
-// containers and readiness gates say. It changes nothing if MarkNotReady has not set the
-// condition, or if the pod has ended or is gone.
+// RestoreReadiness undoes [Reporter.MarkNotReady]: it computes Ready from ContainersReady and the
+// readiness gates, as the kubelet's GeneratePodReadyCondition does. It changes nothing if
+// MarkNotReady has not set the condition, or if the pod has ended or is gone.
 //
-// It reads the pod first, and the version that was read is the precondition of the patch.
-// If somebody else has written in between, the error is a conflict, and the caller may
-// try again.
+// It reads the pod first and uses the version it read as a precondition. If the pod has changed in
+// between, the error is a conflict, and the caller may try again.
 func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	if err := validatePod(pod); err != nil {
 		return err
@@ -218,22 +213,21 @@ func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	return r.patchReady(ctx, target, newConditionPatch(&server.Status, restored, podcondition.Generation(pod), metav1.Now()))
 }
 
-// patchReady patches the Ready condition of a pod.
 func (r *Reporter) patchReady(ctx context.Context, target *object, ready conditionPatch) error {
 	_, err := r.patch(ctx, target, statusPatch{Conditions: []conditionPatch{ready}})
 	return err
 }
 
-// isMark reports whether MarkNotReady has set this Ready condition.
-func isMark(ready *v1.PodCondition) bool {
+// isReadinessMark reports whether MarkNotReady has set this Ready condition.
+func isReadinessMark(ready *v1.PodCondition) bool {
 	return ready.Status == v1.ConditionFalse && ready.Reason == reasonMarked && ready.Message == messageMarked
 }
 
-// restoredReady returns the Ready condition of a pod that MarkNotReady has marked,
-// computed as in the kubelet's GeneratePodReadyCondition. It returns nil for other pods.
+// restoredReady returns the Ready condition that replaces MarkNotReady's, or nil if the pod has none
+// of those. It follows the kubelet's GeneratePodReadyCondition.
 func restoredReady(pod *v1.Pod) *v1.PodCondition {
 	ready := podcondition.Get(&pod.Status, v1.PodReady)
-	if ready == nil || !isMark(ready) {
+	if ready == nil || !isReadinessMark(ready) {
 		return nil
 	}
 	restored := &v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, ObservedGeneration: ready.ObservedGeneration}
@@ -251,8 +245,7 @@ func restoredReady(pod *v1.Pod) *v1.PodCondition {
 	return restored
 }
 
-// unmetGates returns the kubelet's message about the readiness gates that keep a pod from
-// being ready; "" means that there are none.
+// unmetGates returns the kubelet's message about unmet readiness gates, or "" if all are met.
 func unmetGates(pod *v1.Pod) string {
 	var unmet []string
 	for _, gate := range pod.Spec.ReadinessGates {

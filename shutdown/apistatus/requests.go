@@ -11,18 +11,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requests makes the HTTP requests of a [Reporter], each with a timeout.
-//
-// It turns off client-go's own retries. client-go repeats a request that was answered
-// with Retry-After up to ten times and waits in between, so its caller would see a
-// request that hangs instead of the server's answer. Only the RESTClient can turn that
-// off, not the typed client. The fake clientset has no RESTClient and never retries.
+// requests makes the HTTP requests of a [Reporter], each with a timeout and without client-go's own
+// retries. client-go repeats a request that was answered with Retry-After up to ten times, so its
+// caller would see a hanging request instead of the server's answer. Only the RESTClient, not the
+// typed client, can turn that off. The fake clientset has no RESTClient and never retries.
 type requests struct {
 	client  kubernetes.Interface
-	timeout time.Duration // bounds one request
+	timeout time.Duration // of one request
 }
 
-// restClient returns the RESTClient of the client, or nil if it has none.
+// restClient returns nil if the client has no RESTClient.
 func (r requests) restClient() rest.Interface {
 	client := r.client.CoreV1().RESTClient()
 	if typed, ok := client.(*rest.RESTClient); ok && typed == nil {
@@ -55,8 +53,7 @@ func (r requests) getNode(ctx context.Context, name string) (*v1.Node, error) {
 	return node, err
 }
 
-// patchStatus sends a strategic merge patch to the status of a pod, or of a node if there is no
-// namespace.
+// patchStatus patches the status of a pod, or of a node if namespace is "".
 func (r requests) patchStatus(ctx context.Context, namespace, name string, patch []byte) error {
 	resource := "pods"
 	if namespace == "" {

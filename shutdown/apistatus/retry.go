@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// firstAttempt is the longest timeout of the first attempt.
-	firstAttempt = time.Second
-	// maxHeadroom is how long before the deadline of its context a call ends at most.
+	// maxFirstTimeout bounds the first attempt.
+	maxFirstTimeout = time.Second
+	// maxHeadroom bounds how long before the caller's deadline a call ends.
 	maxHeadroom = 50 * time.Millisecond
 )
 
-// withHeadroom returns a context that ends shortly before ctx, so that a caller who waits
-// until the end of ctx still receives the error.
+// withHeadroom returns a context that ends shortly before ctx, so that a caller who waits for ctx
+// still receives the error.
 func withHeadroom(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -29,11 +29,10 @@ func withHeadroom(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, end.Add(-min(time.Until(end)/20, maxHeadroom)))
 }
 
-// retry repeats an attempt until it succeeds, the API server refuses, or ctx ends. Each
-// attempt has twice the timeout of the previous one: a connection that hangs does not use
-// up all the time, and a slow server gets its answer through in the end. The pauses start
-// short for conflicts, and the longest one bounds how late a server that is up again is
-// noticed. If the server asks to wait (Retry-After), retry waits that long.
+// retry repeats an attempt until it succeeds, the API server refuses it, or ctx ends. Each attempt has
+// twice the timeout of the previous one: a hanging connection does not use up all the time, and a slow
+// server succeeds in the end. Pauses start short, for conflicts, and stay short enough to notice soon
+// that the server is back. retry honors Retry-After.
 func retry(ctx context.Context, attempt func(context.Context) error) error {
 	backoff := &wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond}
 	var last error
@@ -42,10 +41,10 @@ func retry(ctx context.Context, attempt func(context.Context) error) error {
 		if err == nil || isRefusal(err) {
 			return err
 		}
-		if ctx.Err() == nil || last == nil { // an error that is due to the end of ctx tells less than the one before
+		if ctx.Err() == nil || last == nil { // an error caused by the end of ctx says less than the previous one
 			last = err
 		}
-		klog.FromContext(ctx).V(2).Info("A write to the API server is tried again", "err", err)
+		klog.FromContext(ctx).V(2).Info("Failed to write to the API server, will try again", "err", err)
 		seconds, _ := apierrors.SuggestsClientDelay(err)
 		select {
 		case <-time.After(max(backoff.Step(), time.Duration(seconds)*time.Second)):
@@ -53,22 +52,21 @@ func retry(ctx context.Context, attempt func(context.Context) error) error {
 		}
 	}
 	if last == nil {
-		return fmt.Errorf("given up: %w", context.Cause(ctx))
+		return fmt.Errorf("gave up: %w", context.Cause(ctx))
 	}
-	return fmt.Errorf("given up: %w: %w", context.Cause(ctx), last)
+	return fmt.Errorf("gave up: %w: %w", context.Cause(ctx), last)
 }
 
-// firstTimeout returns the timeout of the first attempt: at most a quarter of the
-// remaining time, so that a second attempt with twice the timeout fits too.
+// firstTimeout returns the timeout of the first attempt: at most a quarter of the remaining time, so
+// that a second attempt with twice the timeout fits.
 func firstTimeout(ctx context.Context) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
-		return min(firstAttempt, time.Until(end)/4)
+		return min(maxFirstTimeout, time.Until(end)/4)
 	}
-	return firstAttempt
+	return maxFirstTimeout
 }
 
-// withTimeout makes one attempt within the timeout. The error says so if the timeout has
-// ended it.
+// withTimeout makes one attempt. If the timeout ends it, the error says so.
 func withTimeout(ctx context.Context, timeout time.Duration, attempt func(context.Context) error) error {
 	bound, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -79,9 +77,9 @@ func withTimeout(ctx context.Context, timeout time.Duration, attempt func(contex
 	return err
 }
 
-// isRefusal reports whether another attempt is useless because the API server has refused
-// the request. After a conflict the next attempt reads the object again. An error without
-// an answer of the API server is no refusal.
+// isRefusal reports whether the API server has refused the request, so that another attempt is
+// useless. A conflict is no refusal, because the next attempt reads the object again; nor is an error
+// without an answer from the API server.
 func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

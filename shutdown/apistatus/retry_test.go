@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-func TestWhatPublishNodeTriesAgain(t *testing.T) {
+func TestPublishNodeRetriesAllErrorsButRefusals(t *testing.T) {
 	for name, err := range map[string]error{
 		"a conflict":          statusError(http.StatusConflict),
 		"too many requests":   statusError(http.StatusTooManyRequests),
@@ -34,7 +34,7 @@ func TestWhatPublishNodeTriesAgain(t *testing.T) {
 					c := newCluster(nodeOf(ready))
 					c.fault = failFirst(3, verb, err)
 					require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
-					require.Len(t, c.all("get"), 4, "every attempt begins with what is there")
+					require.Len(t, c.all("get"), 4, "each attempt reads the node")
 				})
 			})
 		}
@@ -45,13 +45,13 @@ func TestWhatPublishNodeTriesAgain(t *testing.T) {
 			c.fault = failFirst(1, "patch status", statusError(code))
 			err := c.reporter(t).PublishNode(t.Context(), reboot)
 			require.ErrorContains(t, err, `failed to patch the status of node "node-1": `)
-			require.NotContains(t, err.Error(), "given up")
+			require.NotContains(t, err.Error(), "gave up")
 			require.Equal(t, []string{"get", "patch status"}, c.verbs())
 		})
 	}
 }
 
-func TestPausesOfPublishNode(t *testing.T) {
+func TestPublishNodeBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(nodeOf(ready))
 		c.fault = failFirst(8, "get", errRefused)
@@ -64,7 +64,7 @@ func TestPausesOfPublishNode(t *testing.T) {
 			pause = min(2*pause, 500*time.Millisecond)
 		}
 	})
-	t.Run("as long as the server asks for", func(t *testing.T) {
+	t.Run("Retry-After", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(nodeOf(ready))
 			c.fault = failFirst(2, "get", apierrors.NewTooManyRequests("slow down", 3))
@@ -73,7 +73,7 @@ func TestPausesOfPublishNode(t *testing.T) {
 			require.Equal(t, 6*time.Second, time.Since(start))
 		})
 	})
-	t.Run("and no longer than there is time", func(t *testing.T) {
+	t.Run("Retry-After longer than the remaining time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(nodeOf(ready))
 			c.fault = failFirst(2, "get", apierrors.NewTooManyRequests("slow down", 60))
@@ -86,9 +86,9 @@ func TestPausesOfPublishNode(t *testing.T) {
 	})
 }
 
-// A connection that hangs takes only a part of the time.
-func TestTheBoundsOfPublishNode(t *testing.T) {
-	stuck := func(c *cluster, times int32) {
+// A hanging connection takes only part of the time.
+func TestPublishNodeAttemptTimeouts(t *testing.T) {
+	hangFirst := func(c *cluster, times int32) {
 		var n atomic.Int32
 		c.fault = func(ctx context.Context, call call) error {
 			if n.Add(1) <= times {
@@ -97,10 +97,10 @@ func TestTheBoundsOfPublishNode(t *testing.T) {
 			return nil
 		}
 	}
-	t.Run("a second, and then twice as much", func(t *testing.T) {
+	t.Run("1 s, then twice as long", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(nodeOf(ready))
-			stuck(c, 3)
+			hangFirst(c, 3)
 			start := time.Now()
 			require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
 			took := time.Since(start)
@@ -108,10 +108,10 @@ func TestTheBoundsOfPublishNode(t *testing.T) {
 			require.LessOrEqual(t, took, (1000+2000+2000+30+60+120)*time.Millisecond)
 		})
 	})
-	t.Run("a quarter of what there is", func(t *testing.T) {
+	t.Run("a quarter of the remaining time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(nodeOf(ready))
-			stuck(c, 1)
+			hangFirst(c, 1)
 			ctx, cancel := withTimeout(t, 2*time.Second)
 			defer cancel()
 			start := time.Now()
@@ -121,30 +121,30 @@ func TestTheBoundsOfPublishNode(t *testing.T) {
 	})
 }
 
-func TestTheEndOfPublishNode(t *testing.T) {
-	spent := errors.New("nobody waits for it any longer")
+func TestPublishNodeEndsWithItsContext(t *testing.T) {
+	errCause := errors.New("cancelled by the test")
 	for name, test := range map[string]struct {
 		fault func(context.Context, call) error
 		want  string
 	}{
-		"refused": {failFirst(1e6, "", errRefused), `given up: nobody waits for it any longer: failed to read node "node-1": connect: connection refused`},
-		"stuck":   {hang, `given up: nobody waits for it any longer: failed to read node "node-1": no answer within 2s: Get "http://server": context deadline exceeded`},
+		"refused": {failFirst(1e6, "", errRefused), `gave up: cancelled by the test: failed to read node "node-1": connect: connection refused`},
+		"hangs":   {hang, `gave up: cancelled by the test: failed to read node "node-1": no answer within 2s: Get "http://server": context deadline exceeded`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(nodeOf(ready))
 				c.fault = test.fault
 				ctx, cancel := context.WithCancelCause(t.Context())
-				defer time.AfterFunc(7*time.Second, func() { cancel(spent) }).Stop()
+				defer time.AfterFunc(7*time.Second, func() { cancel(errCause) }).Stop()
 				start := time.Now()
 				err := c.reporter(t).PublishNode(ctx, reboot)
 				require.Equal(t, 7*time.Second, time.Since(start))
 				require.ErrorContains(t, err, test.want)
-				require.ErrorIs(t, err, spent)
+				require.ErrorIs(t, err, errCause)
 			})
 		})
 	}
-	t.Run("a moment before a deadline", func(t *testing.T) {
+	t.Run("shortly before the deadline", func(t *testing.T) {
 		for left, early := range map[time.Duration]time.Duration{
 			time.Minute: 50 * time.Millisecond, 500 * time.Millisecond: 25 * time.Millisecond,
 		} {
@@ -159,17 +159,17 @@ func TestTheEndOfPublishNode(t *testing.T) {
 			})
 		}
 	})
-	t.Run("over already", func(t *testing.T) {
+	t.Run("cancelled before the call", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(spent)
+		cancel(errCause)
 		c := newCluster(nodeOf(ready))
-		require.EqualError(t, c.reporter(t).PublishNode(ctx, reboot), "given up: nobody waits for it any longer")
+		require.EqualError(t, c.reporter(t).PublishNode(ctx, reboot), "gave up: cancelled by the test")
 		require.Empty(t, c.verbs())
 	})
 }
 
 func TestConcurrentCalls(t *testing.T) {
-	servers, pods := crowd(20)
+	servers, pods := podsAndFinalStatuses(20)
 	c := newCluster(append(servers, nodeOf(ready))...)
 	r := c.reporter(t)
 	results := make(chan error)

@@ -27,8 +27,7 @@ func reporterOf(t testing.TB, client kubernetes.Interface, timeout time.Duration
 	return r
 }
 
-// tenAtATime calls a function for the pods, ten at a time as a shutdown does, without
-// retries.
+// tenAtATime calls a function for the pods, ten at a time, as a shutdown does.
 func tenAtATime(t testing.TB, pods []*v1.Pod, call func(context.Context, *v1.Pod) error) []error {
 	results := make([]error, len(pods))
 	next := make(chan int)
@@ -48,10 +47,10 @@ func tenAtATime(t testing.TB, pods []*v1.Pod, call func(context.Context, *v1.Pod
 	return results
 }
 
-// A reporter sends the statuses of different pods at the same time: the server answers none of
-// the first ten requests before all ten have arrived.
+// Statuses of different pods are sent concurrently: the server answers the first ten requests only after
+// all ten have arrived.
 func TestStatusesOfTenPodsAreSentAtTheSameTime(t *testing.T) {
-	server, _, pods := serveCrowd(t, 500)
+	server, _, pods := serveWithPods(t, 500)
 	held, release := context.WithTimeout(t.Context(), 30*time.Second)
 	defer release()
 	var arrived atomic.Int32
@@ -66,23 +65,23 @@ func TestStatusesOfTenPodsAreSentAtTheSameTime(t *testing.T) {
 	for _, err := range tenAtATime(t, pods, r.FlushPod) {
 		require.NoError(t, err)
 	}
-	require.ErrorIs(t, held.Err(), context.Canceled, "the tenth request arrived while nine waited for their answers")
+	require.ErrorIs(t, held.Err(), context.Canceled, "the tenth request arrived while nine were waiting")
 	require.Equal(t, 500, server.terminated())
 	require.Len(t, server.Requests(), 500)
 }
 
-// beforeFirst calls a function once, before the first request with a method reaches the server.
+// beforeFirst calls a function before the first request with a method reaches the server.
 func beforeFirst(server *realServer, method string, call func()) {
-	var happens sync.Once
+	var once sync.Once
 	server.Script(func(r apiserverproxy.Request) apiserverproxy.Fault {
 		if r.Method == method {
-			happens.Do(call)
+			once.Do(call)
 		}
 		return apiserverproxy.Fault{}
 	})
 }
 
-func TestAnotherPodOfTheNameIsLeftInPeace(t *testing.T) {
+func TestAReplacementPodIsNotChanged(t *testing.T) {
 	for _, method := range []string{http.MethodPatch, http.MethodDelete} {
 		t.Run(method, func(t *testing.T) {
 			web := running("web")
@@ -110,7 +109,7 @@ func readyOf(pod *v1.Pod) v1.PodCondition {
 	return v1.PodCondition{}
 }
 
-func TestReadinessOverAnotherWriter(t *testing.T) {
+func TestRestoreReadinessFailsOnAConflict(t *testing.T) {
 	web := running("web")
 	server, r := serve(t, web)
 	require.NoError(t, r.MarkNotReady(t.Context(), web))
@@ -121,7 +120,7 @@ func TestReadinessOverAnotherWriter(t *testing.T) {
 	require.Equal(t, v1.PodFailed, server.pod("web").Status.Phase)
 }
 
-func TestTheNodeOverAnotherWriter(t *testing.T) {
+func TestPublishNodeKeepsAConditionWrittenInBetween(t *testing.T) {
 	broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
 	server, r := serve(t, nodeOf(notReady, rebooting))
 	beforeFirst(server, http.MethodPatch, func() { server.setNodeStatus(nodeOf(broken, rebooting)) })
@@ -129,16 +128,16 @@ func TestTheNodeOverAnotherWriter(t *testing.T) {
 	require.Equal(t, []conditionText{broken, noShutdown}, conditionTexts(server.node().Status.Conditions))
 }
 
-func TestRequests(t *testing.T) {
+func TestRequestsOnTheWire(t *testing.T) {
 	web := running("web")
 	server, r := serve(t, web, nodeOf(ready))
 	require.NoError(t, r.PublishNode(t.Context(), reboot))
 	require.NoError(t, r.MarkNotReady(t.Context(), web))
 	require.NoError(t, r.RestoreReadiness(t.Context(), web))
 	require.NoError(t, r.FlushPod(t.Context(), deleted(ended(web))))
-	var asked []string
+	var sent []string
 	for _, request := range server.Requests() {
-		asked = append(asked, strings.TrimSpace(request.Method+" "+request.Path+" "+request.ContentType))
+		sent = append(sent, strings.TrimSpace(request.Method+" "+request.Path+" "+request.ContentType))
 		require.Equal(t, http.StatusOK, request.Status)
 	}
 	const merge = " application/strategic-merge-patch+json"
@@ -147,12 +146,12 @@ func TestRequests(t *testing.T) {
 		"PATCH /api/v1/namespaces/default/pods/web/status" + merge,
 		"GET /api/v1/namespaces/default/pods/web", "PATCH /api/v1/namespaces/default/pods/web/status" + merge,
 		"PATCH /api/v1/namespaces/default/pods/web/status" + merge, "DELETE /api/v1/namespaces/default/pods/web application/json",
-	}, asked)
+	}, sent)
 	require.Empty(t, server.pods())
 }
 
 // The agent knows the exit code of only one of the pod's containers.
-func TestTheStatusThatARealServerHasInTheEnd(t *testing.T) {
+func TestFinalStatusOnARealServer(t *testing.T) {
 	web := running("web")
 	web.Spec.Containers = append(web.Spec.Containers, v1.Container{Name: "logs", Image: "logs:1"})
 	web.Status.ContainerStatuses = []v1.ContainerStatus{statusFromWord("app", runs), statusFromWord("logs", runs)}
@@ -167,13 +166,13 @@ func TestTheStatusThatARealServerHasInTheEnd(t *testing.T) {
 	require.Equal(t, v1.PodFailed, got.Phase)
 	require.EqualValues(t, 1, got.ObservedGeneration)
 	require.Equal(t, "10.0.0.7", got.PodIP)
-	require.ElementsMatch(t, []sketch{
+	require.ElementsMatch(t, []conditionSummary{
 		{v1.PodScheduled, v1.ConditionTrue, "", 0, false},
 		{"example.com/gate", v1.ConditionTrue, "", 0, false},
 		{v1.PodReady, v1.ConditionFalse, "PodFailed", 1, true},
 		{v1.ContainersReady, v1.ConditionFalse, "PodFailed", 1, true},
 		{v1.DisruptionTarget, v1.ConditionTrue, "TerminationByKubelet", 1, true},
-	}, sketches(got))
+	}, conditionSummaries(got))
 	require.Empty(t, readyOf(server.pod("web")).Message)
 	require.NoError(t, r.FlushPod(t.Context(), pod), "again")
 	require.Equal(t, v1.PodFailed, server.pod("web").Status.Phase)

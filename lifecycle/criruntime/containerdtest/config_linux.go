@@ -5,12 +5,11 @@ import (
 	"path/filepath"
 )
 
-// pauseName is the name of the image of all sandboxes.
+// pauseName is the sandbox image.
 const pauseName = "docker.io/local/pause:1"
 
-// containerdConfig returns a configuration that keeps all files of containerd in one
-// folder. With restrict_oom_score_adj runc works without CAP_SYS_RESOURCE; the native
-// snapshotter works on any file system.
+// containerdConfig keeps all of containerd's files in one folder. restrict_oom_score_adj lets runc work
+// without CAP_SYS_RESOURCE; the native snapshotter works on any file system.
 func containerdConfig(folder string) string {
 	return fmt.Sprintf(`version = 2
 root = %q
@@ -33,5 +32,5 @@ state = %q
 		filepath.Join(folder, "opt"), pauseName, filepath.Join(folder, "cni"))
 }
 
-// socketPath returns the path of the socket, which may have 107 characters at most.
+// socketPath returns the path of the socket, which may have at most 107 characters.
 func socketPath(folder string) string { return filepath.Join(folder, "containerd.sock") }

@@ -14,14 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Exit is how and when a container exited, as containerd reports it.
+// Exit is the exit of a container, as containerd reports it.
 type Exit struct {
-	Code uint32    `json:"exit_status"` // 128 plus the signal's number if a signal killed it
+	Code uint32    `json:"exit_status"` // 128 plus the signal number after a signal
 	At   time.Time `json:"exited_at"`
 }
 
-// taskExit is containerd's exit event. The exit of a command that was run in a container
-// has another ID than the container.
+// taskExit is containerd's exit event. For a command in a container, ID differs from ContainerID.
 type taskExit struct {
 	Exit
 	ContainerID string `json:"container_id"`
@@ -34,16 +33,15 @@ type exitRecorder struct {
 	byContainer map[string]Exit
 }
 
-// Exits returns the exits so far, by container ID. They come from containerd's events,
-// because the runtime forgets the status of a container when its pod is removed.
+// Exits returns the exits so far by container ID. They come from containerd's events, because the status of a
+// container is lost when its pod is removed.
 func (s *Server) Exits() map[string]Exit {
 	s.exits.mu.Lock()
 	defer s.exits.mu.Unlock()
 	return maps.Clone(s.exits.byContainer)
 }
 
-// recordExits records the events of containerd until the end of the test. It returns when
-// events arrive.
+// recordExits records containerd's events until the end of the test. It returns when events arrive.
 func (s *Server) recordExits(t testing.TB) {
 	t.Helper()
 	s.exits.byContainer = map[string]Exit{}
@@ -67,8 +65,8 @@ func (s *Server) recordExits(t testing.TB) {
 	s.awaitFirstEvent(t, first)
 }
 
-// awaitFirstEvent labels an image again and again until its event arrives: ctr does not
-// tell when it has subscribed.
+// awaitFirstEvent labels an image repeatedly until an event arrives: ctr does not say when it has
+// subscribed.
 func (s *Server) awaitFirstEvent(t testing.TB, first <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(s.alive, startTimeout)
@@ -84,7 +82,7 @@ func (s *Server) awaitFirstEvent(t testing.TB, first <-chan struct{}) {
 	}
 }
 
-// read reads lines of the form TIME NAMESPACE TOPIC JSON, and calls onLine for each.
+// read reads lines of the form TIME NAMESPACE TOPIC JSON. It calls onLine for each.
 func (e *exitRecorder) read(lines io.Reader, onLine func()) {
 	scanner := bufio.NewScanner(lines)
 	scanner.Buffer(nil, 1<<20) // events may be longer than the default limit of a line

@@ -12,22 +12,19 @@ import (
 	"slices"
 )
 
-// Image is an image with busybox as /bin/busybox and under the names of its applets.
+// Image is a container image with busybox in /bin, and links for its applets.
 type Image struct {
-	// Name is what manifests call the image: nginx:1.16.1 means docker.io/library/nginx:1.16.1.
+	// Name is the name in manifests: nginx:1.16.1 means docker.io/library/nginx:1.16.1.
 	Name string
-	// Command is run by a container that sets no command.
+	// Command runs in a container that sets no command.
 	Command []string
-	// StopSignal is the signal with which the runtime stops a container, such as SIGQUIT;
-	// "" means SIGTERM.
+	// StopSignal is the signal that stops a container, such as SIGQUIT; "" means SIGTERM.
 	StopSignal string
 }
 
-// pauseImage returns the image of all sandboxes.
 func pauseImage() Image { return Image{Name: pauseName, Command: []string{"/bin/sleep", "1000000"}} }
 
-// applets returns the applets of busybox that an image has: those that shell scripts of
-// tests use.
+// applets returns the applets that the tests' scripts use.
 func applets() []string {
 	return []string{"cat", "date", "echo", "false", "kill", "ls", "sh", "sleep", "touch", "true", "wget"}
 }
@@ -40,8 +37,7 @@ type manifestEntry struct {
 	Layers   []string
 }
 
-// imageConfig has the required fields of the configuration of an image, and the command
-// and stop signal (OCI image specification).
+// imageConfig is an image configuration (OCI image specification).
 type imageConfig struct {
 	Architecture string `json:"architecture"`
 	OS           string `json:"os"`
@@ -55,7 +51,7 @@ type imageConfig struct {
 	} `json:"rootfs"`
 }
 
-// imageArchive returns an archive of all images. They share one layer.
+// imageArchive returns an archive of all images, which share one layer.
 func imageArchive(busybox string, images []Image) ([]byte, error) {
 	layer, err := layerOf(busybox)
 	if err != nil {
@@ -119,8 +115,8 @@ func layerOf(busybox string) ([]byte, error) {
 	})
 }
 
-// checkStatic returns an error unless a program is statically linked. Debian's package
-// busybox has one that is not; it would not find its libraries in an image.
+// checkStatic returns an error unless a program is statically linked. The busybox of Debian's package busybox is
+// not, and would not find its libraries in an image.
 func checkStatic(path string, program []byte) error {
 	file, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
@@ -132,7 +128,6 @@ func checkStatic(path string, program []byte) error {
 	return nil
 }
 
-// tarOf returns the tar that write writes.
 func tarOf(write func(*tar.Writer) error) ([]byte, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
@@ -145,7 +140,6 @@ func tarOf(write func(*tar.Writer) error) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// writeFile adds a file to a tar.
 func writeFile(w *tar.Writer, name string, mode int64, content []byte) error {
 	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content))}); err != nil {
 		return err

@@ -21,39 +21,37 @@ import (
 )
 
 const (
-	startTimeout   = 60 * time.Second // bounds the start of containerd, and the import of images
-	cleanUpTimeout = 60 * time.Second // bounds the removal of the pods that a test leaves
+	startTimeout   = 60 * time.Second // for containerd, and for the import of images
+	cleanUpTimeout = 60 * time.Second // for removing a test's pods
 )
 
-// downTime is how long containerd stays down after [Server.Kill].
+// downTime is how long containerd is down after [Server.Kill].
 const downTime = 2 * time.Second
 
 // Server is a containerd that belongs to one test.
 type Server struct {
 	folder  string
 	ctr     string
-	shell   int             // the process ID of the shell that runs containerd
+	shell   int             // PID of the shell that runs containerd
 	alive   context.Context // ends when the shell exits
 	runtime runtimeapi.RuntimeServiceClient
 	exits   exitRecorder
 }
 
-// Start starts the containerd of the Debian package, with the images. It runs until the
-// end of the test.
+// Start starts the Debian package's containerd with the images. It runs until the end of the test.
 func Start(t testing.TB, images ...Image) *Server {
 	t.Helper()
 	return Build{}.Start(t, images...)
 }
 
-// Start starts the containerd of the build, with the images. It runs until the end of the
-// test.
+// Start starts the build's containerd with the images. It runs until the end of the test.
 func (b Build) Start(t testing.TB, images ...Image) *Server {
 	t.Helper()
 	need.Root(t)
 	containerd := need.Program(t, filepath.Join(b.folder, "containerd"), "containerd")
 	need.Program(t, "runc", "runc")
 	busybox := need.Program(t, "busybox", "busybox-static")
-	folder, err := os.MkdirTemp("", "containerd") // the path of t.TempDir is too long for a socket
+	folder, err := os.MkdirTemp("", "containerd") // t.TempDir is too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
 
@@ -68,17 +66,16 @@ func (b Build) Start(t testing.TB, images ...Image) *Server {
 // Socket returns the path of containerd's socket.
 func (s *Server) Socket() string { return socketPath(s.folder) }
 
-// Endpoint returns the socket in the form of the kubelet's --container-runtime-endpoint.
+// Endpoint returns the endpoint for criruntime.Dial.
 func (s *Server) Endpoint() string { return "unix://" + s.Socket() }
 
-// Runtime returns a plain CRI client, with which a test checks the state of containerd.
+// Runtime returns a plain CRI client, with which a test checks containerd's state.
 func (s *Server) Runtime() runtimeapi.RuntimeServiceClient { return s.runtime }
 
-// run starts containerd in new PID and mount namespaces. The first process of the PID
-// namespace is a shell: when it is killed, the kernel kills containerd and all shims and
-// containers, and Wait returns when they are gone. When containerd was killed, the shell
-// starts it again after downTime; when it ended otherwise, the shell exits. /run is a
-// new tmpfs, because shims put their sockets there.
+// run starts containerd in new PID and mount namespaces. The first process of the PID namespace is a shell:
+// when it is killed, the kernel kills containerd, all shims and all containers, and Wait returns when they
+// are gone. If containerd was killed, the shell restarts it after downTime; if it ended otherwise, the
+// shell exits. /run is a new tmpfs, because shims put their sockets there.
 func (s *Server) run(t testing.TB, containerd string, environment []string) {
 	t.Helper()
 	config := filepath.Join(s.folder, "config.toml")
@@ -103,7 +100,7 @@ func (s *Server) run(t testing.TB, containerd string, environment []string) {
 	waited := make(chan struct{})
 	go func() {
 		defer close(waited)
-		_ = process.Wait() // fails, because the cleanup kills it
+		_ = process.Wait() // fails: the cleanup kills it
 		died()
 	}()
 	t.Cleanup(func() {
@@ -112,8 +109,8 @@ func (s *Server) run(t testing.TB, containerd string, environment []string) {
 	})
 }
 
-// Kill kills containerd with SIGKILL. Its shims and containers keep running; after
-// 2 s containerd is started again.
+// Kill kills containerd with SIGKILL, as a crash would. Shims and containers keep running; containerd restarts
+// after 2 s.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.shell, s.shell))
@@ -136,7 +133,7 @@ func (s *Server) Kill(t testing.TB) {
 // log returns the path of containerd's output.
 func (s *Server) log() string { return filepath.Join(s.folder, "log") }
 
-// connect returns when containerd answers. If containerd exits instead, the test fails.
+// connect waits until containerd answers. If containerd exits instead, the test fails.
 func (s *Server) connect(t testing.TB) {
 	t.Helper()
 	conn, err := grpc.NewClient(s.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -167,26 +164,25 @@ func (s *Server) load(t testing.TB, busybox string, images []Image) {
 	require.NoErrorf(t, err, "failed to load images: %s", out)
 }
 
-// command returns a call of ctr, containerd's client, in the namespace that CRI uses.
+// command returns a ctr command in CRI's namespace.
 func (s *Server) command(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, s.ctr, append([]string{"--address", s.Socket(), "--namespace", "k8s.io"}, args...)...)
 }
 
-// removePods removes all pods. It matters for their cgroups, which outlive the namespaces
-// of the server.
+// removePods removes all pods, because their cgroups outlive the server's namespaces.
 func (s *Server) removePods(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTimeout)
 	defer cancel()
 	list, err := s.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 	if err != nil {
-		return fmt.Errorf("failed to list the pods that are left: %w", err)
+		return fmt.Errorf("failed to list the remaining pods: %w", err)
 	}
 	for _, pod := range list.GetItems() {
 		if _, err := s.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: pod.GetId()}); err != nil {
-			return fmt.Errorf("failed to stop pod %q that is left: %w", pod.GetMetadata().GetName(), err)
+			return fmt.Errorf("failed to stop the remaining pod %q: %w", pod.GetMetadata().GetName(), err)
 		}
 		if _, err := s.runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: pod.GetId()}); err != nil {
-			return fmt.Errorf("failed to remove pod %q that is left: %w", pod.GetMetadata().GetName(), err)
+			return fmt.Errorf("failed to remove the remaining pod %q: %w", pod.GetMetadata().GetName(), err)
 		}
 	}
 	return nil
