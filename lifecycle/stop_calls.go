@@ -32,8 +32,6 @@ type stopCalls struct {
 	reported Outcome       // what the successful calls say; "": no call has succeeded, or a list has refuted it
 	failures int
 	failure  error // the newest one
-
-	replacedBy *Container // the later run with the same ID that was listed in its place; nil: none was
 	// listsBefore is how many lists had begun when the newest call had returned, or was waited for in vain.
 	listsBefore int
 }
@@ -102,16 +100,16 @@ func (c *stopCalls) isKnownToHaveEnded() bool {
 	if c.made > 0 && newest > c.listsBefore && !slices.ContainsFunc(c.runs, func(s *stop) bool { return s.options.trusted || s.listedBy == newest }) {
 		return true
 	}
-	c.replacedBy = c.isReplaced()
-	if c.replacedBy != nil && c.made == 0 {
+	isReplaced := c.replacedBy() != nil
+	if isReplaced && c.made == 0 {
 		c.reported = OutcomeNotFound
 	}
-	return c.replacedBy != nil
+	return isReplaced
 }
 
-// isReplaced returns the later run with the same ID that the newest list has in place of this run; nil if
+// replacedBy returns the later run with the same ID that the newest list has in place of this run; nil if
 // there is none. The mutex is held.
-func (c *stopCalls) isReplaced() (by *Container) {
+func (c *stopCalls) replacedBy() (by *Container) {
 	if c.unit != nil || c.run.began == 0 || c.listedBy == c.pod.lists.answered {
 		return nil
 	}
@@ -288,13 +286,23 @@ func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 	if outcome == OutcomeForced && c.failure == nil {
 		c.failure = errNoTimeLeft
 	}
-	switch {
-	case c.replacedBy != nil:
-		c.logger().Info("The runtime lists a later run of a container in its place: the ID is the same, Began is another", "began", time.Unix(0, c.run.began), "laterBegan", c.replacedBy.Began)
-	case c.failures > 0:
-		c.logger().Info("A container is stopped after all", "outcome", outcome, "failures", c.failures)
+	if c.failures > 0 {
+		c.logStopped(outcome)
 	}
 	return outcome, c.lastFailure()
+}
+
+// logStopped logs how a container has ended whose stop had failed before.
+func (c *stopCalls) logStopped(outcome Outcome) {
+	c.pod.mu.Lock()
+	later := c.replacedBy()
+	c.pod.mu.Unlock()
+	if later == nil {
+		c.logger().Info("A container is stopped after all", "outcome", outcome, "failures", c.failures)
+		return
+	}
+	c.logger().Info("A container counts as stopped, because the runtime lists a later run with its ID and another Began",
+		"began", time.Unix(0, c.run.began), "laterBegan", later.Began, "failures", c.failures)
 }
 
 // recordFailure keeps what went wrong. The first failure is logged. It is also recorded as an event, unless
