@@ -44,11 +44,11 @@ func (s *stop) recordLocked(object runtime.Object, eventtype, reason, message st
 // for one container run one after the other. Only the end of the stop waits for them, so that a slow
 // recorder does not use up the grace period. The mutex is held.
 func (s *stop) notifyLocked(notify func()) {
-	before, notified := s.notified, make(chan struct{})
-	s.notified = notified
+	previous, notified := s.lastNotified, make(chan struct{})
+	s.lastNotified = notified
 	s.pod.spawn(s.ctx, "the event recorder", s.apiPod, s.container.Name, func() error {
-		if before != nil {
-			<-before
+		if previous != nil {
+			<-previous
 		}
 		notify()
 		return nil
@@ -67,11 +67,11 @@ func (s *stop) addError(err error) {
 	s.result.Err = errors.Join(s.result.Err, err)
 }
 
-// awaitEvents waits for the container's events for at most abandonAfter. They are then usually recorded
+// waitForEvents waits for the container's events for at most abandonAfter. They are then usually recorded
 // before the termination ends.
-func (s *stop) awaitEvents() {
+func (s *stop) waitForEvents() {
 	s.pod.mu.Lock()
-	notified := s.notified
+	notified := s.lastNotified
 	s.pod.mu.Unlock()
 	if notified == nil {
 		return
@@ -112,6 +112,6 @@ func containerReference(pod *v1.Pod, r role, name string) *v1.ObjectReference {
 	return &v1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod",
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-		FieldPath: r.list() + "{" + name + "}",
+		FieldPath: r.specField() + "{" + name + "}",
 	}
 }

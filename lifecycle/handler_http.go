@@ -27,7 +27,7 @@ func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Cont
 		return err
 	}
 	if host == "" {
-		return fmt.Errorf("failed to find networking container: %s", podText(pod))
+		return fmt.Errorf("failed to find networking container: %s", formatPod(pod))
 	}
 	sender := hookhttp.Sender{Doer: r.HTTP, UserAgent: r.UserAgent, FailOnStatus: r.FailOnHTTPStatus}
 	plain, err := sender.Get(ctx, host, pod, container, action)

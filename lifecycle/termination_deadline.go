@@ -23,7 +23,7 @@ func (t *Termination) Deadline() time.Time {
 // timeout. Shorten returns false after the termination has ended or the terminator was closed.
 func (t *Termination) Shorten(seconds int64) bool {
 	t.pod.mu.Lock()
-	shortened := t.isUnderWay() && t.ctx.Err() == nil && t.shorten(max(seconds, graceperiod.MinimumPodSeconds))
+	shortened := t.inProgress() && t.ctx.Err() == nil && t.shorten(max(seconds, graceperiod.MinimumPodSeconds))
 	t.pod.mu.Unlock()
 	if shortened {
 		klog.FromContext(t.ctx).V(1).Info("Shortened the termination of a pod", "pod", klog.KObj(t.apiPod), "gracePeriod", seconds)

@@ -75,15 +75,15 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 // [ErrClosed].
 func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *Termination {
 	if pod == nil {
-		return failedTermination(OutcomeRuntimeStuck, errNoPod)
+		return endedTermination(OutcomeRuntimeStuck, errNoPod)
 	}
 	for _, c := range req.Containers {
 		if err := c.check(); err != nil {
-			return failedTermination(OutcomeRuntimeStuck, fmt.Errorf("failed to terminate pod %q: Containers: %w", podText(pod), err))
+			return endedTermination(OutcomeRuntimeStuck, fmt.Errorf("failed to terminate pod %q: Containers: %w", formatPod(pod), err))
 		}
 	}
 	if tr.ctx.Err() != nil {
-		return failedTermination(OutcomeLeftRunning, ErrClosed)
+		return endedTermination(OutcomeLeftRunning, ErrClosed)
 	}
 	p := tr.lock(pod)
 	defer p.unlock()
