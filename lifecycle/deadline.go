@@ -21,8 +21,8 @@ func deadlineIn(seconds int64) deadline {
 	return deadline{granted: seconds, end: time.Now().Add(graceperiod.Duration(max(seconds, 0)))}
 }
 
-// isOver reports whether the deadline has passed.
-func (d deadline) isOver() bool { return !time.Now().Before(d.end) }
+// hasPassed reports whether the deadline has passed.
+func (d deadline) hasPassed() bool { return !time.Now().Before(d.end) }
 
 // stopTimeout returns the timeout of a StopContainer that is called now, in seconds: the rest of the
 // grace period, but at least 2 (the kubelet's minimumGracePeriodInSeconds). After the deadline this

@@ -46,8 +46,8 @@ func (s *stop) recordLocked(object runtime.Object, eventtype, reason, message st
 // for one container run one after the other. Only the end of the stop waits for them, so that a slow
 // recorder does not use up the grace period. The mutex is held.
 func (s *stop) notifyLocked(what string, notify func()) {
-	before, notified := s.notified, make(chan struct{})
-	s.notified = notified
+	before, notified := s.lastNotified, make(chan struct{})
+	s.lastNotified = notified
 	ctx, about := s.ctx, logValues(s.apiPod, s.container.Name)
 	s.pod.spawn(ctx, what, s.apiPod, s.container.Name, func() error {
 		if before != nil {
@@ -71,11 +71,11 @@ func (s *stop) addError(err error) {
 	s.result.Err = errors.Join(s.result.Err, err)
 }
 
-// awaitEvents waits for the container's events for at most abandonAfter. They are then usually recorded
+// waitForEvents waits for the container's events for at most abandonAfter. They are then usually recorded
 // before the termination ends.
-func (s *stop) awaitEvents() {
+func (s *stop) waitForEvents() {
 	s.pod.mu.Lock()
-	notified := s.notified
+	notified := s.lastNotified
 	s.pod.mu.Unlock()
 	if notified == nil {
 		return
@@ -117,6 +117,6 @@ func containerReference(pod *v1.Pod, r role, name string) *v1.ObjectReference {
 	return &v1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod",
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-		FieldPath: r.list() + "{" + name + "}",
+		FieldPath: r.specField() + "{" + name + "}",
 	}
 }

@@ -34,7 +34,7 @@ func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Cont
 		return err
 	}
 	if host == "" {
-		return fmt.Errorf("failed to find networking container: %s: %w", podText(pod), r.noIP)
+		return fmt.Errorf("failed to find networking container: %s: %w", formatPod(pod), r.noIP)
 	}
 	sender := hookhttp.Sender{Doer: r.HTTP, UserAgent: r.UserAgent, FailOnStatus: r.FailOnHTTPStatus}
 	plain, err := sender.Get(ctx, host, pod, container, action)

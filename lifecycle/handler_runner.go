@@ -157,11 +157,11 @@ func hookFailed(hook, action string, pod *v1.Pod, container *v1.Container, err e
 		name = container.Name
 	}
 	return hook + " lifecycle hook (" + action + ") for Container " + strconv.Quote(name) +
-		" in Pod " + strconv.Quote(podText(pod)) + " failed - error: " + err.Error()
+		" in Pod " + strconv.Quote(formatPod(pod)) + " failed - error: " + err.Error()
 }
 
-// podText formats a pod as the kubelet does: name_namespace(uid).
-func podText(pod *v1.Pod) string {
+// formatPod formats a pod as the kubelet does: name_namespace(uid).
+func formatPod(pod *v1.Pod) string {
 	if pod == nil {
 		return "<nil>"
 	}
@@ -205,14 +205,16 @@ func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []stri
 // kubelet such a sleep completes too.
 const sleepTolerance = 100 * time.Millisecond
 
-// sleepCutError is the error of a sleep that was cancelled. It wraps the cause.
-type sleepCutError struct{ cause error }
+// sleepCancelledError is the error of a sleep that was cancelled. It wraps the cause.
+type sleepCancelledError struct{ cause error }
 
 // Error returns the kubelet's text.
-func (e *sleepCutError) Error() string { return "container terminated before sleep hook finished" }
+func (e *sleepCancelledError) Error() string {
+	return "container terminated before sleep hook finished"
+}
 
 // Unwrap returns the cause.
-func (e *sleepCutError) Unwrap() error { return e.cause }
+func (e *sleepCancelledError) Unwrap() error { return e.cause }
 
 // sleep runs a sleep hook (KEP-3960). It returns at once, without an error, if seconds is 0
 // or less or the feature is off. A sleep that ends because its container has exited is no
@@ -245,6 +247,6 @@ func (r *handlerRunner) sleepEnded(left time.Duration, cause error) error {
 		return CauseContainerExited
 	default:
 		r.Metrics.SleepTerminatedEarly()
-		return &sleepCutError{cause: cause}
+		return &sleepCancelledError{cause: cause}
 	}
 }

@@ -35,7 +35,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	}
 	switch err := c.check(); {
 	case err != nil:
-		return result, fmt.Errorf("failed to stop a container of pod %q: %w", podText(pod), err)
+		return result, fmt.Errorf("failed to stop a container of pod %q: %w", formatPod(pod), err)
 	case tr.opts.Pods != nil:
 		return result, fmt.Errorf("failed to stop container %q alone: the containers of the pod stop as a unit: %w", c.Name, errors.ErrUnsupported)
 	case tr.ctx.Err() != nil:
@@ -43,13 +43,13 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 		return result, ErrClosed
 	}
 	until := deadlineIn(req.grace(pod, c.Name))
-	options := stopOptions{alone: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
+	options := stopOptions{ignoreOrder: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
 	p := tr.lock(pod)
 	l := p.requestList(tr.callContext(ctx), pod)
 	p.unlock()
 	err := l.wait(ctx)
-	options.trusted = errors.Is(err, errors.ErrUnsupported)
-	if err != nil && !options.trusted {
+	options.trustSuccess = errors.Is(err, errors.ErrUnsupported)
+	if err != nil && !options.trustSuccess {
 		klog.FromContext(ctx).Error(err, "Failed to list the containers of a pod, of which one is stopped", "pod", klog.KObj(pod), "containerName", c.Name)
 	}
 	if err == nil {
@@ -61,7 +61,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 		c = listed
 	}
 	p = tr.lock(pod)
-	if s := p.stopOf(c); p.hasEndedSince(l, c) && (s == nil || !s.isUnderWay()) {
+	if s := p.stopOf(c); p.hasEndedSince(l, c) && (s == nil || !s.inProgress()) {
 		defer p.unlock()
 		if result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound; s != nil && s.result.Outcome.hasEnded() {
 			result = s.result
@@ -69,11 +69,11 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 		return result, nil
 	}
 	s := p.stop(tr.callContext(ctx), pod, c, until, options)
-	if t := p.termination; t.isUnderWay() {
-		t.join(s)
+	if t := p.termination; t.inProgress() {
+		t.include(s)
 	}
 	done := s.done
-	p.giveTurns()
+	p.unblockStops()
 	p.unlock()
 	select {
 	case <-done:
@@ -86,5 +86,5 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 
 // hasEndedSince reports whether a list that began after another one lacks a run.
 func (p *pod) hasEndedSince(l *list, c Container) bool {
-	return l.number > 0 && p.lists.answered > l.number && !p.lists.has(c)
+	return l.number > 0 && p.lists.newestNumber > l.number && !p.lists.has(c)
 }

@@ -13,14 +13,14 @@ import (
 // it, because an earlier call may have missed what has changed. All requests that come during a call
 // therefore share the next call.
 type lists struct {
-	begun    int         // how many calls have begun
-	answered int         // the number of the newest call that has succeeded
-	newest   []Container // what that call has listed
-	underWay *list
-	next     *list // nil: nobody has requested one
-	failed   error // the last failure that was logged; nil: none since the last success
-	failures int   // since the last success
-	shared   bool  // an ID that several containers have was logged
+	started      int         // how many calls have begun
+	newestNumber int         // the number of the newest call that has succeeded
+	newestRuns   []Container // what that call has listed
+	inProgress   *list
+	queued       *list // nil: nobody has requested one
+	failed       error // the last failure that was logged; nil: none since the last success
+	failures     int   // since the last success
+	shared       bool  // an ID that several containers have was logged
 }
 
 // listFailed notes that a list has failed, and reports whether that is to be logged: the first failure, and
@@ -56,7 +56,7 @@ type list struct {
 // has reports whether the newest list has a run. If Began is zero on either side, any run with the ID
 // matches.
 func (l *lists) has(c Container) bool {
-	return slices.ContainsFunc(l.newest, func(other Container) bool {
+	return slices.ContainsFunc(l.newestRuns, func(other Container) bool {
 		return other.ID == c.ID && (c.Began.IsZero() || other.Began.IsZero() || runOf(other) == runOf(c))
 	})
 }
@@ -64,21 +64,21 @@ func (l *lists) has(c Container) bool {
 // requestList returns a list that begins after this request: now, or when the call that is under way has
 // ended. The mutex is held.
 func (p *pod) requestList(ctx context.Context, apiPod *v1.Pod) *list {
-	l := p.lists.next
+	l := p.lists.queued
 	if l == nil {
 		l = &list{ctx: ctx, pod: apiPod, done: make(chan struct{})}
-		p.lists.next = l
+		p.lists.queued = l
 	}
-	if p.lists.underWay == nil {
-		p.beginList()
+	if p.lists.inProgress == nil {
+		p.startList()
 	}
 	return l
 }
 
-// beginList makes the next call, if one was requested. The mutex is held.
-func (p *pod) beginList() {
-	l := p.lists.next
-	p.lists.next = nil
+// startList makes the next call, if one was requested. The mutex is held.
+func (p *pod) startList() {
+	l := p.lists.queued
+	p.lists.queued = nil
 	switch {
 	case l == nil:
 		return
@@ -87,14 +87,14 @@ func (p *pod) beginList() {
 		close(l.done)
 		return
 	}
-	p.lists.underWay = l
-	p.lists.begun++
-	l.number = p.lists.begun
+	p.lists.inProgress = l
+	p.lists.started++
+	l.number = p.lists.started
 	ctx, cancel := context.WithCancelCause(l.ctx)
 	slow := time.AfterFunc(p.terminator.opts.StopTimeoutSlack, func() { // does not wait for a runtime that ignores its context
 		err := fmt.Errorf("the runtime did not list what runs within %v (StopTimeoutSlack)", p.terminator.opts.StopTimeoutSlack)
 		cancel(err)
-		p.endList(l, nil, err)
+		p.finishList(l, nil, err)
 	})
 	var running []Container
 	p.spawnAfter(ctx, p.lists.failed, "the list of the runtime", l.pod, "", func() (err error) {
@@ -106,14 +106,14 @@ func (p *pod) beginList() {
 		return err
 	}, func(err error) {
 		slow.Stop()
-		p.endList(l, running, err)
+		p.finishList(l, running, err)
 		cancel(nil)
 	})
 }
 
-// endList sets the answer of a list, applies it to the pod, and begins the next list. An answer that comes
+// finishList sets the answer of a list, applies it to the pod, and begins the next list. An answer that comes
 // too late changes nothing.
-func (p *pod) endList(l *list, running []Container, err error) {
+func (p *pod) finishList(l *list, running []Container, err error) {
 	shared := sharedIDs(running)
 	if p.isNewShared(shared) {
 		shared.log(l.ctx, l.pod)
@@ -129,12 +129,12 @@ func (p *pod) endList(l *list, running []Container, err error) {
 		}
 	}
 	l.running, l.err = running, err
-	if p.lists.underWay = nil; err == nil {
-		p.lists.answered, p.lists.newest = l.number, running
+	if p.lists.inProgress = nil; err == nil {
+		p.lists.newestNumber, p.lists.newestRuns = l.number, running
 		p.applyList(l, shared)
 	}
 	close(l.done)
-	p.beginList()
+	p.startList()
 }
 
 // isNewShared reports whether a list has an ID that several containers have, and none before had. It
@@ -151,11 +151,11 @@ func (p *pod) isNewShared(shared idNames) bool {
 // being terminated, every listed run is stopped. The mutex is held.
 func (p *pod) applyList(l *list, shared idNames) {
 	t := p.termination
-	stopsAll := t.isUnderWay() && t.usesLists
+	stopsAll := t.inProgress() && t.usesLists
 	for _, c := range l.running {
 		s := p.stopOf(c)
 		if stopsAll {
-			s = t.add(c, s, stopOptions{oneAttempt: t.request.OneAttempt, message: t.request.Message, hooks: t.request.Hooks})
+			s = t.stopContainer(c, s, stopOptions{oneAttempt: t.request.OneAttempt, message: t.request.Message, hooks: t.request.Hooks})
 		}
 		if s != nil {
 			s.listedBy = l.number
@@ -170,7 +170,7 @@ func (p *pod) applyList(l *list, shared idNames) {
 			delete(p.starts, c)
 		}
 	}
-	p.giveTurns()
+	p.unblockStops()
 }
 
 // find returns the listed run with the ID of c and, unless it is zero, with c.Began.

@@ -26,7 +26,7 @@ type pod struct {
 	termination *Termination
 	unit        *unit         // the newest one; nil: the containers stop one by one
 	postStarts  int           // calls of PostStart under way
-	stopBegun   chan struct{} // closed when the next stop begins; nil: nobody waits for that
+	nextStop    chan struct{} // closed when the next stop begins; nil: nobody waits for that
 }
 
 // run identifies one run of a container.
@@ -50,14 +50,14 @@ func newPod(tr *Terminator, key types.UID) *pod {
 // unlock unlocks the mutex. Before that it drops the stops of containers that have ended, unless a
 // termination or a PostStart may still read them, and the pod if nothing of it is left to remember.
 func (p *pod) unlock() {
-	if !p.termination.isUnderWay() && p.postStarts == 0 {
+	if !p.termination.inProgress() && p.postStarts == 0 {
 		for key, s := range p.stops {
-			if s.result.Outcome.hasEnded() && !s.isUnderWay() {
+			if s.result.Outcome.hasEnded() && !s.inProgress() {
 				delete(p.stops, key)
 			}
 		}
 	}
-	if p.termination == nil && len(p.stops)+len(p.starts)+p.postStarts == 0 && p.lists.underWay == nil && !p.dropped {
+	if p.termination == nil && len(p.stops)+len(p.starts)+p.postStarts == 0 && p.lists.inProgress == nil && !p.dropped {
 		p.dropped = true
 		p.terminator.mu.Lock()
 		delete(p.terminator.pods, p.key)
@@ -68,8 +68,8 @@ func (p *pod) unlock() {
 
 // forget drops everything but starts and stops that are under way.
 func (p *pod) forget() {
-	if t := p.termination; t.isUnderWay() && t.needsList() {
-		t.firstList = math.MaxInt // no list answers it any more
+	if t := p.termination; t.inProgress() && t.needsList() {
+		t.minList = math.MaxInt // no list answers it any more
 	}
 	p.termination.wake()
 	p.termination = nil
@@ -79,7 +79,7 @@ func (p *pod) forget() {
 		}
 	}
 	for key, s := range p.stops {
-		if !s.isUnderWay() {
+		if !s.inProgress() {
 			delete(p.stops, key)
 		}
 	}
@@ -98,18 +98,18 @@ func (p *pod) stop(ctx context.Context, apiPod *v1.Pod, c Container, until deadl
 		s.run, s.result.Began = runOf(c), c.Began
 		p.stops[s.run] = s
 	}
-	if options.alone && !s.options.alone {
-		s.options.alone = true
-		s.takeTurn()
+	if options.ignoreOrder && !s.options.ignoreOrder {
+		s.options.ignoreOrder = true
+		s.unblock()
 	}
-	if s.isUnderWay() {
+	if s.inProgress() {
 		s.shorten(until)
 		return s
 	}
 	s.begin(ctx, apiPod, until, options)
-	if p.stopBegun != nil {
-		close(p.stopBegun)
-		p.stopBegun = nil
+	if p.nextStop != nil {
+		close(p.nextStop)
+		p.nextStop = nil
 	}
 	return s
 }
@@ -128,7 +128,7 @@ func (p *pod) stopOf(c Container) *stop {
 	}
 	var found *stop
 	for _, s := range p.stops {
-		if s.run.id == c.ID && (found == nil || s.isUnderWay()) {
+		if s.run.id == c.ID && (found == nil || s.inProgress()) {
 			found = s
 		}
 	}
@@ -151,13 +151,13 @@ func (p *pod) isBlocked(r role) bool {
 	if !r.isSidecar() {
 		return false
 	}
-	main, last := p.blocking()
+	main, last := p.blockers()
 	return main || last > r
 }
 
-// blocking reports whether a main container blocks the sidecars, and returns the role of the last sidecar
+// blockers reports whether a main container blocks the sidecars, and returns the role of the last sidecar
 // that blocks those before it; roleUnknown if none does.
-func (p *pod) blocking() (main bool, last role) {
+func (p *pod) blockers() (main bool, last role) {
 	last = roleUnknown
 	block := func(r role) {
 		if main = main || r == roleMain; r.isSidecar() {
@@ -175,18 +175,18 @@ func (p *pod) blocking() (main bool, last role) {
 	return main, last
 }
 
-// giveTurns gives their turn to the stops that nothing blocks any more. During a termination it also
+// unblockStops gives their turn to the stops that nothing blocks any more. During a termination it also
 // cancels the starts of such containers.
-func (p *pod) giveTurns() {
-	main, last := p.blocking()
+func (p *pod) unblockStops() {
+	main, last := p.blockers()
 	hasTurn := func(r role) bool { return !r.isSidecar() || !main && last <= r }
 	for _, s := range p.stops {
 		if s.role.isSidecar() && hasTurn(s.role) {
-			s.takeTurn()
+			s.unblock()
 		}
 	}
 	for c := range p.starts {
-		if p.termination.isUnderWay() && hasTurn(c.role) {
+		if p.termination.inProgress() && hasTurn(c.role) {
 			c.cancel(ErrTerminating)
 		}
 	}
@@ -206,7 +206,7 @@ func (p *pod) isFirstToFail(s *stop) bool {
 	defer p.mu.Unlock()
 	s.failing = true
 	for _, other := range p.stops {
-		if other != s && other.failing && other.isUnderWay() {
+		if other != s && other.failing && other.inProgress() {
 			return false
 		}
 	}

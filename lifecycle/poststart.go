@@ -39,7 +39,7 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("postStart hook of container %q in pod %q failed: %w", c.Name, podText(pod), err)
+	err = fmt.Errorf("postStart hook of container %q in pod %q failed: %w", c.Name, formatPod(pod), err)
 	if !failed {
 		return err
 	}
@@ -67,8 +67,8 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 		return false, ErrClosed
 	}
 	handler := spec.Lifecycle.PostStart
-	ctx, cut := context.WithCancelCause(caller)
-	defer cut(nil)
+	ctx, cancel := context.WithCancelCause(caller)
+	defer cancel(nil)
 	p := tr.lock(pod)
 	p.postStarts++
 	p.unlock()
@@ -85,9 +85,9 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	if kindOf(handler) == kindSleep {
 		exited = p.watchExit(ctx, pod, c, func(error) {}) // a panic is logged already
 	}
-	cause := p.awaitPostStart(c, returned, exited)
+	cause := p.waitForPostStart(c, returned, exited)
 	if cause != nil {
-		cut(cause)
+		cancel(cause)
 		<-returned
 	}
 	p.mu.Lock()
@@ -110,19 +110,19 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	return failed, err
 }
 
-// awaitPostStart waits until a postStart hook has returned or has to be cancelled. It returns the cause
+// waitForPostStart waits until a postStart hook has returned or has to be cancelled. It returns the cause
 // of the cancellation; nil if the hook has returned.
-func (p *pod) awaitPostStart(c Container, returned, exited <-chan struct{}) error {
+func (p *pod) waitForPostStart(c Container, returned, exited <-chan struct{}) error {
 	for {
 		p.mu.Lock()
 		s := p.stopOf(c)
-		if p.stopBegun == nil {
-			p.stopBegun = make(chan struct{})
+		if p.nextStop == nil {
+			p.nextStop = make(chan struct{})
 		}
-		begun := p.stopBegun
-		var over, ended <-chan struct{}
+		nextStop := p.nextStop
+		var expired, ended <-chan struct{}
 		if s != nil {
-			over, ended = s.over, s.done
+			expired, ended = s.expired, s.done
 		}
 		p.mu.Unlock()
 		select {
@@ -130,13 +130,13 @@ func (p *pod) awaitPostStart(c Container, returned, exited <-chan struct{}) erro
 			return nil
 		case <-exited:
 			return CauseContainerExited
-		case <-over:
+		case <-expired:
 			return s.deadlineCause()
 		case <-ended:
 			return ErrTerminating
 		case <-p.terminator.ctx.Done():
 			return CauseTerminatorClosed
-		case <-begun:
+		case <-nextStop:
 		}
 	}
 }

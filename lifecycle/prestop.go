@@ -19,11 +19,11 @@ var errHookFailed = errors.New("the hook returned an error; see the result, OnHo
 
 // preStop is the state of a run's preStop hook. The pod's mutex guards it.
 type preStop struct {
-	isDone    bool // it was begun or skipped, by this agent or a previous one
-	kind      handlerKind
-	startedAt time.Time
-	cutAt     time.Time     // zero: it was not cancelled
-	returned  chan struct{} // closed when it has returned and its outcome is set and logged; nil: it was not called
+	handled     bool // it was begun or skipped, by this agent or a previous one
+	kind        handlerKind
+	startedAt   time.Time
+	cancelledAt time.Time     // zero: it was not cancelled
+	returned    chan struct{} // closed when it has returned and its outcome is set and logged; nil: it was not called
 }
 
 // runHook runs the container's preStop hook if it is due. It returns when the hook has returned or was
@@ -39,8 +39,8 @@ func (s *stop) runHook() {
 	if !s.beginHook(handler) {
 		return
 	}
-	ctx, cut := context.WithCancelCause(&graceContext{Context: s.ctx, stop: s})
-	defer cut(nil)
+	ctx, cancel := context.WithCancelCause(&graceContext{Context: s.ctx, stop: s})
+	defer cancel(nil)
 	s.pod.spawn(ctx, "the hook", s.apiPod, s.spec.Name, func() error {
 		_, err := hooks.Run(ctx, s.container.ID, s.apiPod, s.spec, handler)
 		return err
@@ -52,11 +52,11 @@ func (s *stop) runHook() {
 	select {
 	case <-s.hook.returned:
 	case <-exited:
-		cut(s.cutHook(CauseContainerExited))
-	case <-s.over:
-		cut(s.cutHook(s.deadlineCause()))
+		cancel(s.cancelHook(CauseContainerExited))
+	case <-s.expired:
+		cancel(s.cancelHook(s.deadlineCause()))
 	case <-s.ctx.Done():
-		cut(s.cutHook(CauseTerminatorClosed))
+		cancel(s.cancelHook(CauseTerminatorClosed))
 	}
 }
 
@@ -67,14 +67,14 @@ func (s *stop) beginHook(handler *v1.LifecycleHandler) bool {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	h := &s.hook
-	wasDone := h.isDone
-	h.isDone, h.kind = true, kindOf(handler)
-	if wasDone || s.deadline.isOver() || h.kind == kindSleep && !s.pod.terminator.isSleepEnabled(s.options.hooks) {
+	wasDone := h.handled
+	h.handled, h.kind = true, kindOf(handler)
+	if wasDone || s.deadline.hasPassed() || h.kind == kindSleep && !s.pod.terminator.isSleepEnabled(s.options.hooks) {
 		s.result.Hook.Outcome = cmp.Or(s.result.Hook.Outcome, HookSkipped)
 		return false
 	}
 	s.result.Phase = PhaseHook
-	h.startedAt, h.cutAt, h.returned = time.Now(), time.Time{}, make(chan struct{})
+	h.startedAt, h.cancelledAt, h.returned = time.Now(), time.Time{}, make(chan struct{})
 	return true
 }
 
@@ -94,12 +94,12 @@ func (s *stop) deadlineCause() Cause {
 	return s.deadline.cause()
 }
 
-// cutHook notes why the hook is cancelled, unless it has just returned. It returns the cause.
-func (s *stop) cutHook(cause Cause) Cause {
+// cancelHook notes why the hook is cancelled, unless it has just returned. It returns the cause.
+func (s *stop) cancelHook(cause Cause) Cause {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	if s.result.Hook.Outcome == "" {
-		s.hook.cutAt, s.result.Hook.Cause = time.Now(), cause
+		s.hook.cancelledAt, s.result.Hook.Cause = time.Now(), cause
 	}
 	return cause
 }
@@ -128,7 +128,7 @@ func (s *stop) setHookOutcome(err error) HookOutcome {
 	hook := &s.result.Hook
 	switch {
 	case hook.Cause != "":
-	case s.deadline.isOver():
+	case s.deadline.hasPassed():
 		hook.Cause = s.deadline.cause()
 	case s.ctx.Err() != nil:
 		hook.Cause = CauseTerminatorClosed
@@ -160,12 +160,12 @@ func (s *stop) endHook(outcome HookOutcome) {
 	}
 }
 
-// awaitHook waits until a hook that was cut returns, and abandons it after abandonAfter.
-func (s *stop) awaitHook() {
+// waitForHook waits until a hook that was cut returns, and abandons it after abandonAfter.
+func (s *stop) waitForHook() {
 	if s.hook.returned == nil {
 		return
 	}
-	timer := time.NewTimer(time.Until(s.hook.cutAt.Add(abandonAfter)))
+	timer := time.NewTimer(time.Until(s.hook.cancelledAt.Add(abandonAfter)))
 	defer timer.Stop()
 	select {
 	case <-s.hook.returned:

@@ -19,8 +19,8 @@ const (
 	roleFirstSidecar role = 0
 )
 
-// list returns the path of the spec's field that lists the containers of a role.
-func (r role) list() string {
+// specField returns the path of the spec's field that lists the containers of a role.
+func (r role) specField() string {
 	switch {
 	case r == roleEphemeral:
 		return "spec.ephemeralContainers"
@@ -34,8 +34,8 @@ func (r role) list() string {
 // isSidecar reports whether the containers of a role are sidecars.
 func (r role) isSidecar() bool { return r >= roleFirstSidecar }
 
-// specsOf yields pointers into a pod's spec, to each container with its role.
-func specsOf(pod *v1.Pod) iter.Seq2[*v1.Container, role] {
+// containersOf yields pointers into a pod's spec, to each container with its role.
+func containersOf(pod *v1.Pod) iter.Seq2[*v1.Container, role] {
 	return func(yield func(*v1.Container, role) bool) {
 		for i := range pod.Spec.Containers {
 			if !yield(&pod.Spec.Containers[i], roleMain) {
@@ -62,7 +62,7 @@ func specsOf(pod *v1.Pod) iter.Seq2[*v1.Container, role] {
 // findContainer returns the container with this name in a pod's spec; nil and roleUnknown if there is
 // none.
 func findContainer(pod *v1.Pod, name string) (*v1.Container, role) {
-	for spec, role := range specsOf(pod) {
+	for spec, role := range containersOf(pod) {
 		if spec.Name == name {
 			return spec, role
 		}

@@ -15,9 +15,9 @@ import (
 var ErrTerminating = errors.New("pod is being terminated")
 
 var (
-	errRefused      = fmt.Errorf("%w, or was and has not been forgotten", ErrTerminating)
-	errNoFunction   = errors.New("the function that starts it is nil")
-	errNeverStarted = errors.New("its start has not returned")
+	errRefused          = fmt.Errorf("%w, or was and has not been forgotten", ErrTerminating)
+	errNoFunction       = errors.New("the function that starts it is nil")
+	errStartNotReturned = errors.New("its start has not returned")
 )
 
 // start is one call of [Terminator.Start]. The pod's mutex guards it.
@@ -46,7 +46,7 @@ type start struct {
 // [Terminator.Close] Start does not call start, and its error wraps [ErrClosed].
 func (tr *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) error) error {
 	if err := tr.start(ctx, pod, name, start); err != nil {
-		return fmt.Errorf("failed to start container %q of pod %q: %w", name, podText(pod), err)
+		return fmt.Errorf("failed to start container %q of pod %q: %w", name, formatPod(pod), err)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 	defer c.cancel(nil)
 	defer context.AfterFunc(tr.ctx, func() { c.cancel(CauseTerminatorClosed) })()
 	p := tr.lock(pod)
-	if p.termination != nil && !p.termination.restartable(name) {
+	if p.termination != nil && !p.termination.canRestart(name) {
 		p.unlock()
 		return errRefused
 	}
@@ -87,16 +87,16 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 // under the old deadline stops the container.
 func (p *pod) startReturned(ctx context.Context, apiPod *v1.Pod, c *start, err error) error {
 	p.mu.Lock()
-	c.returned, c.listedBy = true, p.lists.begun+1
+	c.returned, c.listedBy = true, p.lists.started+1
 	t := p.termination
 	if t == nil || !t.usesLists {
 		delete(p.starts, c)
 		t.wake()
-		p.giveTurns()
+		p.unblockStops()
 		p.unlock()
-		return refusal(ctx, err)
+		return withErrTerminating(ctx, err)
 	}
-	isLate := !t.isUnderWay()
+	isLate := !t.inProgress()
 	if isLate {
 		t = p.newTermination(p.terminator.callContext(ctx), apiPod, &t.request, t.deadline)
 	}
@@ -106,12 +106,12 @@ func (p *pod) startReturned(ctx context.Context, apiPod *v1.Pod, c *start, err e
 		_, waitErr := t.Wait(context.WithoutCancel(ctx))
 		err = errors.Join(err, waitErr)
 	}
-	return refusal(ctx, err)
+	return withErrTerminating(ctx, err)
 }
 
-// refusal adds [ErrTerminating] to the error of a start whose context the termination of the pod has
+// withErrTerminating adds [ErrTerminating] to the error of a start whose context the termination of the pod has
 // ended.
-func refusal(ctx context.Context, err error) error {
+func withErrTerminating(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrTerminating) {
 		return errors.Join(ErrTerminating, err)
 	}

@@ -12,11 +12,11 @@ import (
 
 // stopOptions says how a request wants its containers stopped.
 type stopOptions struct {
-	alone      bool          // KillContainer stops this container only; it waits for no other
-	trusted    bool          // a StopContainer that succeeds is proof that the container has ended
-	oneAttempt bool          // the stop ends when the first StopContainer fails
-	message    string        // of the Killing event; "": the kubelet's
-	hooks      HandlerRunner // nil: [TerminatorOptions].Hooks
+	ignoreOrder  bool          // KillContainer stops this container only; it waits for no other
+	trustSuccess bool          // a StopContainer that succeeds is proof that the container has ended
+	oneAttempt   bool          // the stop ends when the first StopContainer fails
+	message      string        // of the Killing event; "": the kubelet's
+	hooks        HandlerRunner // nil: [TerminatorOptions].Hooks
 }
 
 // stop stops one run of a container. Its goroutine executes perform, which follows the kubelet's
@@ -26,23 +26,23 @@ type stop struct {
 	container Container
 	run       run // as the runtime lists it
 
-	ctx      context.Context
-	apiPod   *v1.Pod
-	spec     *v1.Container // nil: the pod's spec has no container of this name
-	role     role
-	options  stopOptions
-	unit     *unit // the containers that stop together with this one; nil: it stops by itself
-	hook     preStop
-	listedBy int           // the number of the newest list that has the run; 0: none
-	joined   *Termination  // the newest one that the stop belongs to; nil: none
-	notified chan struct{} // closed when the newest call of Events or OnHook has returned; nil: there was none
-	deadline deadline      // its end is zero if the next begin grants a new grace period
-	timer    *time.Timer   // of the deadline
-	over     chan struct{} // closed at the deadline
-	moved    chan struct{} // has a value while an earlier deadline is unread
-	turn     chan struct{} // closed when the container need not wait for others
-	done     chan struct{} // closed when the stop has ended; nil: it has not begun
-	failing  bool          // StopContainer has failed
+	ctx           context.Context
+	apiPod        *v1.Pod
+	spec          *v1.Container // nil: the pod's spec has no container of this name
+	role          role
+	options       stopOptions
+	unit          *unit // the containers that stop together with this one; nil: it stops by itself
+	hook          preStop
+	listedBy      int           // the number of the newest list that has the run; 0: none
+	termination   *Termination  // the newest one that the stop belongs to; nil: none
+	lastNotified  chan struct{} // closed when the newest call of Events or OnHook has returned; nil: there was none
+	deadline      deadline      // its end is zero if the next begin grants a new grace period
+	timer         *time.Timer   // of the deadline
+	expired       chan struct{} // closed at the deadline
+	deadlineMoved chan struct{} // has a value while an earlier deadline is unread
+	unblocked     chan struct{} // closed when the container need not wait for others
+	done          chan struct{} // closed when the stop has ended; nil: it has not begun
+	failing       bool          // StopContainer has failed
 	// firstCallAt is when StopContainer was called first. It stays when the runtime lists a run again
 	// that it had not listed before, so that such a runtime does not put off GiveUpAfter.
 	firstCallAt time.Time
@@ -52,12 +52,12 @@ type stop struct {
 
 func newStop(p *pod, c Container) *stop {
 	s := &stop{pod: p, container: c, run: runOf(c), result: ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}}
-	s.hook.isDone = c.PreStopDone
+	s.hook.handled = c.PreStopDone
 	return s
 }
 
-// isUnderWay reports whether the goroutine of the stop runs.
-func (s *stop) isUnderWay() bool { return s.done != nil && !isClosed(s.done) }
+// inProgress reports whether the goroutine of the stop runs.
+func (s *stop) inProgress() bool { return s.done != nil && !isClosed(s.done) }
 
 // isGivenUp reports whether the stop has ended and its container may run.
 func (s *stop) isGivenUp() bool {
@@ -67,7 +67,7 @@ func (s *stop) isGivenUp() bool {
 // isListedAgain reports whether the newest list has the container, though the container has ended
 // according to an earlier one.
 func (s *stop) isListedAgain() bool {
-	return s.result.Outcome.hasEnded() && !s.options.trusted && s.listedBy > 0 && s.listedBy == s.pod.lists.answered
+	return s.result.Outcome.hasEnded() && !s.options.trustSuccess && s.listedBy > 0 && s.listedBy == s.pod.lists.newestNumber
 }
 
 // begin starts the goroutine of the stop. The mutex is held.
@@ -85,7 +85,7 @@ func (s *stop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, option
 	if !s.result.Outcome.hasEnded() {
 		s.firstCallAt = time.Time{}
 	}
-	s.over, s.moved, s.turn, s.done = make(chan struct{}), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	s.expired, s.deadlineMoved, s.unblocked, s.done = make(chan struct{}), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	s.failing, s.result.Phase, s.result.Outcome, s.result.Err = false, "", "", nil
 	if s.result.GrantedSeconds == 0 {
 		s.result.GrantedSeconds = until.granted
@@ -94,44 +94,44 @@ func (s *stop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, option
 		// The kubelet returns this error, and its reason is the message of the event. Unlike the
 		// kubelet, the stop goes on, without a hook and without waiting for other containers.
 		s.result.Err = fmt.Errorf("failed to get containerSpec %q (id=%q) in pod %q when killing container for reason %q",
-			s.container.Name, s.container.ID, podText(apiPod), options.message)
+			s.container.Name, s.container.ID, formatPod(apiPod), options.message)
 	}
-	if s.unit = s.pod.openUnit(); s.unit != nil {
+	if s.unit = s.pod.joinableUnit(); s.unit != nil {
 		s.unit.members = append(s.unit.members, s)
 	}
-	if options.alone || s.unit != nil || !s.role.isSidecar() {
-		s.takeTurn()
+	if options.ignoreOrder || s.unit != nil || !s.role.isSidecar() {
+		s.unblock()
 	}
-	s.timer = time.AfterFunc(time.Until(until.end), s.endGrace)
+	s.timer = time.AfterFunc(time.Until(until.end), s.expire)
 	s.pod.terminator.calls.Go(func() string { return "the stop of " + fullName(apiPod, s.container.Name) }, func() {
 		if isFirst && s.spec == nil && s.pod.terminator.opts.Pods == nil {
 			s.logger().Info("A container that the pod's spec does not have is stopped, without a hook")
 		}
-		s.perform(recordsKilling)
+		s.execute(recordsKilling)
 	})
 }
 
-// endGrace closes over when the deadline has passed. It does nothing if the timer fired for a deadline
+// expire closes over when the deadline has passed. It does nothing if the timer fired for a deadline
 // that has moved since.
-func (s *stop) endGrace() {
+func (s *stop) expire() {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
-	if s.deadline.isOver() && !isClosed(s.over) {
-		close(s.over)
+	if s.deadline.hasPassed() && !isClosed(s.expired) {
+		close(s.expired)
 	}
 }
 
 // shorten moves the deadline to until if that is earlier, and that of the containers that stop together
 // with this one. The mutex is held.
 func (s *stop) shorten(until deadline) {
-	if !s.isUnderWay() || !until.end.Before(s.deadline.end) {
+	if !s.inProgress() || !until.end.Before(s.deadline.end) {
 		return
 	}
 	until.shortened = true
 	s.deadline = until
 	s.timer.Reset(time.Until(until.end))
 	select {
-	case s.moved <- struct{}{}:
+	case s.deadlineMoved <- struct{}{}:
 	default: // an earlier value is unread, and its reader looks at the newest deadline
 	}
 	if s.unit != nil { // one member makes the calls for all
@@ -141,36 +141,36 @@ func (s *stop) shorten(until deadline) {
 	}
 }
 
-// takeTurn ends the wait for other containers. The mutex is held.
-func (s *stop) takeTurn() {
-	if s.isUnderWay() && !isClosed(s.turn) {
-		close(s.turn)
+// unblock ends the wait for other containers. The mutex is held.
+func (s *stop) unblock() {
+	if s.inProgress() && !isClosed(s.unblocked) {
+		close(s.unblocked)
 	}
 }
 
-// perform runs the hook of the container, waits for its turn, and stops it.
-func (s *stop) perform(recordsKilling bool) {
+// execute runs the hook of the container, waits for its turn, and stops it.
+func (s *stop) execute(recordsKilling bool) {
 	if recordsKilling {
 		s.recordKilling()
 	}
 	if s.pod.terminator.opts.HooksAtTurn && s.unit == nil {
-		s.awaitTurn()
+		s.waitForOrder()
 	}
 	s.runHook()
-	s.awaitTurn()
-	outcome, err := s.untilEnded()
+	s.waitForOrder()
+	outcome, err := s.stopUntilEnded()
 	s.end(outcome, err)
-	s.awaitHook()
-	s.awaitEvents()
+	s.waitForHook()
+	s.waitForEvents()
 	s.finish()
 }
 
-// awaitTurn waits until no other container blocks this one, at most until the deadline.
-func (s *stop) awaitTurn() {
+// waitForOrder waits until no other container blocks this one, at most until the deadline.
+func (s *stop) waitForOrder() {
 	for began := time.Now(); s.isWaiting(began); {
 		select {
-		case <-s.turn:
-		case <-s.over:
+		case <-s.unblocked:
+		case <-s.expired:
 		case <-s.ctx.Done():
 		}
 	}
@@ -182,20 +182,20 @@ func (s *stop) isWaiting(since time.Time) bool {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Waited = max(s.result.Waited, time.Since(since))
-	if s.options.alone || s.unit != nil || isClosed(s.over) || s.ctx.Err() != nil || !s.pod.isBlocked(s.role) {
+	if s.options.ignoreOrder || s.unit != nil || isClosed(s.expired) || s.ctx.Err() != nil || !s.pod.isBlocked(s.role) {
 		return false
 	}
 	s.result.Phase = PhaseWaiting
-	if isClosed(s.turn) { // the turn had come, but a list has shown another container that blocks this one
-		s.turn = make(chan struct{})
+	if isClosed(s.unblocked) { // the turn had come, but a list has shown another container that blocks this one
+		s.unblocked = make(chan struct{})
 	}
 	return true
 }
 
-// untilEnded stops the container, alone or with its unit, and returns its outcome.
-func (s *stop) untilEnded() (Outcome, error) {
+// stopUntilEnded stops the container, alone or with its unit, and returns its outcome.
+func (s *stop) stopUntilEnded() (Outcome, error) {
 	if s.unit != nil {
-		return s.unit.untilEnded(s)
+		return s.unit.stopUntilEnded(s)
 	}
 	began := time.Now()
 	s.setPhase(PhaseStopping)
@@ -204,7 +204,7 @@ func (s *stop) untilEnded() (Outcome, error) {
 			return s.pod.terminator.opts.Runtime.StopContainer(ctx, s.container.ID, seconds)
 		},
 	}
-	outcome, err := calls.untilEnded()
+	outcome, err := calls.stopUntilEnded()
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Stopping = time.Since(began)
@@ -241,7 +241,7 @@ func (s *stop) end(outcome Outcome, err error) {
 		s.pod.terminator.opts.Metrics.ContainerKilledAfterGrace()
 	}
 	s.result.Outcome = outcome
-	s.pod.giveTurns()
+	s.pod.unblockStops()
 }
 
 // finish marks the stop as ended, for those who wait for done.
@@ -251,7 +251,7 @@ func (s *stop) finish() {
 	s.timer.Stop()
 	s.result.Phase = PhaseEnded
 	close(s.done)
-	if t := s.pod.termination; t.isUnderWay() && t.usesLists && s.isListedAgain() {
+	if t := s.pod.termination; t.inProgress() && t.usesLists && s.isListedAgain() {
 		t.requireList() // the next list begins another stop, which could not begin before the end of this one
 	}
 }

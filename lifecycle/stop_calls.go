@@ -21,7 +21,7 @@ type stopCalls struct {
 
 	runs    []*stop // the containers that one call stops
 	call    func(ctx context.Context, seconds int64) error
-	answers chan stopAnswer // in the order in which the calls return
+	replies chan stopReply  // in the order in which the calls return
 	callCtx context.Context //nolint:containedctx // of the calls; it ends when their answers are no longer needed
 
 	made     int           // calls so far
@@ -32,12 +32,12 @@ type stopCalls struct {
 	reported Outcome       // what the successful calls say; "": no call has succeeded, or a list has refuted it
 	failures int
 	failure  error // the newest one
-	// listsBefore is how many lists had begun when the newest call had returned, or was waited for in vain.
-	listsBefore int
+	// listsAtReturn is how many lists had begun when the newest call had returned, or was waited for in vain.
+	listsAtReturn int
 }
 
-// stopAnswer is what one call has returned.
-type stopAnswer struct {
+// stopReply is what one call has returned.
+type stopReply struct {
 	number     int       // of the call, from 1
 	seconds    int64     // the timeout
 	at         time.Time // when the call was made
@@ -49,16 +49,16 @@ var (
 	errNoTimeLeft = errors.New("it was killed at once, because its deadline had passed when it was stopped")
 )
 
-// untilEnded calls until the containers have ended or are given up. It returns the outcome, and the
+// stopUntilEnded calls until the containers have ended or are given up. It returns the outcome, and the
 // newest failure of a call or a list even if a later one succeeded.
-func (c *stopCalls) untilEnded() (Outcome, error) {
+func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
-	c.answers, c.callCtx = make(chan stopAnswer), ctx
+	c.replies, c.callCtx = make(chan stopReply), ctx
 	c.slack = c.pod.terminator.opts.StopTimeoutSlack
 	c.setFirstCall()
-	for pause := retry(0); c.ctx.Err() == nil; {
-		if c.isKnownToHaveEnded() {
+	for pause := backoff(0); c.ctx.Err() == nil; {
+		if c.isKnownEnded() {
 			return c.outcomeOfEnded()
 		}
 		answered := c.callAndWait()
@@ -81,7 +81,7 @@ func (c *stopCalls) untilEnded() (Outcome, error) {
 			return c.giveUp()
 		}
 		if !c.timedOut || answered != nil { // a call that did not return has been waited for long enough
-			pauseFor(c.ctx, min(pause.next(), time.Until(c.giveUpAt())))
+			sleepContext(c.ctx, min(pause.next(), time.Until(c.giveUpAt())))
 		}
 		if !time.Now().Before(c.giveUpAt()) {
 			return c.giveUp()
@@ -90,14 +90,14 @@ func (c *stopCalls) untilEnded() (Outcome, error) {
 	return OutcomeLeftRunning, c.failure
 }
 
-// isKnownToHaveEnded reports whether the newest list makes another call unnecessary. Such a list has begun
+// isKnownEnded reports whether the newest list makes another call unnecessary. Such a list has begun
 // after the last call and lacks the containers, or it has a later run with the same ID, which another call
 // would stop.
-func (c *stopCalls) isKnownToHaveEnded() bool {
+func (c *stopCalls) isKnownEnded() bool {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
-	newest := c.pod.lists.answered
-	if c.made > 0 && newest > c.listsBefore && !slices.ContainsFunc(c.runs, func(s *stop) bool { return s.options.trusted || s.listedBy == newest }) {
+	newest := c.pod.lists.newestNumber
+	if c.made > 0 && newest > c.listsAtReturn && !slices.ContainsFunc(c.runs, func(s *stop) bool { return s.options.trustSuccess || s.listedBy == newest }) {
 		return true
 	}
 	isReplaced := c.replacedBy() != nil
@@ -110,10 +110,10 @@ func (c *stopCalls) isKnownToHaveEnded() bool {
 // replacedBy returns the later run with the same ID that the newest list has in place of this run; nil if
 // there is none. The mutex is held.
 func (c *stopCalls) replacedBy() (by *Container) {
-	if c.unit != nil || c.run.began == 0 || c.listedBy == c.pod.lists.answered {
+	if c.unit != nil || c.run.began == 0 || c.listedBy == c.pod.lists.newestNumber {
 		return nil
 	}
-	for _, other := range c.pod.lists.newest {
+	for _, other := range c.pod.lists.newestRuns {
 		if other.ID != c.run.id {
 			continue
 		}
@@ -130,18 +130,18 @@ func (c *stopCalls) replacedBy() (by *Container) {
 // callAndWait makes a call with the rest of the grace period as its timeout, and waits for the answer.
 // It returns nil if the call has not returned StopTimeoutSlack after its timeout. If the deadline moves
 // earlier meanwhile, it makes a second, concurrent call with a shorter timeout.
-func (c *stopCalls) callAndWait() *stopAnswer {
+func (c *stopCalls) callAndWait() *stopReply {
 	c.makeCall(c.timeout())
 	for {
 		timer := time.NewTimer(time.Until(c.returnBy()))
 		select {
-		case a := <-c.answers:
+		case a := <-c.replies:
 			timer.Stop()
 			if a.isSuccess() || a.number == c.made {
 				c.setReported(a)
 				return &a
 			}
-		case <-c.moved:
+		case <-c.deadlineMoved:
 			timer.Stop()
 			if seconds := c.timeout(); time.Now().Add(graceperiod.Duration(seconds)).Before(c.killAt) {
 				c.makeCall(seconds)
@@ -187,7 +187,7 @@ func (c *stopCalls) giveUpAt() time.Time {
 
 // makeCall makes a call in another goroutine, which sends the answer.
 func (c *stopCalls) makeCall(seconds int64) {
-	a := stopAnswer{number: c.made + 1, seconds: seconds, at: time.Now()}
+	a := stopReply{number: c.made + 1, seconds: seconds, at: time.Now()}
 	c.made++
 	c.killAt = a.killAt()
 	c.forced = c.forced || seconds == 0
@@ -195,23 +195,23 @@ func (c *stopCalls) makeCall(seconds int64) {
 	c.pod.spawnAfter(ctx, c.failure, c.method(), c.apiPod, c.container.Name, func() error { return call(ctx, seconds) }, func(err error) {
 		a.err, a.returnedAt = err, time.Now()
 		select {
-		case c.answers <- a:
+		case c.replies <- a:
 		case <-ctx.Done():
 		}
 	})
 }
 
 // killAt returns when the timeout of the call is over, and the runtime kills.
-func (a stopAnswer) killAt() time.Time { return a.at.Add(graceperiod.Duration(a.seconds)) }
+func (a stopReply) killAt() time.Time { return a.at.Add(graceperiod.Duration(a.seconds)) }
 
 // isSuccess reports whether the runtime answered that the container has ended.
-func (a stopAnswer) isSuccess() bool {
+func (a stopReply) isSuccess() bool {
 	return a.err == nil || errors.Is(a.err, ErrKilled) || errors.Is(a.err, ErrContainerNotFound)
 }
 
 // setReported derives the reported outcome from a successful answer. A runtime kills when the timeout
 // is over. A call that took as long as its timeout therefore counts as a kill, even without ErrKilled.
-func (c *stopCalls) setReported(a stopAnswer) {
+func (c *stopCalls) setReported(a stopReply) {
 	switch {
 	case !a.isSuccess():
 	case errors.Is(a.err, ErrContainerNotFound):
@@ -228,7 +228,7 @@ func (c *stopCalls) setReported(a stopAnswer) {
 }
 
 // callError returns what went wrong with a call, nil if nothing did.
-func (c *stopCalls) callError(a *stopAnswer) error {
+func (c *stopCalls) callError(a *stopReply) error {
 	switch {
 	case a == nil:
 		return fmt.Errorf("%s has not returned for %v", c.method(), time.Since(c.firstCallAt))
@@ -242,10 +242,10 @@ func (c *stopCalls) callError(a *stopAnswer) error {
 // checkEnded returns nil if the containers have ended, and otherwise the reason to believe that they may
 // run. Where the call is trusted, its error decides. Otherwise a list decides that begins after the call
 // has returned.
-func (c *stopCalls) checkEnded(callErr error, answered *stopAnswer) error {
+func (c *stopCalls) checkEnded(callErr error, answered *stopReply) error {
 	c.pod.mu.Lock()
-	c.listsBefore = c.pod.lists.begun
-	if !slices.ContainsFunc(c.runs, func(s *stop) bool { return !s.options.trusted }) {
+	c.listsAtReturn = c.pod.lists.started
+	if !slices.ContainsFunc(c.runs, func(s *stop) bool { return !s.options.trustSuccess }) {
 		c.pod.mu.Unlock()
 		return callErr
 	}

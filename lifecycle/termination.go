@@ -23,17 +23,17 @@ type Termination struct {
 	deadline  deadline
 	startedAt time.Time
 	usesLists bool // the runtime lists what runs; false: the request names it
-	firstList int  // the number of the first list that is new enough
+	minList   int  // the number of the first list that is new enough
 	stops     []*stop
-	changed   chan struct{} // has a value while run has to look at the termination again
+	wakeup    chan struct{} // has a value while run has to look at the termination again
 	done      chan struct{}
 	results   []ContainerResult // nil until the termination has ended
 
 	overdueRecorded bool // the ExceededGracePeriod event was recorded
 }
 
-// failedTermination returns a termination that has ended with an error and stopped nothing.
-func failedTermination(outcome Outcome, err error) *Termination {
+// endedTermination returns a termination that has ended with an error and stopped nothing.
+func endedTermination(outcome Outcome, err error) *Termination {
 	t := &Termination{pod: &pod{}, done: make(chan struct{}), results: []ContainerResult{{Outcome: outcome, Phase: PhaseEnded, Err: err}}}
 	close(t.done)
 	return t
@@ -45,7 +45,7 @@ var errNoTermination = errors.New("there is no termination: Terminate begins one
 // error.
 func (t *Termination) orNone() *Termination {
 	if t == nil || t.done == nil {
-		return failedTermination(OutcomeRuntimeStuck, errNoTermination)
+		return endedTermination(OutcomeRuntimeStuck, errNoTermination)
 	}
 	return t
 }
@@ -54,7 +54,7 @@ func (t *Termination) orNone() *Termination {
 // mutex is held.
 func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request, shared idNames) *Termination {
 	t := p.termination
-	if !t.isUnderWay() {
+	if !t.inProgress() {
 		t = p.newTermination(ctx, apiPod, req, deadlineIn(req.grace(apiPod, 0)))
 	} else if granted := req.grace(apiPod, t.deadline.granted); granted < t.deadline.granted {
 		t.shorten(granted)
@@ -71,10 +71,10 @@ func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request, share
 		}
 		p.dropEnded(func(s *stop) bool { return !named[s.run] })
 		for _, c := range req.Containers {
-			t.add(c, p.stopOf(c), stopOptions{trusted: true, oneAttempt: req.OneAttempt, message: req.Message, hooks: req.Hooks})
+			t.stopContainer(c, p.stopOf(c), stopOptions{trustSuccess: true, oneAttempt: req.OneAttempt, message: req.Message, hooks: req.Hooks})
 		}
 		t.share(shared)
-		p.giveTurns()
+		p.unblockStops()
 	}
 	t.wake()
 	return t
@@ -84,7 +84,7 @@ func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request, share
 func (p *pod) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, until deadline) *Termination {
 	t := &Termination{
 		pod: p, ctx: ctx, apiPod: apiPod, request: *req, previous: p.termination, deadline: until, startedAt: time.Now(),
-		changed: make(chan struct{}, 1), done: make(chan struct{}),
+		wakeup: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	p.termination = t
 	p.cancelStarts()
@@ -94,7 +94,7 @@ func (p *pod) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, 
 
 // requireList makes the termination wait for a list that begins from now on.
 func (t *Termination) requireList() {
-	t.usesLists, t.firstList = true, t.pod.lists.begun+1
+	t.usesLists, t.minList = true, t.pod.lists.started+1
 	t.wake()
 }
 
@@ -104,10 +104,10 @@ func (t *Termination) run() {
 	logger := klog.FromContext(t.ctx).WithValues("pod", klog.KObj(t.apiPod))
 	logger.V(1).Info("Terminating pod")
 	var failure error // of the last list
-	for pause := retry(0); !t.endIfOver(failure); {
+	for pause := backoff(0); !t.finishIfDone(failure); {
 		l := t.nextList()
 		if l == nil {
-			t.awaitChange()
+			t.waitForChange()
 			continue
 		}
 		err := l.wait(t.ctx)
@@ -117,7 +117,7 @@ func (t *Termination) run() {
 			if t.pod.listFailed(err) {
 				logger.Error(err, "Failed to list the containers of a pod, will try again")
 			}
-			pauseFor(t.ctx, pause.next())
+			sleepContext(t.ctx, pause.next())
 		default:
 			if failures := t.pod.listsSucceeded(); failures > 0 {
 				logger.Info("Listed the containers of a pod after earlier failures", "failures", failures)
@@ -157,23 +157,23 @@ func (t *Termination) nextList() *list {
 
 // needsList reports whether the termination still waits for a list that is new enough.
 func (t *Termination) needsList() bool {
-	return t.usesLists && t.pod.lists.answered < t.firstList
+	return t.usesLists && t.pod.lists.newestNumber < t.minList
 }
 
 // isForgotten reports whether Forget was called. The termination then goes on with the containers that
 // it has listed before, and gets no new ones.
 func (t *Termination) isForgotten() bool { return t.pod.termination != t }
 
-// awaitChange waits until run has to look again: after the end of a stop or a start, at the deadline or
+// waitForChange waits until run has to look again: after the end of a stop or a start, at the deadline or
 // GiveUpAfter after it, and after another call of Terminate.
-func (t *Termination) awaitChange() {
+func (t *Termination) waitForChange() {
 	t.pod.mu.Lock()
 	until := t.deadline.end
-	if t.deadline.isOver() {
+	if t.deadline.hasPassed() {
 		until = t.giveUpAt()
 	}
 	var stopped <-chan struct{} // nil: nothing is being stopped
-	if i := slices.IndexFunc(t.stops, (*stop).isUnderWay); i >= 0 {
+	if i := slices.IndexFunc(t.stops, (*stop).inProgress); i >= 0 {
 		stopped = t.stops[i].done
 	}
 	nothingLeft := stopped == nil && !t.needsList() && (t.isForgotten() || len(t.pod.starts) == 0)
@@ -184,7 +184,7 @@ func (t *Termination) awaitChange() {
 	if t.ctx.Err() != nil || !time.Now().Before(until) { // only stops can still be under way, and no time limit is left
 		if stopped != nil {
 			select {
-			case <-t.changed:
+			case <-t.wakeup:
 			case <-stopped:
 			}
 		}
@@ -193,7 +193,7 @@ func (t *Termination) awaitChange() {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
-	case <-t.changed:
+	case <-t.wakeup:
 	case <-stopped:
 	case <-timer.C:
 	case <-t.ctx.Done():
@@ -202,11 +202,11 @@ func (t *Termination) awaitChange() {
 
 // wake makes run look at the termination again. The receiver may be nil.
 func (t *Termination) wake() {
-	if !t.isUnderWay() {
+	if !t.inProgress() {
 		return
 	}
 	select {
-	case t.changed <- struct{}{}:
+	case t.wakeup <- struct{}{}:
 	default: // an earlier value is unread
 	}
 }
@@ -217,25 +217,25 @@ func (t *Termination) giveUpAt() time.Time {
 	return times.Later(t.deadline.end, t.startedAt).Add(t.pod.terminator.opts.GiveUpAfter)
 }
 
-// add stops a container, unless the termination has given it up, and returns its stop. s is the stop of
+// stopContainer stops a container, unless the termination has given it up, and returns its stop. s is the stop of
 // the container so far, nil if there is none. A stop that is under way joins the termination.
-func (t *Termination) add(c Container, s *stop, options stopOptions) *stop {
-	if s != nil && s.joined == t && (s.isGivenUp() || s.isUnderWay() && s.run == runOf(c)) {
+func (t *Termination) stopContainer(c Container, s *stop, options stopOptions) *stop {
+	if s != nil && s.termination == t && (s.isGivenUp() || s.inProgress() && s.run == runOf(c)) {
 		return s
 	}
 	if s == nil && t.isRestartedSidecar(c) {
 		c.PreStopDone = true
 	}
 	s = t.pod.stop(t.ctx, t.apiPod, c, t.deadline, options)
-	t.join(s)
+	t.include(s)
 	return s
 }
 
-// join adds a stop to the termination, whose deadline it gets if that is earlier.
-func (t *Termination) join(s *stop) {
+// include adds a stop to the termination, whose deadline it gets if that is earlier.
+func (t *Termination) include(s *stop) {
 	s.shorten(t.deadline)
-	if s.joined != t {
-		s.joined, t.stops = t, append(t.stops, s)
+	if s.termination != t {
+		s.termination, t.stops = t, append(t.stops, s)
 	}
 }
 
@@ -246,18 +246,18 @@ func (t *Termination) isRestartedSidecar(c Container) bool {
 	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *stop) bool { return s.container.Name == c.Name })
 }
 
-// endIfOver ends the termination, and reports true, when every stop has ended and one of two things
+// finishIfDone ends the termination, and reports true, when every stop has ended and one of two things
 // holds. Either no start is under way and a list that is new enough has succeeded. Or waiting for them
 // is over: the terminator was closed, the pod was forgotten, the runtime cannot list, or GiveUpAfter has
 // passed. failure is the error of the last list.
-func (t *Termination) endIfOver(failure error) bool {
+func (t *Termination) finishIfDone(failure error) bool {
 	p := t.pod
 	p.mu.Lock()
 	defer p.unlock()
-	if t.deadline.isOver() {
+	if t.deadline.hasPassed() {
 		p.cancelStarts()
 	}
-	isStopping := slices.ContainsFunc(t.stops, (*stop).isUnderWay)
+	isStopping := slices.ContainsFunc(t.stops, (*stop).inProgress)
 	isComplete := !t.needsList() && len(p.starts) == 0
 	isGivenUp := t.ctx.Err() != nil || t.isForgotten() || errors.Is(failure, errors.ErrUnsupported) || !time.Now().Before(t.giveUpAt())
 	if isStopping || !isComplete && !isGivenUp {
@@ -308,5 +308,5 @@ func (t *Termination) recordMetrics() {
 	}
 }
 
-// isUnderWay reports whether the termination has not ended; false for a nil receiver.
-func (t *Termination) isUnderWay() bool { return t != nil && !isClosed(t.done) }
+// inProgress reports whether the termination has not ended; false for a nil receiver.
+func (t *Termination) inProgress() bool { return t != nil && !isClosed(t.done) }

@@ -25,7 +25,7 @@ func (t *Termination) Deadline() time.Time {
 func (t *Termination) Shorten(seconds int64) bool {
 	t = t.orNone()
 	t.pod.mu.Lock()
-	shortened := t.isUnderWay() && t.ctx.Err() == nil && t.shorten(max(seconds, graceperiod.MinimumPodSeconds))
+	shortened := t.inProgress() && t.ctx.Err() == nil && t.shorten(max(seconds, graceperiod.MinimumPodSeconds))
 	t.pod.mu.Unlock()
 	if shortened {
 		klog.FromContext(t.ctx).V(1).Info("Shortened the termination of a pod", "pod", klog.KObj(t.apiPod), "gracePeriod", seconds)

@@ -18,15 +18,15 @@ func (t *Termination) ShouldRestart(name string) (restart bool, left time.Durati
 	t = t.orNone()
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
-	if !t.restartable(name) {
+	if !t.canRestart(name) {
 		return false, 0
 	}
 	return true, time.Until(t.deadline.end)
 }
 
-// restartable is ShouldRestart with the mutex held.
-func (t *Termination) restartable(name string) bool {
-	if !t.isUnderWay() || t.isForgotten() || t.deadline.isOver() || t.deadline.granted <= graceperiod.MinimumPodSeconds || t.pod.terminator.opts.Pods != nil {
+// canRestart is ShouldRestart with the mutex held.
+func (t *Termination) canRestart(name string) bool {
+	if !t.inProgress() || t.isForgotten() || t.deadline.hasPassed() || t.deadline.granted <= graceperiod.MinimumPodSeconds || t.pod.terminator.opts.Pods != nil {
 		return false
 	}
 	for c := range t.pod.starts {

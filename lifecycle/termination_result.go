@@ -57,14 +57,14 @@ func (t *Termination) finalResults(failure error) []ContainerResult {
 	}
 	if !t.isForgotten() {
 		for c := range t.pod.starts {
-			results = append(results, t.resultWithoutRun(c.name, outcome, &stopError{name: c.name, err: errors.Join(errNeverStarted, context.Cause(t.ctx))}))
+			results = append(results, t.resultWithoutRun(c.name, outcome, &stopError{name: c.name, err: errors.Join(errStartNotReturned, context.Cause(t.ctx))}))
 		}
 	}
 	if t.foundNothing() {
 		outcome, cause = OutcomeNotFound, nil
 	}
 	if t.foundNothing() || t.needsList() {
-		for spec := range specsOf(t.apiPod) {
+		for spec := range containersOf(t.apiPod) {
 			add(spec.Name, outcome, cause)
 		}
 		if len(results) == 0 && cause != nil {
@@ -97,7 +97,7 @@ func (t *Termination) sorted(results []ContainerResult) []ContainerResult {
 		return results
 	}
 	place := map[string]int{}
-	for spec := range specsOf(t.apiPod) {
+	for spec := range containersOf(t.apiPod) {
 		place[spec.Name] = len(place) - math.MaxInt32 // before those that the spec lacks
 	}
 	slices.SortStableFunc(results, func(a, b ContainerResult) int {

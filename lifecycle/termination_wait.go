@@ -45,12 +45,12 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 func (t *Termination) stillRunning(cause error) (result Result, isOverdue bool, running error) {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
-	if result = t.result(); !t.isUnderWay() {
+	if result = t.result(); !t.inProgress() {
 		return result, false, nil
 	}
 	var names []string
 	for _, s := range t.stops {
-		if s.isUnderWay() {
+		if s.inProgress() {
 			names = append(names, fullName(t.apiPod, s.container.Name))
 		}
 	}

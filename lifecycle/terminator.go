@@ -94,15 +94,15 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 // [ErrClosed].
 func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *Termination {
 	if err := tr.check(pod); err != nil {
-		return failedTermination(OutcomeRuntimeStuck, err)
+		return endedTermination(OutcomeRuntimeStuck, err)
 	}
 	for _, c := range req.Containers {
 		if err := c.check(); err != nil {
-			return failedTermination(OutcomeRuntimeStuck, fmt.Errorf("failed to terminate pod %q: Containers: %w", podText(pod), err))
+			return endedTermination(OutcomeRuntimeStuck, fmt.Errorf("failed to terminate pod %q: Containers: %w", formatPod(pod), err))
 		}
 	}
 	if tr.ctx.Err() != nil {
-		return failedTermination(OutcomeLeftRunning, ErrClosed)
+		return endedTermination(OutcomeLeftRunning, ErrClosed)
 	}
 	shared := sharedIDs(req.Containers)
 	shared.log(ctx, pod)
