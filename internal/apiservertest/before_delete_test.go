@@ -26,7 +26,7 @@ type strategy struct {
 
 var _ rest.RESTGracefulDeleteStrategy = strategy{}
 
-// deleteResult has the results of a delete, and the pod and the options after it.
+// deleteResult is the result of a delete, with the pod and options after it.
 type deleteResult struct {
 	Graceful, Pending bool
 	Error             error
@@ -49,8 +49,8 @@ func deleteWithGraceperiod(pod *v1.Pod, options *metav1.DeleteOptions) deleteRes
 	return a
 }
 
-// requireSame checks that both ways have the same result, to the nanosecond. It must be called in
-// a bubble, where the clock that the API server reads stands still.
+// requireSame checks that both implementations have the same result. It must be called in a synctest bubble, where
+// the API server's clock stands still.
 func requireSame(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions) deleteResult {
 	t.Helper()
 	want, got := deleteUpstream(t, pod, options), deleteWithGraceperiod(pod, options)
@@ -58,7 +58,7 @@ func requireSame(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions) delet
 	return got
 }
 
-func TestVectors(t *testing.T) {
+func TestUpstreamVectors(t *testing.T) {
 	all := readVectors(t)
 	require.Len(t, all.FirstDelete.Cases, 6)
 	require.Len(t, all.RepeatedDelete.Cases, 16)
@@ -83,7 +83,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-func TestGenerated(t *testing.T) {
+func TestRandomDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := map[string]int{}
 		generate := newGenerator(1)
@@ -112,8 +112,8 @@ func (a deleteResult) kind() string {
 	}
 }
 
-// A pod that is deleted several times has the same results both ways.
-func TestRepeated(t *testing.T) {
+// Repeated deletes of a pod have the same results.
+func TestRepeatedDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		generate := newGenerator(2)
 		for range 2_000 {
@@ -126,8 +126,8 @@ func TestRepeated(t *testing.T) {
 	})
 }
 
-// The API server's store replaces nil options by a grace period of 0 before it calls the strategy.
-func TestNilOptions(t *testing.T) {
+// The API server's store replaces nil options with a grace period of 0 before it calls the strategy.
+func TestNilOptionsMeanAGracePeriodOfZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		generate := newGenerator(3)
 		for range 2_000 {
@@ -140,16 +140,15 @@ func TestNilOptions(t *testing.T) {
 	})
 }
 
-func TestNoPod(t *testing.T) {
+func TestANilPodIsAnInternalError(t *testing.T) {
 	_, _, want := rest.BeforeDelete(strategy{ObjectTyper: scheme.Scheme}, t.Context(), nil, &metav1.DeleteOptions{})
 	_, _, got := graceperiod.BeforeDelete(nil, &metav1.DeleteOptions{}, time.Now())
 	require.True(t, apierrors.IsInternalError(want))
 	require.True(t, apierrors.IsInternalError(got))
 }
 
-// The only difference: beyond 292 years the API server's sum overflows, so that the end of the pod
-// lies in the past.
-func TestBeyondTheLongestDuration(t *testing.T) {
+// The only difference: beyond 292 years the API server's sum overflows, and the deletionTimestamp is in the past.
+func TestGracePeriodsBeyondTheLongestDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod, options := &v1.Pod{Spec: v1.PodSpec{NodeName: "node-1"}}, metav1.NewDeleteOptions(math.MaxInt64)
 		want, got := deleteUpstream(t, pod, options), deleteWithGraceperiod(pod, options)

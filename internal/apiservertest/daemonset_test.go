@@ -29,16 +29,16 @@ const (
 	drainInProgress    v1.NodeConditionType = "DrainInProgress"
 )
 
-// rule tells a DaemonSet controller to create no pods on a node.
+// rule reports whether a DaemonSet controller creates no pods on a node.
 type rule func(*v1.Node) bool
 
-// noRule is that of the controller up to Kubernetes v1.37.
+// noRule is the controller up to Kubernetes v1.37.
 func noRule(*v1.Node) bool { return false }
 
-// ruleOfTheKEP is that of KEP-6249.
+// ruleOfTheKEP is KEP-6249's rule.
 func ruleOfTheKEP(node *v1.Node) bool { return isTrue(node, shutdownInProgress) }
 
-// ruleOfItsFirstDrafts is what the KEP had before September 29, 2026.
+// ruleOfItsFirstDrafts is the KEP's rule before September 29, 2026.
 func ruleOfItsFirstDrafts(node *v1.Node) bool {
 	return isTrue(node, shutdownInProgress) && isTrue(node, drainInProgress)
 }
@@ -49,16 +49,15 @@ func isTrue(node *v1.Node, conditionType v1.NodeConditionType) bool {
 	})
 }
 
-// daemonSet is what the DaemonSet controller does for one node.
+// daemonSet simulates the DaemonSet controller for one node.
 type daemonSet struct {
 	node       *testNode
 	suppresses rule
 	created    int
 }
 
-// sync deletes the failed pod of the node, and creates a pod if the node has none, unless the rule
-// says no. The node is read after the pods: whose pod is missing because the node has killed
-// it has published its shutdown before.
+// sync deletes failed pods, and creates a pod if the node has none and the rule allows it. It reads the node after
+// the pods: if the node has killed the missing pod, it has published its shutdown before.
 func (d *daemonSet) sync() {
 	missing := true
 	for _, pod := range d.node.list() {
@@ -79,8 +78,7 @@ func (d *daemonSet) sync() {
 	require.NoError(d.node.t, err)
 }
 
-// syncs has the controller and the node each do their part n times, and returns how many pods were
-// created.
+// syncs runs the controller and the node's admission n times, and returns how many pods were created.
 func (d *daemonSet) syncs(n int) (created int) {
 	before := d.created
 	for range n {
@@ -98,17 +96,16 @@ type testNode struct {
 	gate    featuregate.FeatureGate
 	host    *shutdowntest.Host
 	manager *shutdown.Manager
-	// published gets each state that the API server has accepted, killing the node as it is at the
-	// API server when a pod is killed, and reports the reports.
-	published chan shutdown.NodeState
-	killing   chan *v1.Node
+
+	published chan shutdown.NodeState // states that the API server has accepted
+	killing   chan *v1.Node           // the API server's node at each kill
 	reports   chan shutdown.Report
 
 	mu      sync.Mutex // guards running
 	running []*v1.Pod
 }
 
-// newTestNode registers a node with conditions.
+// newTestNode creates a node with conditions.
 func newTestNode(t *testing.T, api kubernetes.Interface, name string, gateOn bool, conditions ...v1.NodeCondition) *testNode {
 	t.Helper()
 	gate := featuregate.NewFeatureGate()
@@ -127,21 +124,21 @@ func newTestNode(t *testing.T, api kubernetes.Interface, name string, gateOn boo
 
 func (n *testNode) pods() corev1.PodInterface { return n.api.CoreV1().Pods(metav1.NamespaceDefault) }
 
-// list returns the pods of the node at the API server.
+// list returns the node's pods from the API server.
 func (n *testNode) list() []v1.Pod {
 	list, err := n.pods().List(n.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.name})
 	require.NoError(n.t, err)
 	return list.Items
 }
 
-// get returns the node at the API server.
+// get returns the node from the API server.
 func (n *testNode) get() *v1.Node {
 	node, err := n.api.CoreV1().Nodes().Get(n.t.Context(), n.name, metav1.GetOptions{})
 	require.NoError(n.t, err)
 	return node
 }
 
-// publisher tells the test what was published.
+// publisher sends each published state to the test.
 type publisher struct {
 	*apistatus.Reporter
 	published chan<- shutdown.NodeState
@@ -155,13 +152,13 @@ func (p publisher) PublishNode(ctx context.Context, state shutdown.NodeState) er
 	return err
 }
 
-// start starts an agent, which publishes the state that it finds, and returns what stops it.
+// start starts an agent and returns a function that stops it.
 func (n *testNode) start() (stop func()) {
 	reporter, err := apistatus.New(apistatus.Options{Client: n.api, NodeName: n.name, Gates: n.gate, RequestTimeout: time.Minute})
 	require.NoError(n.t, err)
 	n.manager, err = shutdown.NewManager(shutdown.Options{
 		Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: time.Minute}},
-		// The server may be as slow as it likes.
+		// The server may be slow.
 		Plan:   plan.Options{PublishTimeout: time.Minute, StatusesTimeout: time.Minute},
 		Source: n.host,
 		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod {
@@ -178,14 +175,14 @@ func (n *testNode) start() (stop func()) {
 	ended := make(chan error, 1)
 	go func() { ended <- n.manager.Run(ctx) }()
 	<-n.manager.Ready()
-	require.False(n.t, (<-n.published).ShuttingDown, "an agent begins with what it finds")
+	require.False(n.t, (<-n.published).ShuttingDown, "an agent first publishes the current state")
 	return func() {
 		cancel()
 		require.NoError(n.t, <-ended)
 	}
 }
 
-// kill ends a pod, and keeps what the API server knows of the node meanwhile.
+// kill ends a pod, and records the API server's node.
 func (n *testNode) kill(pod *v1.Pod) {
 	node, err := n.api.CoreV1().Nodes().Get(n.t.Context(), n.name, metav1.GetOptions{})
 	if err != nil {
@@ -204,7 +201,7 @@ func (n *testNode) shutDown() {
 	require.Empty(n.t, (<-n.reports).Errors)
 }
 
-// admitPods starts the pods that the node has got, or refuses them as a kubelet does.
+// admitPods starts the node's pending pods, or refuses them as a kubelet does.
 func (n *testNode) admitPods() {
 	for _, pod := range n.list() {
 		if pod.Status.Phase != v1.PodPending {
@@ -224,17 +221,16 @@ func (n *testNode) admitPods() {
 	}
 }
 
-// A controller with the rule of KEP-6249 leaves a node alone from the first kill on, until the
-// shutdown is cancelled, or an agent starts after the boot. One without a rule creates pods that
-// the node refuses (kubernetes/kubernetes#122912).
-func TestADaemonSetControllerLeavesANodeAloneThatShutsDown(t *testing.T) {
+// With KEP-6249's rule the controller creates no pods from the first kill until the shutdown is cancelled or an agent
+// starts after the reboot. Without it, the controller creates pods that the node refuses (k/k#122912).
+func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
 	require.NoError(t, err)
 	const syncs = 5
 	for name, test := range map[string]struct {
 		suppresses rule
 		gateOn     bool
-		created    int // in the shutdown, by so many syncs
+		created    int // during the shutdown
 	}{
 		"no-rule":                  {noRule, true, syncs},
 		"rule-of-the-kep":          {ruleOfTheKEP, true, 0},
@@ -269,8 +265,8 @@ func TestADaemonSetControllerLeavesANodeAloneThatShutsDown(t *testing.T) {
 	}
 }
 
-// What kubectl drain has written stays, and keeps no DaemonSet from a node.
-func TestADrainOfSomebodyElseStays(t *testing.T) {
+// The agent keeps kubectl drain's condition, which does not affect the DaemonSet controller.
+func TestTheConditionOfKubectlDrainIsKept(t *testing.T) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
 	require.NoError(t, err)
 	drain := v1.NodeCondition{

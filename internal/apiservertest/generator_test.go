@@ -11,14 +11,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// generator makes random pods and delete options, the same ones in each run.
+// generator makes random pods and delete options. The seed determines them.
 type generator struct{ *rand.Rand }
 
 func newGenerator(seed uint64) generator {
 	return generator{rand.New(rand.NewPCG(seed, 0))}
 }
 
-// oneIn returns true in one of n calls.
+// oneIn returns true with a probability of 1/n.
 func (g generator) oneIn(n int) bool { return g.IntN(n) == 0 }
 
 // seconds returns a grace period: mostly a small number, sometimes nil, a negative number, or the
@@ -55,7 +55,7 @@ func (g generator) pod() *v1.Pod {
 	if g.oneIn(2) {
 		forward, back := g.span(), g.span()
 		end := time.Now().Add(forward - back)
-		pod.DeletionTimestamp = ptr.To(metav1.NewTime(end.Round(0))) // as it comes from the store, without a monotonic part
+		pod.DeletionTimestamp = ptr.To(metav1.NewTime(end.Round(0))) // without a monotonic part, as from the store
 	}
 	if pod.DeletionTimestamp != nil || g.oneIn(10) {
 		pod.DeletionGracePeriodSeconds = g.seconds()
@@ -84,7 +84,7 @@ func (g generator) options() *metav1.DeleteOptions {
 	return options
 }
 
-// preconditions returns preconditions on the UID and the resource version, which hold or not.
+// preconditions returns preconditions on the UID and resourceVersion, which may fail.
 func (g generator) preconditions() *metav1.Preconditions {
 	wanted := &metav1.Preconditions{}
 	if g.oneIn(2) {

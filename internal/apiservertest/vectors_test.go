@@ -35,7 +35,7 @@ func readVectors(t *testing.T) vectors {
 	return all
 }
 
-// seconds is a number as YAML gives it.
+// seconds converts a number from YAML.
 func seconds(cell any) *int64 {
 	return ptr.To(int64(cell.(float64)))
 }

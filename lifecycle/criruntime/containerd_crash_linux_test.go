@@ -26,13 +26,13 @@ func (c *countingRunner) RunInContainer(ctx context.Context, id string, command 
 	return c.CommandRunner.RunInContainer(ctx, id, command, timeout)
 }
 
-// containerd is killed in the middle of a stop and is back 2 s later. The container keeps
-// the rest of its grace, its hook runs once, and result, events and status are right.
-func TestContainerdIsKilledInTheMiddleOfAStop(t *testing.T) {
-	containerdtest.Each(t, testContainerdIsKilledInTheMiddleOfAStop)
+// containerd is killed during a stop and is back 2 s later. The container keeps its remaining grace period, its
+// hook runs once, and result, events and status are right.
+func TestContainerdIsKilledDuringAStop(t *testing.T) {
+	containerdtest.Each(t, testContainerdIsKilledDuringAStop)
 }
 
-func testContainerdIsKilledInTheMiddleOfAStop(t *testing.T, build containerdtest.Build) {
+func testContainerdIsKilledDuringAStop(t *testing.T, build containerdtest.Build) {
 	t.Parallel()
 	c := newContainerd(t, build)
 	for name, test := range map[string]struct {

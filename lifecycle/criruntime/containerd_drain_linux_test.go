@@ -21,12 +21,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// hooked exits on TERM, 6 s later, with 7 if its hook has run and with 9 if not.
+// hooked exits 6 s after TERM, with 7 if its hook has run and with 9 if not.
 const hooked = `trap 'sleep 6; [ -e /tmp/hooked ] && exit 7; exit 9' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
 
-// Pods that a kubelet has left, without an API server: each container has its own grace and hook, the
-// buckets and sidecars their order, and the report is whole, also if the runtime is away when the
-// shutdown begins, and is restarted once more in the middle of it.
+// A kubelet's pods are drained without an API server: each container has its own grace period and hook, buckets
+// and sidecars are stopped in order, and the report is complete, even if containerd is down when the shutdown
+// begins and restarts during it.
 func TestContainerdIsDrained(t *testing.T) {
 	containerdtest.Each(t, func(t *testing.T, build containerdtest.Build) {
 		for name, restarts := range map[string]bool{"calm": false, "restarted": true} {
@@ -38,18 +38,18 @@ func TestContainerdIsDrained(t *testing.T) {
 	})
 }
 
-// drained is a node with a manager, whose pods a kubelet has started.
+// drained is a node with a manager and pods that a kubelet has started.
 type drained struct {
 	*containerd
 
-	ids     map[string]string // of the containers, by name
+	ids     map[string]string // container IDs by name
 	host    *shutdowntest.Host
 	reports chan shutdown.Report
 	hooks   chan string // the pod of each hook that has run
-	failed  chan error  // the lists of pods that have failed
+	failed  chan error  // errors of listing pods
 }
 
-// complete adds what no kubelet tells its runtime: the priority of one pod, and a sidecar.
+// complete adds what no kubelet stores in its runtime: a priority and a sidecar.
 func complete(pod *v1.Pod) {
 	always, critical := v1.ContainerRestartPolicyAlways, int32(2000000000)
 	switch pod.Name {
@@ -82,7 +82,7 @@ func newDrained(t *testing.T, build containerdtest.Build) *drained {
 	hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/touch", "/tmp/hooked"}}}
 	for _, pod := range []*v1.Pod{
 		onePod("web", 30, withHook(hook), func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "hooked:1" }),
-		onePod("deaf", 4, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "stubborn:1" }),
+		onePod("stubborn", 4, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "stubborn:1" }),
 		onePod("critical", 5, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "obedient:1" }),
 		onePod("meshed", 20, func(pod *v1.Pod) {
 			pod.Spec.Containers = []v1.Container{{Name: "proxy", Image: "obedient:1"}, {Name: "main", Image: "hooked:1"}}
@@ -98,7 +98,7 @@ func newDrained(t *testing.T, build containerdtest.Build) *drained {
 	return d
 }
 
-// run runs the manager until the end of the test, and returns when the host is held.
+// run runs the manager until the end of the test, and returns when it holds the inhibitor lock.
 func (d *drained) run(t *testing.T) {
 	t.Helper()
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
@@ -162,10 +162,10 @@ func testContainerdIsDrained(t *testing.T, build containerdtest.Build, restarts 
 		outcomes[pod.Name] = pod.Outcome
 		granted = append(granted, pod.GrantedSeconds)
 	}
-	if restarts && outcomes["deaf"] == "Forced" { // containerd was away at its deadline
-		outcomes["deaf"] = "GraceExceeded"
+	if restarts && outcomes["stubborn"] == "Forced" { // containerd was down at its deadline
+		outcomes["stubborn"] = "GraceExceeded"
 	}
-	require.Equal(t, map[string]string{"web": "Graceful", "meshed": "Graceful", "deaf": "GraceExceeded", "critical": "Graceful"}, outcomes)
+	require.Equal(t, map[string]string{"web": "Graceful", "meshed": "Graceful", "stubborn": "GraceExceeded", "critical": "Graceful"}, outcomes)
 	require.ElementsMatch(t, []int64{30, 20, 4, 5}, granted)
 	require.Equal(t, "critical", report.Pods[3].Name)
 	for i := range 3 {
@@ -173,12 +173,12 @@ func testContainerdIsDrained(t *testing.T, build containerdtest.Build, restarts 
 	}
 	require.Empty(t, d.hooks, "the hook has run once")
 
-	for name, code := range map[string]int32{"web": 7, "deaf": 128 + 9, "critical": 7, "proxy": 7, "main": 9} {
+	for name, code := range map[string]int32{"web": 7, "stubborn": 128 + 9, "critical": 7, "proxy": 7, "main": 9} {
 		require.Equal(t, code, d.status(t, d.ids[name]).GetExitCode(), name)
 	}
 	require.GreaterOrEqual(t, d.status(t, d.ids["proxy"]).GetFinishedAt(), d.status(t, d.ids["main"]).GetFinishedAt(), "the sidecar ends last")
 	for _, pod := range report.Pods {
-		if pod.Name == "deaf" {
+		if pod.Name == "stubborn" {
 			require.GreaterOrEqual(t, pod.Ended.Sub(pod.Started), 4*time.Second, "its grace")
 		}
 	}

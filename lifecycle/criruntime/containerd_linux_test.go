@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// obedient exits with 7 on TERM and with 8 on QUIT. The shell is the first process of
-	// its container, to which the kernel delivers no signal without a handler.
+	// obedient exits with 7 on TERM and with 8 on QUIT. It needs the handlers, because the kernel delivers no
+	// other signals to the first process of a container.
 	obedient = `trap 'exit 7' TERM; trap 'exit 8' QUIT; touch /tmp/ready; while :; do sleep 1000 & wait; done`
 	// stubborn ignores TERM and QUIT.
 	stubborn = `trap '' TERM QUIT; touch /tmp/ready; while :; do sleep 1000; done`
 	// slow exits with 7, 6 s after TERM.
 	slow = `trap 'sleep 6; exit 7' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
-	// untilReady exits when the script of the container has set its traps.
+	// untilReady exits once the container's script has set its traps.
 	untilReady = `while ! [ -e /tmp/ready ]; do sleep 0.01; done`
 )
 
-// containerd is one real containerd that several tests share, each with pods of its own.
+// containerd is a real containerd that several tests share, each with its own pods.
 type containerd struct {
 	kubelet
 
@@ -46,7 +46,7 @@ func newContainerd(t *testing.T, build containerdtest.Build) *containerd {
 	return &containerd{kubelet{server.Runtime()}, server, dial(t, server.Endpoint(), criruntime.Options{})}
 }
 
-// startReady starts a pod with one container of an image, and waits until it has set its traps.
+// startReady starts a pod with one container, and waits until its script has set its traps.
 func (c *containerd) startReady(t *testing.T, name, image string, edit ...func(*v1.Pod)) (pod *v1.Pod, id string) {
 	t.Helper()
 	pod = onePod(name, 30, append(edit, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = image })...)
@@ -79,11 +79,11 @@ func testContainerd(t *testing.T, build containerdtest.Build) {
 		"stop is shortened":                  c.testStopIsShortened,
 		"exec":                               c.testExec,
 		"exec is cancelled":                  c.testExecIsCancelled,
-		"exit is noticed":                    c.testExitIsNoticed,
+		"exit is detected":                   c.testExitIsDetected,
 		"container has exited or is unknown": c.testContainerHasExitedOrIsUnknown,
 		"pods are listed":                    c.testPodsAreListed,
 		"sandbox is stopped":                 c.testSandboxIsStopped,
-		"start fails after its create":       c.testStartFailsAfterItsCreate,
+		"start fails after create":           c.testStartFailsAfterCreate,
 		"container was never started":        c.testContainerWasNeverStarted,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,8 +130,7 @@ func (c *containerd) testExec(t *testing.T) {
 	require.EqualError(t, err, "command /bin/sh exited with 3")
 }
 
-// testExecIsCancelled cancels only when the command runs: containerd 1.6 can miss the end
-// of a call while it starts the call's command.
+// testExecIsCancelled cancels only once the command runs: containerd 1.6 can miss a cancellation before that.
 func (c *containerd) testExecIsCancelled(t *testing.T) {
 	_, id := c.startReady(t, "cancelled", "obedient:1")
 	script := func(ctx context.Context, script string) (string, error) {
@@ -150,12 +149,12 @@ func (c *containerd) testExecIsCancelled(t *testing.T) {
 	require.ErrorIs(t, <-done, context.Canceled)
 	output, err := script(t.Context(), "sleep 5; ls /tmp")
 	require.NoError(t, err)
-	require.Equal(t, "ready\nstarted\n", output, "the command went on without its caller")
+	require.Equal(t, "ready\nstarted\n", output, "the command kept running")
 }
 
-// testExitIsNoticed measures how long after its end an exit is noticed. It takes the
-// shortest of five times, because a busy machine delays some.
-func (c *containerd) testExitIsNoticed(t *testing.T) {
+// testExitIsDetected measures the delay with which an exit is detected. It takes the shortest of five, because a
+// busy machine delays some.
+func (c *containerd) testExitIsDetected(t *testing.T) {
 	best := time.Hour
 	for i := range 5 {
 		name := "exit-" + string(rune('a'+i))
@@ -165,8 +164,8 @@ func (c *containerd) testExitIsNoticed(t *testing.T) {
 		_, err := c.server.Runtime().StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: 60})
 		require.NoError(t, err)
 		awaitExit(t, exited)
-		noticed := time.Now()
-		best = min(best, noticed.Sub(time.Unix(0, c.status(t, id).GetFinishedAt())))
+		detected := time.Now()
+		best = min(best, detected.Sub(time.Unix(0, c.status(t, id).GetFinishedAt())))
 	}
 	require.LessOrEqual(t, best, 200*time.Millisecond)
 }
@@ -174,7 +173,7 @@ func (c *containerd) testExitIsNoticed(t *testing.T) {
 func (c *containerd) testContainerHasExitedOrIsUnknown(t *testing.T) {
 	_, id := c.startReady(t, "gone", "obedient:1")
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
-	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60), "a container that had exited before is no error")
+	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60), "stopping an exited container is no error")
 	_, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/true"}, 0)
 	require.ErrorContains(t, err, "CONTAINER_EXITED")
 	awaitExit(t, c.runtime.Exited(id))
@@ -185,8 +184,8 @@ func (c *containerd) testContainerHasExitedOrIsUnknown(t *testing.T) {
 	awaitExit(t, c.runtime.Exited("unknown"))
 }
 
-// requireUnknown checks that the runtime does not know a container, and that
-// StopContainer accepts this: containerd 1.6 answers with NotFound, 2.3 with no error.
+// requireUnknown checks that StopContainer accepts an unknown container: containerd 1.6 answers NotFound, 2.3 no
+// error.
 func (c *containerd) requireUnknown(t *testing.T, id string) {
 	t.Helper()
 	if err := c.runtime.StopContainer(t.Context(), id, 1); err != nil {
@@ -223,7 +222,7 @@ func (c *containerd) testPodsAreListed(t *testing.T) {
 	require.Empty(t, runningIDs(t, c.runtime, pod))
 }
 
-// listed returns a pod as the list has it, nil if it is not in the list.
+// listed returns a pod from the list, or nil.
 func (c *containerd) listed(t *testing.T, pod *v1.Pod) *v1.Pod {
 	t.Helper()
 	pods, err := c.runtime.Pods(t.Context())
@@ -239,15 +238,14 @@ func (c *containerd) listed(t *testing.T, pod *v1.Pod) *v1.Pod {
 func (c *containerd) testSandboxIsStopped(t *testing.T) {
 	pod, id := c.startReady(t, "sandboxed", "stubborn:1")
 	require.NoError(t, c.runtime.StopPodSandbox(t.Context(), pod))
-	require.EqualValues(t, 128+9, c.status(t, id).GetExitCode(), "the runtime gives no grace")
+	require.EqualValues(t, 128+9, c.status(t, id).GetExitCode(), "the runtime grants no grace period")
 	require.Nil(t, c.listed(t, pod))
 	require.EqualValues(t, 128+9, c.runtime.PodStatus(t.Context(), pod).ContainerStatuses[0].State.Terminated.ExitCode)
 	require.NoError(t, c.runtime.StopPodSandbox(t.Context(), pod))
 }
 
-// The container that could be started has its grace, although the pod's other one was created and
-// could not be started.
-func (c *containerd) testStartFailsAfterItsCreate(t *testing.T) {
+// A container keeps its grace period although another container of the pod could not be started.
+func (c *containerd) testStartFailsAfterCreate(t *testing.T) {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: c.runtime, Commands: c.runtime, Exits: c.runtime})
 	require.NoError(t, err)
 	pod := onePod("fails", 30, func(pod *v1.Pod) {
@@ -268,7 +266,7 @@ func (c *containerd) testStartFailsAfterItsCreate(t *testing.T) {
 
 	result, err := terminator.KillPod(t.Context(), pod, lifecycle.Request{})
 	require.NoError(t, err)
-	require.Len(t, result.Containers, 1, "nothing else was listed")
+	require.Len(t, result.Containers, 1, "the failed container is not listed")
 	require.NoError(t, result.Containers[0].Err)
 	require.Equal(t, lifecycle.OutcomeGraceful, result.Containers[0].Outcome)
 	require.EqualValues(t, 7, c.status(t, id).GetExitCode(), "the trap of TERM")
@@ -279,7 +277,7 @@ func (c *containerd) testContainerWasNeverStarted(t *testing.T) {
 	pod := onePod("created", 30, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "obedient:1" })
 	id := c.create(t, pod, &pod.Spec.Containers[0], c.runSandbox(t, pod), 0)
 	require.Equal(t, v1.PodPending, c.listed(t, pod).Status.Phase)
-	require.Equal(t, []string{id}, runningIDs(t, c.runtime, pod), "it could still be started")
+	require.Equal(t, []string{id}, runningIDs(t, c.runtime, pod), "a created container could still be started")
 	exited := c.runtime.Exited(id)
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 30))
 	awaitExit(t, exited)

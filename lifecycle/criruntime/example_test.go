@@ -14,14 +14,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// The endpoint is written as for the kubelet. Whether a runtime is there shows when it is called.
+// The endpoint has the kubelet's form. Dial does not connect yet.
 func ExampleDial() {
 	_, err := criruntime.Dial(context.Background(), "tcp://127.0.0.1:1234", criruntime.Options{})
 	fmt.Println(err)
 	// Output: container runtime endpoint "tcp://127.0.0.1:1234" has the scheme "tcp", want unix:///path/to/socket
 }
 
-// An agent ends the pods that a kubelet has left, each with its own hook.
+// An agent stops a kubelet's pods, each with its own hook.
 func Example() {
 	ctx := context.Background()
 	endpoint, end := exampleNode(ctx)
@@ -53,7 +53,7 @@ func Example() {
 	// <nil> <nil> <nil>
 }
 
-// A rule adds what no kubelet tells its runtime.
+// A rule adds what no kubelet stores in its runtime.
 func ExampleRuntime_Pods() {
 	ctx := context.Background()
 	endpoint, end := exampleNode(ctx)
@@ -77,7 +77,7 @@ func ExampleRuntime_Pods() {
 	// <nil> <nil>
 }
 
-// exampleNode serves a scripted runtime with one pod that a kubelet has left. It needs no containerd.
+// exampleNode serves a scripted runtime with one pod of a kubelet.
 func exampleNode(ctx context.Context) (endpoint string, end func()) {
 	s := newFake()
 	s.exec = func(_ context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {

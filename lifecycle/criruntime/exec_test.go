@@ -78,7 +78,7 @@ func TestRunInContainerSendsWholeSecondsAndEnforcesTheExactTimeout(t *testing.T)
 	}
 }
 
-func TestRunInContainerEndsTheCommandThatIsOutOfTime(t *testing.T) {
+func TestRunInContainerEndsACommandAtItsTimeout(t *testing.T) {
 	s := newFake()
 	ended := make(chan struct{}, 2)
 	s.exec = func(ctx context.Context, _ *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {

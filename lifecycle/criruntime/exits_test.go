@@ -12,13 +12,13 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// awaitExit waits for the exit of a container and fails the test if it is not noticed.
+// awaitExit fails the test if the exit is not detected.
 func awaitExit(t *testing.T, exited <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-exited:
 	case <-time.After(waitAtMost):
-		require.Fail(t, "the exit was not noticed")
+		require.Fail(t, "the exit was not detected")
 	}
 }
 
@@ -37,12 +37,12 @@ func requireRunning(t *testing.T, exited <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-exited:
-		require.Fail(t, "an exit was noticed that did not happen")
+		require.Fail(t, "an exit was detected that did not happen")
 	default:
 	}
 }
 
-func TestExitIsNoticed(t *testing.T) {
+func TestExitIsDetected(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
 	id := startOne(t, runtime)
@@ -56,7 +56,7 @@ func TestExitIsNoticed(t *testing.T) {
 	awaitExit(t, runtime.Exited("unknown"))
 }
 
-func TestExitIsNoticedAfterTheRuntimeFailedForAWhile(t *testing.T) {
+func TestExitIsDetectedAfterAFailureOfTheRuntime(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
 	id := startOne(t, runtime)
@@ -78,5 +78,5 @@ func TestExitIsNotReportedAfterClose(t *testing.T) {
 	require.NoError(t, runtime.Close())
 	s.exit(id, 0)
 	requireRunning(t, exited)
-	require.Nil(t, runtime.Exited(id), "exits are not watched any more")
+	require.Nil(t, runtime.Exited(id), "exits are no longer watched")
 }

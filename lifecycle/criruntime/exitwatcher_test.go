@@ -63,7 +63,7 @@ func isClosed(channel <-chan struct{}) bool {
 	}
 }
 
-func TestPollingNoticesAnExitWithinOneInterval(t *testing.T) {
+func TestPollingDetectsAnExitWithinOneInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
@@ -79,14 +79,14 @@ func TestPollingNoticesAnExitWithinOneInterval(t *testing.T) {
 	})
 }
 
-func TestPollingNoticesWhatHadExitedBefore(t *testing.T) {
+func TestPollingDetectsAnEarlierExit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
 		l.set("b", runtimeapi.ContainerState_CONTAINER_EXITED)
 		began := time.Now()
 		<-w.watch("b")
-		require.Zero(t, time.Since(began), "the first list tells")
+		require.Zero(t, time.Since(began), "the first list detects it")
 		running := w.watch("a")
 		<-time.After(pollInterval / 2)
 		ended, gone := w.watch("b"), w.watch("gone")
@@ -97,7 +97,7 @@ func TestPollingNoticesWhatHadExitedBefore(t *testing.T) {
 	})
 }
 
-func TestPollingDoesNotTakeACreatedContainerForAnExitedOne(t *testing.T) {
+func TestCreatedAndUnknownContainersHaveNotExited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_CREATED)
@@ -109,7 +109,7 @@ func TestPollingDoesNotTakeACreatedContainerForAnExitedOne(t *testing.T) {
 	})
 }
 
-func TestPollingStopsWhileNobodyWaits(t *testing.T) {
+func TestPollingStopsWhileNothingIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
 		<-time.After(time.Hour)
@@ -131,7 +131,7 @@ func TestPollingReportsNoExitWhileTheListFails(t *testing.T) {
 	})
 }
 
-func TestAllWhoWatchAContainerNoticeItsExit(t *testing.T) {
+func TestAllWatchersOfAContainerDetectItsExit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)

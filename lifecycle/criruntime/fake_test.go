@@ -24,41 +24,39 @@ import (
 )
 
 const (
-	// waitAtMost is when a test gives up. It is far longer than any time a test asserts,
-	// because the machine may be busy.
+	// waitAtMost is far longer than any asserted time, because the machine may be busy.
 	waitAtMost = 20 * time.Second
 	pollEvery  = 5 * time.Millisecond
 )
 
-// call is one call that the fake has received.
+// call is a call that the fake has received.
 type call struct {
 	method  string
 	request any
-	timeout time.Duration // until the client's deadline; 0: it had none
+	timeout time.Duration // until the client's deadline; 0: none
 }
 
-// fakeContainer is a container of the fake.
 type fakeContainer struct {
 	config  *runtimeapi.ContainerConfig
 	sandbox string
 	status  *runtimeapi.ContainerStatus
 }
 
-// fake is a container runtime that keeps sandboxes and containers as a real one does, runs nothing,
-// and records its calls. Tests set the fields above mu before it serves.
+// fake is a container runtime that stores sandboxes and containers, runs nothing, and records its calls. Tests
+// set the fields above mu before it serves.
 type fake struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 
 	exec    func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 	network *runtimeapi.PodSandboxNetworkStatus // of all sandboxes
 	streams bool                                // lists are streamed, one item at a time
-	onStart func(*runtimeapi.ContainerStatus)   // what a start makes of a container; nil: it runs
+	onStart func(*runtimeapi.ContainerStatus)   // changes a container at its start; nil: it runs
 
 	mu           sync.Mutex
 	calls        []call
 	failures     map[string]error // by method
-	loseAnswerOf string           // the method whose calls are carried out and answered with an error
-	clock        int64            // the time, in nanoseconds: the number of objects so far
+	loseAnswerOf string           // the method whose calls succeed but return an error
+	clock        int64            // nanoseconds; advances by 1 with each object
 	sandboxes    map[string]*runtimeapi.PodSandbox
 	configs      map[string]*runtimeapi.PodSandboxConfig // by sandbox
 	containers   map[string]*fakeContainer
@@ -73,7 +71,7 @@ func newFake() *fake {
 	}
 }
 
-// serve serves the fake on a socket. The path of t.TempDir would be too long for one.
+// serve serves the fake on a socket. t.TempDir would be too long for its path.
 func (s *fake) serve() (endpoint string, stop func(), err error) {
 	folder, err := os.MkdirTemp("", "cri")
 	if err != nil {
@@ -83,7 +81,7 @@ func (s *fake) serve() (endpoint string, stop func(), err error) {
 	end, err := s.serveAt(socket)
 	return "unix://" + socket, func() {
 		end()
-		_ = os.RemoveAll(folder) // a folder that stays in /tmp must not fail a test
+		_ = os.RemoveAll(folder) // a leftover folder must not fail a test
 	}, err
 }
 
@@ -94,13 +92,13 @@ func (s *fake) serveAt(socket string) (stop func(), err error) {
 	}
 	server := grpc.NewServer(grpc.UnaryInterceptor(s.intercept), grpc.UnknownServiceHandler(s.stream),
 		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, _ grpc.StreamHandler) error {
-			return s.stream(srv, stream) // of a CRI that has the method (v0.37)
+			return s.stream(srv, stream) // if CRI has the method (v0.37)
 		}))
 	runtimeapi.RegisterRuntimeServiceServer(server, s)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(listener) // ends with an error only if Stop was early
+		_ = server.Serve(listener) // fails only if Stop was early
 	}()
 	return func() {
 		server.Stop()
@@ -145,7 +143,7 @@ func (s *fake) intercept(ctx context.Context, request any, info *grpc.UnaryServe
 	return response, err
 }
 
-// stream streams a list, the messages of which have the fields of those that are not streamed.
+// stream streams a list. Its messages have the fields of the unary response.
 func (s *fake) stream(_ any, stream grpc.ServerStream) error {
 	name, _ := grpc.MethodFromServerStream(stream)
 	method := path.Base(name)
@@ -195,14 +193,14 @@ func (s *fake) exit(id string, code int32) {
 	})
 }
 
-// change changes the status of a container.
+// change edits the status of a container.
 func (s *fake) change(id string, edit func(*runtimeapi.ContainerStatus)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	edit(s.containers[id].status)
 }
 
-// state returns the state of a container, -1 if there is none.
+// state returns the state of a container, or -1 if it does not exist.
 func (s *fake) state(id string) runtimeapi.ContainerState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,7 +273,7 @@ func (s *fake) StartContainer(_ context.Context, request *runtimeapi.StartContai
 	return &runtimeapi.StartContainerResponse{}, nil
 }
 
-// StopContainer stops a container that runs, and leaves others as they are.
+// StopContainer stops a running container, and ignores others.
 func (s *fake) StopContainer(_ context.Context, request *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
 	switch s.state(request.GetContainerId()) {
 	case -1:

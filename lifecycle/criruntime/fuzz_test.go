@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// FuzzPods has the runtime list what anybody may have made there: whatever the labels and annotations
-// say, each container that may run is in a pod, once, and each pod can be stored.
+// FuzzPods checks that, whatever the labels and annotations are, each container that may run is in exactly one
+// pod, and each pod can be marshalled.
 func FuzzPods(f *testing.F) {
 	web := onePod("web", 30)
 	for _, annotations := range []string{
@@ -31,8 +31,8 @@ func FuzzPods(f *testing.F) {
 	require.NoError(f, err)
 	f.Cleanup(func() { require.NoError(f, runtime.Close()) })
 	f.Fuzz(func(t *testing.T, uid, name, container, annotations string, first, second int32, attempt uint32) {
-		marks := map[string]string{}
-		if json.Unmarshal([]byte(annotations), &marks) != nil || marks == nil {
+		decoded := map[string]string{}
+		if json.Unmarshal([]byte(annotations), &decoded) != nil || decoded == nil {
 			t.Skip()
 		}
 		s.mu.Lock()
@@ -46,30 +46,30 @@ func FuzzPods(f *testing.F) {
 		may := 0
 		for i, id := range []string{ids[0], other} {
 			state := runtimeapi.ContainerState([]int32{first, second}[i] & 3)
-			// A container without the kubelet's labels is left alone beside one that has them.
+			// A container without the kubelet's labels is ignored if another one has them.
 			if (i == 0 || uid != "") && (state == runtimeapi.ContainerState_CONTAINER_RUNNING || state == runtimeapi.ContainerState_CONTAINER_UNKNOWN) {
 				may++
 			}
 			s.change(id, func(c *runtimeapi.ContainerStatus) {
 				c.State = state
 				config := s.containers[id].config
-				config.Annotations = marks
+				config.Annotations = decoded
 				if i == 1 {
 					config.Labels = labels
 				}
 			})
 		}
-		if attempt%2 == 1 { // the labels alone say whose the containers are
+		if attempt%2 == 1 { // only the labels identify the pod
 			s.mu.Lock()
 			clear(s.sandboxes)
 			s.mu.Unlock()
 		}
 		pods, err := runtime.Pods(t.Context())
 		if !bytes.Equal([]byte(uid+name+container+annotations), bytes.ToValidUTF8([]byte(uid+name+container+annotations), nil)) {
-			return // gRPC refuses it
+			return // gRPC rejects it
 		}
 		require.NoError(t, err)
-		found := map[string]int{} // how many pods have the container
+		found := map[string]int{} // pods by container ID
 		for _, pod := range pods {
 			for _, id := range runningIDs(t, runtime, pod) {
 				require.Zero(t, found[id], "listed twice")

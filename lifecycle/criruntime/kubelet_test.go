@@ -8,10 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The names of the kubelet's labels and annotations are those of each minor of Kubernetes. The file
-// has, below a line with the version, the constants of pkg/kubelet/kuberuntime/labels.go and of
-// k8s.io/kubelet/pkg/types/labels.go with their values.
-func TestNamesAreThoseOfEachMinor(t *testing.T) {
+// The kubelet's labels and annotations have the same names in each minor version. For each version the file has
+// the constants of pkg/kubelet/kuberuntime/labels.go and k8s.io/kubelet/pkg/types/labels.go.
+func TestKubeletNamesInEachMinorVersion(t *testing.T) {
 	content, err := os.ReadFile("testdata/kubelet-names.txt")
 	require.NoError(t, err)
 	minors := strings.Split(string(content), "# k8s.io/kubernetes ")[1:]
@@ -28,7 +27,7 @@ func TestNamesAreThoseOfEachMinor(t *testing.T) {
 			"KubernetesPodNamespaceLabel":            podNamespaceLabel,
 			"KubernetesPodUIDLabel":                  podUIDLabel,
 			"KubernetesContainerNameLabel":           containerNameLabel,
-			"containerHashLabel":                     "io.kubernetes.container.hash", // not used: it is no identity
+			"containerHashLabel":                     "io.kubernetes.container.hash", // not used
 			"containerPortsLabel":                    portsAnnotation,
 			"containerPreStopHandlerLabel":           preStopAnnotation,
 			"containerRestartCountLabel":             restartCountAnnotation,

@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-func TestPodsHasWhatAKubeletLeavesAtItsRuntime(t *testing.T) {
+func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 	s := newFake()
 	s.network = &runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.7", AdditionalIps: []*runtimeapi.PodIP{{Ip: "fd00::7"}}}
 	runtime := s.dial(t, criruntime.Options{HostIP: "192.0.2.1"})
@@ -52,8 +52,8 @@ func TestPodsHasWhatAKubeletLeavesAtItsRuntime(t *testing.T) {
 	require.False(t, got.Status.ContainerStatuses[0].State.Running.StartedAt.IsZero())
 }
 
-// What each container says of itself and of its pod.
-func TestPodsOfContainers(t *testing.T) {
+// Each case runs one pod, and checks what Pods derives from its containers and sandboxes.
+func TestPodsOfContainersInEachState(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(t *testing.T, s *fake, k kubelet)
 		want func(t *testing.T, pod *v1.Pod)
@@ -62,7 +62,7 @@ func TestPodsOfContainers(t *testing.T) {
 			func(t *testing.T, _ *fake, k kubelet) { k.runPod(t, onePod("web", 0)) },
 			func(t *testing.T, pod *v1.Pod) { require.EqualValues(t, 0, *pod.Spec.TerminationGracePeriodSeconds) },
 		},
-		"deleted meanwhile": {
+		"deleted": {
 			func(t *testing.T, _ *fake, k kubelet) {
 				grace := int64(7)
 				pod := onePod("web", 30)
@@ -75,7 +75,7 @@ func TestPodsOfContainers(t *testing.T) {
 				require.EqualValues(t, 7, *pod.DeletionGracePeriodSeconds)
 			},
 		},
-		"annotations that cannot be read": {
+		"invalid annotations": {
 			func(t *testing.T, s *fake, k kubelet) {
 				_, ids := k.runPod(t, onePod("web", 30))
 				for _, name := range []string{"pod.terminationGracePeriod", "container.preStopHandler", "container.ports", "container.restartCount"} {
@@ -100,7 +100,7 @@ func TestPodsOfContainers(t *testing.T) {
 				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
 			},
 		},
-		"one that runs counts more than a newer one that does not": {
+		"running and a newer created one": {
 			func(t *testing.T, _ *fake, k kubelet) {
 				pod := onePod("web", 30)
 				sandbox, _ := k.runPod(t, pod)
@@ -108,7 +108,7 @@ func TestPodsOfContainers(t *testing.T) {
 			},
 			func(t *testing.T, pod *v1.Pod) { require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running) },
 		},
-		"two of one name that run": {
+		"two running with one name": {
 			func(t *testing.T, _ *fake, k kubelet) {
 				pod := onePod("web", 30)
 				sandbox, _ := k.runPod(t, pod)
@@ -146,7 +146,7 @@ func TestPodsOfContainers(t *testing.T) {
 				s.change(ids[0], func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN })
 			},
 			func(t *testing.T, pod *v1.Pod) {
-				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running, "it may run")
+				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running, "the container may run")
 			},
 		},
 		"sandbox not ready": {
@@ -172,7 +172,7 @@ func TestPodsOfContainers(t *testing.T) {
 				}
 				k.runPod(t, onePod("web", 30))
 			},
-			func(t *testing.T, pod *v1.Pod) { require.True(t, pod.Spec.HostNetwork, "read from the ready one") },
+			func(t *testing.T, pod *v1.Pod) { require.True(t, pod.Spec.HostNetwork, "from the ready sandbox") },
 		},
 		"host network": {
 			func(t *testing.T, _ *fake, k kubelet) { k.runPod(t, onePod("web", 30)) },
@@ -181,14 +181,14 @@ func TestPodsOfContainers(t *testing.T) {
 				require.Equal(t, "192.0.2.1", pod.Status.PodIP)
 			},
 		},
-		"network that cannot be read": {
+		"unknown network": {
 			func(t *testing.T, s *fake, k kubelet) {
 				k.runPod(t, onePod("web", 30))
 				s.fail("PodSandboxStatus", status.Error(codes.Unknown, "no network namespace"))
 			},
 			func(t *testing.T, pod *v1.Pod) { require.Len(t, pod.Spec.Containers, 1) },
 		},
-		"made by no kubelet": {
+		"no kubelet's labels": {
 			func(t *testing.T, s *fake, k kubelet) {
 				sandbox, ids := k.runPod(t, onePod("web", 30))
 				s.sandboxes[sandbox].Labels, s.containers[ids[0]].config.Labels = nil, nil
@@ -205,14 +205,14 @@ func TestPodsOfContainers(t *testing.T) {
 			require.Len(t, pods, 1)
 			require.Equal(t, "shop/web web-uid", pods[0].Namespace+"/"+pods[0].Name+" "+string(pods[0].UID))
 			for _, c := range pods[0].Spec.Containers {
-				require.True(t, slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.Name == c.Name }), "it has a state")
+				require.True(t, slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.Name == c.Name }), "each container has a state")
 			}
 			c.want(t, pods[0])
 		})
 	}
 }
 
-func TestPodsLeavesOutWhatHasEnded(t *testing.T) {
+func TestPodsOmitsEndedPods(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
 	kubelet := kubeletOf(runtime)
@@ -229,19 +229,19 @@ func TestPodsLeavesOutWhatHasEnded(t *testing.T) {
 	require.Equal(t, "web", pods[1].Name)
 }
 
-// A list that fails is never an empty one: a shutdown would release the lock at once.
-func TestPodsFailsWhileTheRuntimeIsAway(t *testing.T) {
+// A failed list must not be empty: a shutdown would release the inhibitor lock at once.
+func TestPodsFailsWhileTheRuntimeIsDown(t *testing.T) {
 	folder, err := os.MkdirTemp("", "cri")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
 	socket := filepath.Join(folder, "socket")
 	runtime := dial(t, "unix://"+socket, criruntime.Options{})
-	requireAway := func(when string) {
+	requireError := func(when string) {
 		pods, err := runtime.Pods(t.Context())
 		require.ErrorContains(t, err, "failed to list the pods of the container runtime: ", when)
 		require.Nil(t, pods, when)
 	}
-	requireAway("before it is there")
+	requireError("before the runtime starts")
 
 	s := newFake()
 	for range 2 {
@@ -255,11 +255,11 @@ func TestPodsFailsWhileTheRuntimeIsAway(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, pods, 1)
 		stop()
-		requireAway("while it is restarted")
+		requireError("while the runtime is down")
 	}
 }
 
-func TestPodsFailsWhenOneAnswerIsMissing(t *testing.T) {
+func TestPodsFailsIfOneCallIsUnanswered(t *testing.T) {
 	for _, method := range []string{"ListContainers", "ListPodSandbox", "PodSandboxStatus", "ContainerStatus"} {
 		for _, code := range []codes.Code{codes.Unavailable, codes.DeadlineExceeded} {
 			s := newFake()
@@ -281,8 +281,8 @@ func TestPodsEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A container that is removed between the list and the question how it has ended is left out.
-func TestPodsLeavesOutAContainerThatIsRemovedMeanwhile(t *testing.T) {
+// A container that is removed between ListContainers and ContainerStatus is omitted.
+func TestPodsOmitsARemovedContainer(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
 	_, ids := kubeletOf(runtime).runPod(t, onePod("web", 30))
@@ -293,8 +293,8 @@ func TestPodsLeavesOutAContainerThatIsRemovedMeanwhile(t *testing.T) {
 	require.Empty(t, pods[0].Spec.Containers)
 }
 
-// The statuses of containers are put where the pod's spec has them, and nothing else is changed.
-func TestPodStatus(t *testing.T) {
+// PodStatus replaces only the container statuses, each in the list for its kind of container.
+func TestPodStatusReplacesContainerStatuses(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
 	always := v1.ContainerRestartPolicyAlways

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// runningIDs returns the IDs of the containers of a pod that the runtime lists.
+// runningIDs returns the IDs that Running lists for a pod.
 func runningIDs(t testing.TB, runtime *criruntime.Runtime, pod *v1.Pod) (ids []string) {
 	t.Helper()
 	running, err := runtime.Running(t.Context(), pod)
@@ -25,7 +25,7 @@ func runningIDs(t testing.TB, runtime *criruntime.Runtime, pod *v1.Pod) (ids []s
 	return ids
 }
 
-// Of another pod, and of another run, nothing is listed that has ended.
+// Running lists created, running and unknown containers of the pod, and no others.
 func TestRunning(t *testing.T) {
 	for name, streams := range map[string]bool{"in one message": false, "streamed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -64,9 +64,9 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// The containers of a pod that no kubelet has made have no labels: its sandbox has them. Beside
-// labelled ones they are left alone, as by the kubelet, also when the labelled ones have ended.
-func TestRunningWithoutTheLabelsOfAKubelet(t *testing.T) {
+// Containers without a kubelet's labels are found by their sandbox, but ignored if the pod has labelled ones, even
+// exited ones.
+func TestRunningFindsUnlabelledContainersByTheirSandbox(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
 	kubelet, pod := kubeletOf(runtime), onePod("web", 30)
@@ -82,7 +82,7 @@ func TestRunningWithoutTheLabelsOfAKubelet(t *testing.T) {
 	require.Equal(t, []string{foreign}, runningIDs(t, runtime, pod))
 }
 
-// A list that fails is never an empty one, nor a part.
+// A failed list is neither empty nor incomplete.
 func TestRunningFailsWithTheRuntime(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

@@ -26,8 +26,8 @@ func TestDialRefusesAnEndpointThatIsNotASocket(t *testing.T) {
 	}
 }
 
-// A runtime that is not there, or is another program, is no error of Dial.
-func TestVersionNamesAnEndpointThatNobodyServes(t *testing.T) {
+// Dial does not fail if the runtime is down or is another program. Version does.
+func TestVersionFailsForAnEndpointWithoutARuntime(t *testing.T) {
 	endpoint := "unix://" + t.TempDir() + "/nobody"
 	_, _, err := dial(t, endpoint, criruntime.Options{}).Version(t.Context())
 	require.ErrorContains(t, err, `failed to reach the container runtime at "`+endpoint+`"`)
@@ -49,7 +49,7 @@ func TestCloseLeavesThePodsRunning(t *testing.T) {
 	runtime := s.dial(t, criruntime.Options{})
 	id := startOne(t, runtime)
 	require.NoError(t, runtime.Close())
-	require.NoError(t, runtime.Close(), "it may be called twice")
+	require.NoError(t, runtime.Close(), "a second call succeeds")
 	require.Equal(t, runtimeapi.ContainerState_CONTAINER_RUNNING, s.state(id))
 	require.Empty(t, s.callsOf("StopPodSandbox"))
 }

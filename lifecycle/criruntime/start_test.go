@@ -13,9 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// Whatever comes of a start, nothing is left that its pod's termination does not stop: a container that
-// runs has its grace, and one that could not be started is removed.
-func TestStartContainer(t *testing.T) {
+// After any fault, a running container is stopped with its grace period by the pod's termination, and one that was
+// not started is removed.
+func TestStartContainerAfterEachFault(t *testing.T) {
 	const none = -1
 	for name, c := range map[string]struct {
 		fault         func(*fake)
@@ -26,16 +26,16 @@ func TestStartContainer(t *testing.T) {
 		"create fails":            {func(s *fake) { s.fail("CreateContainer", status.Error(codes.Internal, "broken")) }, false, none, none},
 		"create's answer is lost": {func(s *fake) { s.loseAnswerOf = "CreateContainer" }, false, runtimeapi.ContainerState_CONTAINER_CREATED, none},
 		"start fails":             {func(s *fake) { s.fail("StartContainer", status.Error(codes.Unknown, "no such file")) }, false, none, none},
-		"start fails for good": {func(s *fake) {
+		"start fails, container exited": {func(s *fake) {
 			s.onStart = func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_EXITED }
 			s.loseAnswerOf = "StartContainer"
 		}, false, runtimeapi.ContainerState_CONTAINER_EXITED, runtimeapi.ContainerState_CONTAINER_EXITED},
 		"start's answer is lost": {func(s *fake) { s.loseAnswerOf = "StartContainer" }, true, runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_EXITED},
-		"start fails, and its removal": {func(s *fake) {
+		"start and removal fail": {func(s *fake) {
 			s.fail("StartContainer", status.Error(codes.Unavailable, "away"))
 			s.fail("RemoveContainer", status.Error(codes.Unavailable, "away"))
 		}, false, runtimeapi.ContainerState_CONTAINER_CREATED, none},
-		"start's answer is lost, and its state": {func(s *fake) {
+		"start's answer and status are lost": {func(s *fake) {
 			s.loseAnswerOf = "StartContainer"
 			s.fail("ContainerStatus", status.Error(codes.Unavailable, "away"))
 		}, false, runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_EXITED},
@@ -72,8 +72,8 @@ func TestStartContainer(t *testing.T) {
 	}
 }
 
-// A start that its context has ended leaves no container either.
-func TestStartContainerWhoseContextEnds(t *testing.T) {
+// A start that is cancelled leaves no container behind.
+func TestACancelledStartLeavesNoContainer(t *testing.T) {
 	s := newFake()
 	runtime, pod := s.dial(t, criruntime.Options{}), onePod("web", 30)
 	request := createRequest(t, pod, &pod.Spec.Containers[0], kubeletOf(runtime).runSandbox(t, pod), 0)

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-func TestStopContainerAsksForTheTimeoutAndWaitsTwoMinutesMore(t *testing.T) {
+func TestStopContainerWaitsTwoMinutesLongerThanItsTimeout(t *testing.T) {
 	for _, seconds := range []int64{0, 30, 3600} {
 		s := newFake()
 		runtime := s.dial(t, criruntime.Options{})
@@ -30,7 +30,7 @@ func TestStopContainerAsksForTheTimeoutAndWaitsTwoMinutesMore(t *testing.T) {
 	}
 }
 
-func TestStopContainerTakesExtremeTimeouts(t *testing.T) {
+func TestStopContainerAcceptsExtremeTimeouts(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
 	for _, seconds := range []int64{math.MinInt64, -1, math.MaxInt64} {
@@ -41,7 +41,7 @@ func TestStopContainerTakesExtremeTimeouts(t *testing.T) {
 	}
 }
 
-func TestStopContainerTellsAnUnknownContainerFromABrokenRuntime(t *testing.T) {
+func TestStopContainerDistinguishesAnUnknownContainerFromAFailure(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
 	err := runtime.StopContainer(t.Context(), "unknown", 1)
@@ -54,8 +54,8 @@ func TestStopContainerTellsAnUnknownContainerFromABrokenRuntime(t *testing.T) {
 	require.EqualError(t, err, `failed to stop container "unknown": rpc error: code = Internal desc = broken`)
 }
 
-// A runtime does not stop what it has not started, and may start it later.
-func TestStopContainerRemovesOneThatWasNeverStarted(t *testing.T) {
+// A runtime does not stop a created container, which could still be started.
+func TestStopContainerRemovesACreatedContainer(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
 	kubelet, pod := kubeletOf(runtime), onePod("server", 30)
@@ -71,10 +71,10 @@ func TestStopContainerRemovesOneThatWasNeverStarted(t *testing.T) {
 
 	started := startOne(t, runtime)
 	require.NoError(t, runtime.StopContainer(t.Context(), started, 30))
-	require.Equal(t, runtimeapi.ContainerState_CONTAINER_EXITED, s.state(started), "it is not removed")
+	require.Equal(t, runtimeapi.ContainerState_CONTAINER_EXITED, s.state(started), "a started container is not removed")
 }
 
-func TestStopPodSandbox(t *testing.T) {
+func TestStopPodSandboxStopsAllSandboxesOfThePod(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
 	pod, other := onePod("web", 30), onePod("web", 30)

@@ -23,9 +23,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A pod that is refused is Failed as the kubelet writes it, and starts nothing.
-func TestARefusedPodIsFailed(t *testing.T) {
-	inBubble(t, func(b *bed) {
+// A refused pod has the kubelet's status, and nothing of it starts.
+func TestARefusedPodFailsAndStartsNothing(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		names := b.rt.recordStarts(0)
 		b.create(podOf(plain("app")))
 		status := b.last().pod.Status
@@ -47,10 +47,10 @@ func TestARefusedPodIsFailed(t *testing.T) {
 	})
 }
 
-// A pod whose admission hangs can be deleted, and does not start when the answer comes.
-func TestAnAdmissionThatHangs(t *testing.T) {
+// A pod that is deleted while Admit hangs does not start when Admit returns.
+func TestAPodCanBeDeletedWhileAdmitHangs(t *testing.T) {
 	answer := make(chan struct{})
-	inBubble(t, func(b *bed) {
+	inBubble(t, func(b *testbed) {
 		answer = make(chan struct{})
 		names := b.rt.recordStarts(0)
 		b.create(podOf(plain("app")))
@@ -70,9 +70,8 @@ func TestAnAdmissionThatHangs(t *testing.T) {
 	})
 }
 
-// A panic of what the author has written ends neither the process nor the pod's life: a pod whose
-// admission panics is refused.
-func TestCodeOfTheAuthorThatPanics(t *testing.T) {
+// A panic in the author's code does not end the process. A pod whose admission panics is refused.
+func TestPanicsOfTheAuthorsCodeAreErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*virtualkubelet.Options)
 		phase  v1.PodPhase
@@ -84,7 +83,7 @@ func TestCodeOfTheAuthorThatPanics(t *testing.T) {
 		"Exited":   {func(o *virtualkubelet.Options) { o.Runtime = panicking{o.Runtime.(*scriptedRuntime), false, true} }, v1.PodSucceeded, "Completed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
+			inBubble(t, func(b *testbed) {
 				b.create(podOf(plain("app")))
 				b.deletePod(podOf(plain("app")), 30)
 				wait(10 * second)
@@ -120,19 +119,18 @@ func (p panicking) Exited(id string) <-chan struct{} {
 	return p.scriptedRuntime.Exited(id)
 }
 
-// shuttingDown is a node with a manager that the provider asks for admission. Its host tells
-// an agent that was started again that the shutdown is pending.
-type shuttingDown struct {
-	*bed
+// drainedNode is a node whose provider asks a manager for admission. Its host reports the pending shutdown
+// to a restarted agent.
+type drainedNode struct {
+	*testbed
 
 	host    *shutdowntest.Host
-	options func(*virtualkubelet.Options) // of the runtime
-	end     func()                        // of the agent
+	options func(*virtualkubelet.Options) // set the runtime
+	end     func()                        // ends the agent
 }
 
-// start starts an agent: a provider and its manager. The provider adopts what runs of the
-// pods that a previous agent has left.
-func (n *shuttingDown) start(left ...*v1.Pod) {
+// start starts an agent: a provider, which adopts the running pods among left, and its manager.
+func (n *drainedNode) start(left ...*v1.Pod) {
 	var m *shutdown.Manager
 	n.Provider = n.provider(n.options, func(o *virtualkubelet.Options) {
 		o.Admit = func(pod *v1.Pod) shutdown.Admission { return m.Admit(pod) }
@@ -164,34 +162,33 @@ func (n *shuttingDown) start(left ...*v1.Pod) {
 	<-m.Ready()
 }
 
-// pod returns a pod of a priority.
-func (n *shuttingDown) pod(name string, priority int32) *v1.Pod {
+// pod returns a pod with a priority.
+func (n *drainedNode) pod(name string, priority int32) *v1.Pod {
 	pod := podOf(plain("app"))
 	pod.Name, pod.UID, pod.Spec.Priority = name, types.UID(name), &priority
 	return pod
 }
 
-// kinds are the options for both kinds of runtime.
-func kinds() map[string]func(*virtualkubelet.Options) {
+// runtimeKinds returns the options for each kind of runtime.
+func runtimeKinds() map[string]func(*virtualkubelet.Options) {
 	return map[string]func(*virtualkubelet.Options){
 		"containers": func(*virtualkubelet.Options) {},
-		"whole pods": onPlayedPods(newPlayedPods(second)),
+		"whole pods": onFakePodRuntime(newFakePodRuntime(second)),
 	}
 }
 
-// 100 pods are created before, during and after each bucket, ten at each moment, some of
-// them by an agent that was started again. Those before the shutdown are started and ended,
-// and of the others none starts.
+// 100 pods are created during a shutdown, ten at a time, some of them by a restarted agent. None of them
+// starts; the pods from before the shutdown are started and ended.
 func TestNoPodStartsInAShutdown(t *testing.T) {
-	for kind, options := range kinds() {
+	for kind, options := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
+			inBubble(t, func(b *testbed) {
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
 				started := func(uid string) bool {
 					_, known := b.rt.started.Load(uid + "/app")
 					return known
 				}
-				n := &shuttingDown{bed: b, host: &shutdowntest.Host{}, options: options}
+				n := &drainedNode{testbed: b, host: &shutdowntest.Host{}, options: options}
 				n.start()
 				for i, priority := range []int32{0, 1000, 2000} {
 					b.create(n.pod(fmt.Sprintf("early-%d", i), priority))
@@ -219,7 +216,7 @@ func TestNoPodStartsInAShutdown(t *testing.T) {
 				if kind == "containers" {
 					n.start(left...)
 				} else {
-					n.start() // the pod runtime tells
+					n.start() // the first list has the pods
 				}
 				createTen()
 				for range 4 {
@@ -231,7 +228,7 @@ func TestNoPodStartsInAShutdown(t *testing.T) {
 				for i := range created {
 					require.False(b, started(fmt.Sprintf("late-%d", i)), "%d", i)
 					status, err := b.GetPodStatus(b.Context(), "ns", fmt.Sprintf("late-%d", i))
-					if err == nil { // the agent that refused it may have ended
+					if err == nil { // the previous agent may have refused it
 						require.Equal(b, v1.PodFailed, status.Phase)
 					}
 				}
@@ -244,11 +241,11 @@ func TestNoPodStartsInAShutdown(t *testing.T) {
 	}
 }
 
-// A thousand pods, whose start takes two minutes, are created while the shutdown begins. Each is
-// killed by the drain, or was refused.
-func TestEachPodIsRefusedOrDrained(t *testing.T) {
-	inBubble(t, func(b *bed) {
-		n := &shuttingDown{bed: b, host: &shutdowntest.Host{}, options: func(*virtualkubelet.Options) {}}
+// 1,000 pods, each with a start of 2 min, are created while the shutdown begins. Each is refused, or killed
+// by the drain.
+func TestEachPodIsEitherRefusedOrDrained(t *testing.T) {
+	inBubble(t, func(b *testbed) {
+		n := &drainedNode{testbed: b, host: &shutdowntest.Host{}, options: func(*virtualkubelet.Options) {}}
 		b.rt.recordStarts(2 * time.Minute)
 		n.start()
 		var racing sync.WaitGroup
@@ -271,10 +268,10 @@ func TestEachPodIsRefusedOrDrained(t *testing.T) {
 	})
 }
 
-// A pod that is killed before anybody has asked whether it may start does not start.
-func TestAPodThatIsKilledAtOnceIsNotStartedUnasked(t *testing.T) {
+// A pod that is killed before Admit was called does not start.
+func TestAPodKilledAtOnceDoesNotStartWithoutAdmission(t *testing.T) {
 	var admitted sync.Map
-	inBubble(t, func(b *bed) {
+	inBubble(t, func(b *testbed) {
 		var racing sync.WaitGroup
 		for i := range 1000 {
 			pod := podOf(plain("app"))

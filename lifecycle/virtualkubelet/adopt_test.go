@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// restart closes the provider and makes another, which adopts a pod.
-func (b *bed) restart(adopted virtualkubelet.Adopted) {
+// restart replaces the provider with one that adopts a pod.
+func (b *testbed) restart(adopted virtualkubelet.Adopted) {
 	require.NoError(b, b.Close(b.Context()))
 	b.Provider = b.provider()
 	require.NoError(b, b.Adopt(b.Context(), adopted))
@@ -27,16 +27,16 @@ func (b *bed) restart(adopted virtualkubelet.Adopted) {
 }
 
 // currentPod returns the pod from its provider.
-func (b *bed) currentPod() *v1.Pod {
+func (b *testbed) currentPod() *v1.Pod {
 	pod, err := b.GetPod(b.Context(), "ns", "pod")
 	require.NoError(b, err)
 	return pod
 }
 
-func TestARestartInTheMiddleOfADeletionHasWhatIsLeft(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-		pod := podOf(sleeping("app", 20))
+		pod := podOf(withSleepHook("app", 20))
 		b.create(pod)
 		going := deleted(pod, 30, time.Now())
 		require.NoError(b, b.DeletePod(b.Context(), going))
@@ -44,27 +44,27 @@ func TestARestartInTheMiddleOfADeletionHasWhatIsLeft(t *testing.T) {
 		adopted := virtualkubelet.Adopted{Pod: b.currentPod()}
 		wait(5 * second)
 		b.restart(adopted)
-		require.Empty(b, b.rt.Stops(), "nobody is stopped by the restart")
+		require.Empty(b, b.rt.Stops(), "the restart stops nothing")
 
 		for range 3 {
 			require.NoError(b, b.DeletePod(b.Context(), going))
 			wait(second)
 		}
 		wait(time.Minute)
-		require.Equal(b, []stop{{"uid/app", 2, 30 * second}}, b.stops(), "the hook had the 13 s that were left")
+		require.Equal(b, []stop{{"uid/app", 2, 30 * second}}, b.stops(), "the hook had the remaining 13 s")
 		require.Equal(b, 32*second, b.last().at)
 	})
 }
 
-func TestAHookThatHasRunIsNotRunByTheNextAgent(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-		pod := podOf(running("app"))
+		pod := podOf(withExecHook("app"))
 		b.create(pod)
 		going := deleted(pod, 30, time.Now())
 		require.NoError(b, b.DeletePod(b.Context(), going))
 		wait(10 * second)
-		b.rt.hooked = true
+		b.rt.hooksDone = true
 		b.restart(virtualkubelet.Adopted{Pod: b.currentPod()})
 		require.NoError(b, b.DeletePod(b.Context(), going))
 		wait(time.Minute)
@@ -73,24 +73,24 @@ func TestAHookThatHasRunIsNotRunByTheNextAgent(t *testing.T) {
 	})
 }
 
-func TestWhenTheDeletionOfAnAdoptedPodIsNew(t *testing.T) {
+func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 	skewed := func(pod *v1.Pod) *v1.Pod { return deleted(pod, 30, time.Now().Add(-20*second)) }
 	for name, test := range map[string]struct {
 		alive   bool
-		show    func(*bed, *v1.Pod) error
+		show    func(*testbed, *v1.Pod) error
 		timeout int64
 	}{
-		"nobody knows": {timeout: 10},
-		"it was alive": {alive: true, timeout: 30},
-		"updated since": {timeout: 30, show: func(b *bed, pod *v1.Pod) error {
+		"unknown": {timeout: 10},
+		"alive":   {alive: true, timeout: 30},
+		"updated": {timeout: 30, show: func(b *testbed, pod *v1.Pod) error {
 			return b.UpdatePod(b.Context(), pod)
 		}},
-		"created since": {timeout: 30, show: func(b *bed, pod *v1.Pod) error {
+		"created": {timeout: 30, show: func(b *testbed, pod *v1.Pod) error {
 			return b.CreatePod(b.Context(), pod)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
+			inBubble(t, func(b *testbed) {
 				b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 				pod := podOf(plain("app"))
 				b.create(pod)
@@ -106,8 +106,8 @@ func TestWhenTheDeletionOfAnAdoptedPodIsNew(t *testing.T) {
 	}
 }
 
-func TestAnAdoptedPodThatHasEnded(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAdoptOfAPodThatHasEnded(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["one"] = lifecycletest.Script{ExitAfter: second}
 		pod := podOf(plain("one"), plain("two"))
 		b.create(pod)
@@ -124,8 +124,8 @@ func TestAnAdoptedPodThatHasEnded(t *testing.T) {
 	})
 }
 
-func TestAdoptionAfterClose(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAdoptAfterClose(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		require.NoError(b, b.Close(b.Context()))
 		err := b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: podOf()})
 		require.ErrorIs(b, err, lifecycle.ErrClosed)
@@ -133,9 +133,9 @@ func TestAdoptionAfterClose(t *testing.T) {
 	})
 }
 
-// An adopted container runs since it was started, not since it was adopted.
-func TestSinceWhenAnAdoptedContainerRuns(t *testing.T) {
-	inBubble(t, func(b *bed) {
+// startedAt of an adopted container is its start, not its adoption.
+func TestAnAdoptedContainerKeepsItsStartTime(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.create(podOf(plain("app")))
 		before := b.currentPod()
 		wait(5 * second)
@@ -144,10 +144,10 @@ func TestSinceWhenAnAdoptedContainerRuns(t *testing.T) {
 	})
 }
 
-// A container that waits for an init container of an adopted pod is not started beside it.
-func TestAnAdoptedPodWhoseInitContainerRuns(t *testing.T) {
-	inBubble(t, func(b *bed) {
-		pod := always(plain("app"))
+// The regular container of an adopted pod waits for the running init container.
+func TestAdoptWaitsForARunningInitContainer(t *testing.T) {
+	inBubble(t, func(b *testbed) {
+		pod := restartingPod(plain("app"))
 		pod.Spec.InitContainers = []v1.Container{plain("init")}
 		b.rt.Start(pod, "init", "uid/init", lifecycletest.Script{})
 		pod.Status.InitContainerStatuses = []v1.ContainerStatus{{
@@ -160,8 +160,8 @@ func TestAnAdoptedPodWhoseInitContainerRuns(t *testing.T) {
 	})
 }
 
-// The start of an adopted pod goes on where the previous agent left it.
-func TestAnAdoptedPodWhoseStartWasUnderWay(t *testing.T) {
+// The start of an adopted pod continues where the previous agent stopped.
+func TestAdoptContinuesAnUnfinishedStart(t *testing.T) {
 	for name, test := range map[string]struct {
 		init    v1.ContainerState // none: it was not started
 		refuse  bool
@@ -169,15 +169,15 @@ func TestAnAdoptedPodWhoseStartWasUnderWay(t *testing.T) {
 		phase   v1.PodPhase
 		started []string
 	}{
-		"an init container runs":       {init: v1.ContainerState{Running: &v1.ContainerStateRunning{}}, refuse: true, phase: v1.PodRunning, started: []string{"app", "log"}},
-		"an init container has ended":  {init: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}, refuse: true, phase: v1.PodRunning, started: []string{"app", "log"}},
-		"an init container has failed": {init: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1}}, phase: v1.PodFailed},
-		"nothing was started":          {phase: v1.PodRunning, started: []string{"init", "app", "log"}},
-		"nothing, and a shutdown runs": {refuse: true, phase: v1.PodFailed},
-		"it was deleted":               {deleted: true, phase: v1.PodFailed},
+		"init container runs":      {init: v1.ContainerState{Running: &v1.ContainerStateRunning{}}, refuse: true, phase: v1.PodRunning, started: []string{"app", "log"}},
+		"init container succeeded": {init: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}, refuse: true, phase: v1.PodRunning, started: []string{"app", "log"}},
+		"init container failed":    {init: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1}}, phase: v1.PodFailed},
+		"nothing started":          {phase: v1.PodRunning, started: []string{"init", "app", "log"}},
+		"nothing started, refused": {refuse: true, phase: v1.PodFailed},
+		"deleted":                  {deleted: true, phase: v1.PodFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
+			inBubble(t, func(b *testbed) {
 				b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: second}
 				pod := podOf(plain("app"), plain("log"))
 				pod.Spec.InitContainers = []v1.Container{plain("init")}

@@ -16,26 +16,26 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// recordEnds has ContainerEnded add to ends, and fail as often as failures says.
-func recordEnds(b **bed, ends *[]string, failures int) func(*virtualkubelet.Options) {
+// recordEnds appends each call of ContainerEnded to ends. The first calls fail, as many as failures.
+func recordEnds(b **testbed, ends *[]string, failures int) func(*virtualkubelet.Options) {
 	return func(o *virtualkubelet.Options) {
 		o.ContainerEnded = func(_ context.Context, _ *v1.Pod, c *v1.Container, id string, again bool) error {
 			(*b).mu.Lock()
 			defer (*b).mu.Unlock()
 			*ends = append(*ends, fmt.Sprintf("%v %s %s %v", (*b).elapsed(), c.Name, id, again))
 			if failures--; failures >= 0 {
-				return errors.New("it is busy")
+				return errors.New("busy")
 			}
 			return nil
 		}
 	}
 }
 
-// ContainerEnded is called again after an error, and the pod has not ended until it succeeds.
-func TestWhatIsLeftIsInsistedOn(t *testing.T) {
+// The pod has not ended until ContainerEnded succeeds.
+func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
 	var ends []string
-	var b *bed
-	inBubble(t, func(it *bed) {
+	var b *testbed
+	inBubble(t, func(it *testbed) {
 		b = it
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.create(podOf(plain("app")))
@@ -48,13 +48,13 @@ func TestWhatIsLeftIsInsistedOn(t *testing.T) {
 	}, recordEnds(&b, &ends, 2))
 }
 
-// The author is told whether a container is started again, and that it is not after all.
-func TestWhetherWhatIsLeftIsNeededAgain(t *testing.T) {
-	for name, fails := range map[string]bool{"in a back-off": false, "in a start that fails": true} {
+// If the pod ends before an announced restart, ContainerEnded is called again with false.
+func TestContainerEndedIsCalledAgainIfTheRestartIsCancelled(t *testing.T) {
+	for name, fails := range map[string]bool{"during the back-off": false, "during a failing start": true} {
 		t.Run(name, func(t *testing.T) {
 			var ends []string
-			var b *bed
-			inBubble(t, func(it *bed) {
+			var b *testbed
+			inBubble(t, func(it *testbed) {
 				b = it
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 				b.rt.start = func(ctx context.Context, _ string) error {
@@ -64,7 +64,7 @@ func TestWhetherWhatIsLeftIsNeededAgain(t *testing.T) {
 					<-ctx.Done()
 					return errors.New("no device")
 				}
-				pod := always(plain("app"))
+				pod := restartingPod(plain("app"))
 				b.create(pod)
 				wait(3 * second) // it has run twice
 				if fails {
@@ -79,12 +79,12 @@ func TestWhetherWhatIsLeftIsNeededAgain(t *testing.T) {
 	}
 }
 
-// What is left of a container that had ended before it was adopted is removed, too.
-func TestWhatIsLeftOfAnAdoptedContainer(t *testing.T) {
+// ContainerEnded is also called for a container that had ended before it was adopted.
+func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 	var ends []string
-	var b *bed
+	var b *testbed
 	options := recordEnds(&b, &ends, 1)
-	inBubble(t, func(it *bed) {
+	inBubble(t, func(it *testbed) {
 		b = it
 		b.create(podOf(plain("one"), plain("two")))
 		adopted := virtualkubelet.Adopted{Pod: b.currentPod()}
@@ -106,12 +106,11 @@ func TestWhatIsLeftOfAnAdoptedContainer(t *testing.T) {
 	})
 }
 
-// A container that is started again may have the ID of its last run.
-func TestAnIDThatComesBack(t *testing.T) {
+func TestARestartedContainerMayReuseItsID(t *testing.T) {
 	again := &sameID{}
-	inBubble(t, func(b *bed) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-		pod := always(plain("app"))
+		pod := restartingPod(plain("app"))
 		b.create(pod)
 		wait(2 * time.Second)
 		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true} })
@@ -127,7 +126,7 @@ func TestAnIDThatComesBack(t *testing.T) {
 	})
 }
 
-// sameID is a runtime whose containers have the same ID in each run.
+// sameID is a runtime whose containers keep their ID when they restart.
 type sameID struct{ *scriptedRuntime }
 
 func (r *sameID) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {

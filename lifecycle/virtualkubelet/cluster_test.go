@@ -28,20 +28,20 @@ import (
 )
 
 const (
-	soon = 10 * second
-	tick = 5 * time.Millisecond
+	waitAtMost = 10 * second
+	tick       = 5 * time.Millisecond
 )
 
-// quickRuntime is a runtime whose containers exit as soon as their timeout is short enough,
-// so that no test takes a whole grace period.
+// quickRuntime is a runtime whose containers exit at once if their timeout is at most exitAtMost, so that no
+// test takes a whole grace period.
 type quickRuntime struct {
 	*scriptedRuntime
 
-	enough int64
+	exitAtMost int64 // seconds
 }
 
 func (o quickRuntime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
-	if timeoutSeconds <= o.enough {
+	if timeoutSeconds <= o.exitAtMost {
 		o.Exit(id)
 	}
 	return o.Runtime.StopContainer(ctx, id, timeoutSeconds)
@@ -55,16 +55,16 @@ type cluster struct {
 
 	provider *virtualkubelet.Provider
 	rt       *scriptedRuntime
-	events   *record.FakeRecorder // of virtual-kubelet's
-	log      strings.Builder      // of the events that were taken out
+	events   *record.FakeRecorder // virtual-kubelet's
+	log      strings.Builder      // events that recordedEvents has read
 	clients  kubernetes.Interface
 }
 
-// newCluster returns a cluster with an [obedient] runtime.
-func newCluster(t *testing.T, enough int64, kind ...func(*virtualkubelet.Options)) *cluster {
+// newCluster returns a cluster with a [quickRuntime].
+func newCluster(t *testing.T, exitAtMost int64, kind ...func(*virtualkubelet.Options)) *cluster {
 	t.Helper()
 	c := prepareCluster(t, append([]func(*virtualkubelet.Options){func(o *virtualkubelet.Options) {
-		o.Runtime = quickRuntime{o.Runtime.(*scriptedRuntime), enough}
+		o.Runtime = quickRuntime{o.Runtime.(*scriptedRuntime), exitAtMost}
 	}}, kind...)...)
 	c.start()
 	return c
@@ -134,7 +134,7 @@ func (c *cluster) createRunning(pod *v1.Pod) {
 	c.awaitPod(func(now *v1.Pod) bool { return now.UID == created.UID && now.Status.Phase == v1.PodRunning })
 }
 
-// kubectlDelete deletes the pod with a grace in seconds.
+// kubectlDelete deletes the pod with a grace period in seconds.
 func (c *cluster) kubectlDelete(seconds int64) {
 	require.NoError(c, c.Delete(c.Context(), "pod", metav1.DeleteOptions{GracePeriodSeconds: &seconds}))
 }
@@ -145,18 +145,17 @@ func (c *cluster) awaitPod(so func(*v1.Pod) bool) {
 	require.Eventually(c, func() bool {
 		pod, err := c.Get(c.Context(), "pod", metav1.GetOptions{})
 		return err == nil && so(pod)
-	}, soon, tick)
+	}, waitAtMost, tick)
 }
 
-// awaitStop waits until a named container was asked to stop with a timeout, minus the
-// seconds that a busy machine may have taken.
+// awaitStop waits until a container is stopped with a timeout, less up to 8 s for a busy machine.
 func (c *cluster) awaitStop(name string, timeout int64) {
 	c.Helper()
 	require.Eventually(c, func() bool {
 		return slices.ContainsFunc(c.rt.Stops(), func(s lifecycletest.Stop) bool {
 			return strings.HasSuffix(s.ID, "/"+name) && s.TimeoutSeconds <= timeout && s.TimeoutSeconds > timeout-8
 		})
-	}, soon, tick)
+	}, waitAtMost, tick)
 }
 
 // awaitGone waits until neither the API server nor the provider knows the pod.
@@ -166,5 +165,5 @@ func (c *cluster) awaitGone() {
 		_, apiErr := c.Get(c.Context(), "pod", metav1.GetOptions{})
 		_, err := c.provider.GetPod(c.Context(), "ns", "pod")
 		return apierrors.IsNotFound(apiErr) && errdefs.IsNotFound(err)
-	}, soon, tick)
+	}, waitAtMost, tick)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-func TestARealControllerDeletesAndShortens(t *testing.T) {
+func TestControllerShortensADeletion(t *testing.T) {
 	c := newCluster(t, 2)
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 	c.rt.codes["app"] = 143
@@ -30,7 +30,7 @@ func TestARealControllerDeletesAndShortens(t *testing.T) {
 	c.awaitGone()
 }
 
-func TestARealControllerDeletesByForce(t *testing.T) {
+func TestControllerForcesADeletion(t *testing.T) {
 	c := newCluster(t, 2)
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 	c.createRunning(podOf(plain("app")))
@@ -41,9 +41,9 @@ func TestARealControllerDeletesByForce(t *testing.T) {
 	c.awaitGone()
 }
 
-// The regular container has ended when the deletion is shortened. A status that says so
-// would make the controller remove the pod although its sidecar runs.
-func TestARealControllerLeavesTimeToSidecars(t *testing.T) {
+// The regular container has ended when the deletion is shortened. If the status said so, the controller would
+// remove the pod while its sidecar runs.
+func TestControllerWaitsForSidecars(t *testing.T) {
 	c := newCluster(t, 600)
 	c.rt.scripts["proxy"] = lifecycletest.Script{IgnoreTerm: true}
 	pod := podOf(plain("app"))
@@ -56,7 +56,7 @@ func TestARealControllerLeavesTimeToSidecars(t *testing.T) {
 	c.awaitPod(func(pod *v1.Pod) bool { return pod.Status.Phase == v1.PodSucceeded })
 }
 
-func TestARealControllerReplacesAPod(t *testing.T) {
+func TestControllerReplacesAPodAfterItsEnd(t *testing.T) {
 	c := newCluster(t, 2)
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 	c.createRunning(podOf(plain("app")))
@@ -67,8 +67,8 @@ func TestARealControllerReplacesAPod(t *testing.T) {
 	require.Len(t, c.rt.Exits(), 1)
 }
 
-// virtual-kubelet would remove a pod at once whose init containers have not finished.
-func TestARealControllerLeavesTimeToInitContainers(t *testing.T) {
+// Otherwise virtual-kubelet would remove a pod whose init containers are running.
+func TestControllerWaitsForInitContainers(t *testing.T) {
 	c := newCluster(t, 2)
 	pod := podOf(plain("app"))
 	pod.Spec.InitContainers = []v1.Container{plain("init")}

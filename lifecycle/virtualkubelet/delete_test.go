@@ -16,14 +16,14 @@ import (
 )
 
 func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
-	inBubble(t, func(b *bed) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
-		pod := podOf(sleeping("app", 5))
+		pod := podOf(withSleepHook("app", 5))
 		b.create(pod)
 		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 
 		b.deletePod(pod, 30)
-		require.Zero(b, b.elapsed(), "virtual-kubelet's worker goes on at once")
+		require.Zero(b, b.elapsed(), "DeletePod does not wait")
 		wait(6 * second)
 		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 		wait(second)
@@ -39,7 +39,7 @@ func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 	})
 }
 
-func TestDeletedAgainItOnlyShortens(t *testing.T) {
+func TestARepeatedDeletionOnlyShortens(t *testing.T) {
 	type call struct {
 		at      time.Duration
 		seconds int64
@@ -49,22 +49,22 @@ func TestDeletedAgainItOnlyShortens(t *testing.T) {
 		stops []stop
 		ended time.Duration
 	}{
-		"the hook is cut at the new deadline": {
+		"the hook ends at the new deadline": {
 			calls: []call{{3 * second, 4}}, stops: []stop{{"uid/app", 2, 7 * second}}, ended: 9 * second,
 		},
-		"a stop in flight is overtaken": {
+		"a stop in progress is shortened": {
 			calls: []call{{22 * second, 3}}, stops: []stop{{"uid/app", 10, 20 * second}, {"uid/app", 3, 22 * second}}, ended: 25 * second,
 		},
-		"the same again changes nothing": {
+		"the same grace period changes nothing": {
 			calls: []call{{3 * second, 30}, {22 * second, 30}}, stops: []stop{{"uid/app", 10, 20 * second}}, ended: 30 * second,
 		},
-		"a longer one changes nothing": {
+		"a longer grace period changes nothing": {
 			calls: []call{{3 * second, 600}}, stops: []stop{{"uid/app", 10, 20 * second}}, ended: 30 * second,
 		},
-		"a shorter one that ends later changes nothing": {
+		"a later deadline changes nothing": {
 			calls: []call{{22 * second, 29}}, stops: []stop{{"uid/app", 10, 20 * second}}, ended: 30 * second,
 		},
-		"shorter and shorter": {
+		"repeatedly shorter": {
 			calls: []call{{second, 25}, {2 * second, 12}, {3 * second, 1}}, stops: []stop{{"uid/app", 2, 4 * second}}, ended: 6 * second,
 		},
 		"zero is one second": {
@@ -72,9 +72,9 @@ func TestDeletedAgainItOnlyShortens(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
+			inBubble(t, func(b *testbed) {
 				b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-				pod := podOf(sleeping("app", 20))
+				pod := podOf(withSleepHook("app", 20))
 				b.create(pod)
 				b.deletePod(pod, 30)
 				for _, c := range test.calls {
@@ -89,8 +89,8 @@ func TestDeletedAgainItOnlyShortens(t *testing.T) {
 	}
 }
 
-func TestTheWaitOfASidecarIsShortened(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAShorterDeletionShortensTheWaitOfSidecars(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(plain("app"))
 		pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
@@ -104,13 +104,13 @@ func TestTheWaitOfASidecarIsShortened(t *testing.T) {
 	})
 }
 
-func TestAHundredDeletionsAtOnceAreOne(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestConcurrentDeletionsShareOneTermination(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: second, Exec: func(context.Context, []string) ([]byte, error) {
 			<-time.After(4 * second)
 			return nil, nil
 		}}
-		pod := podOf(running("app"))
+		pod := podOf(withExecHook("app"))
 		b.create(pod)
 		var calls sync.WaitGroup
 		for i := range 100 {
@@ -125,8 +125,8 @@ func TestAHundredDeletionsAtOnceAreOne(t *testing.T) {
 	})
 }
 
-func TestAnUpdateThatIsADeletion(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestUpdatePodOfADeletedPodDeletes(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(plain("app"))
 		b.create(pod)

@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// jobs is a pod runtime that runs whole pods. This one only keeps a phase for each; a real one has the calls of a
-// job scheduler or of another cluster in these four methods.
+// jobs is a PodRuntime that only keeps a phase for each pod. A real one calls a job scheduler or another
+// cluster in these four methods.
 type jobs struct {
 	mu   sync.Mutex
 	pods map[types.UID]*v1.Pod
@@ -24,7 +24,7 @@ type jobs struct {
 func (j *jobs) Create(_ context.Context, pod *v1.Pod) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.pods[pod.UID] == nil { // Create is called again if an answer was lost
+	if j.pods[pod.UID] == nil { // Create may be repeated after a lost answer
 		pod.Status.Phase = v1.PodRunning
 		j.pods[pod.UID] = pod
 	}
@@ -58,8 +58,7 @@ func (j *jobs) Delete(_ context.Context, pod *v1.Pod) error {
 	return nil
 }
 
-// A pod runs as a job at another place, is drained with its grace period, and has ended once the
-// jobs say so.
+// A pod runs as a job, is stopped with its grace period, and has ended once Statuses says so.
 func ExamplePodRuntime() {
 	ctx := context.Background()
 	provider, err := virtualkubelet.New(virtualkubelet.Options{Pods: &jobs{pods: map[types.UID]*v1.Pod{}}, PollInterval: 20 * time.Millisecond})

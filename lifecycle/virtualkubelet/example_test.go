@@ -28,7 +28,7 @@ type process struct {
 	cmd       *exec.Cmd
 	pod       types.UID
 	container lifecycle.Container
-	exited    chan struct{} // closed when it has exited
+	exited    chan struct{} // closed on exit
 }
 
 func (m *machine) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
@@ -92,8 +92,8 @@ func (m *machine) process(id string) *process {
 	return found
 }
 
-// The pod has a preStop hook that sleeps for two hours. It is deleted with a grace period
-// of an hour, then with one of a second, which ends the hook at once.
+// The pod has a preStop hook that sleeps for two hours. It is deleted with a grace period of one hour, then
+// with one of 1 s, which ends the hook at once.
 func Example() {
 	ctx := context.Background()
 	provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: &machine{}})
@@ -152,8 +152,7 @@ func sleeper(name string) *v1.Pod {
 	}
 }
 
-// The provider is the killer of a shutdown.Manager, and knows its pods. The agent drains them when
-// it is told to stop.
+// The provider lists and kills the pods for a shutdown.Manager, with which the agent drains them.
 func ExampleProvider_KillPod() {
 	ctx := context.Background()
 	provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: &machine{}})
@@ -191,8 +190,8 @@ func ExampleProvider_KillPod() {
 	// Terminated 0 <nil>
 }
 
-// The provider of an agent that was started again adopts the pods that the previous one has left
-// running. The runtime has to know their containers still.
+// The provider of a restarted agent adopts the pods that the previous one has left running. The runtime must
+// still know their containers.
 func ExampleProvider_Adopt() {
 	ctx := context.Background()
 	runtime := &machine{}
@@ -210,11 +209,11 @@ func ExampleProvider_Adopt() {
 		fmt.Println(err)
 	}
 	await(statuses, v1.PodRunning)
-	pod, err := previous.GetPod(ctx, "shop", "web") // with the IDs of its containers
+	pod, err := previous.GetPod(ctx, "shop", "web") // has the container IDs
 	if err != nil {
 		fmt.Println(err)
 	}
-	if err := previous.Close(ctx); err != nil { // the pod runs on
+	if err := previous.Close(ctx); err != nil { // the pod keeps running
 		fmt.Println(err)
 	}
 

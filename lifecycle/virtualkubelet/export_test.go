@@ -5,7 +5,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// Judged has a record filled with what the terminator of a provider does.
+// Judged records what the provider's terminator does.
 func Judged(record *judge.Record) func(*Options) {
 	return func(o *Options) {
 		o.newTerminator = func(opts lifecycle.TerminatorOptions) (terminator, error) { return record.NewTerminator(opts) }

@@ -15,10 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A start that ignores its context is waited for, and the container that it starts is
-// stopped.
-func TestAStartThatIgnoresItsContext(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAStartThatIgnoresItsContextIsAwaitedAndStopped(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.start = func(context.Context, string) error {
 			<-time.After(20 * second)
 			return nil
@@ -27,7 +25,7 @@ func TestAStartThatIgnoresItsContext(t *testing.T) {
 		b.create(pod)
 		b.deletePod(pod, 10)
 		wait(15 * second)
-		require.NoError(b, b.DeletePod(b.Context(), pod), "it is waited for")
+		require.NoError(b, b.DeletePod(b.Context(), pod), "the start is still in progress")
 		wait(10 * second)
 		require.Equal(b, []stop{{"uid/app", 0, 20 * second}}, b.stops())
 		require.Equal(b, 20*second, b.last().at)
@@ -35,13 +33,12 @@ func TestAStartThatIgnoresItsContext(t *testing.T) {
 	})
 }
 
-// A start that the deletion cancels may have started its container. The pod is not
-// reported as ended while the container may run.
-func TestAStartThatIsCancelled(t *testing.T) {
-	for name, runs := range map[string]bool{"and nothing runs": false, "and it runs": true} {
+// A start that a deletion cancels may have started its container. The pod has not ended while that runs.
+func TestACancelledStartMayHaveStartedItsContainer(t *testing.T) {
+	for name, runs := range map[string]bool{"not running": false, "running": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
-				b.rt.cancelled = func() (string, error) { return "", errors.New("cancelled on the way") }
+			inBubble(t, func(b *testbed) {
+				b.rt.cancelled = func() (string, error) { return "", errors.New("cancelled") }
 				pod := podOf(plain("app"))
 				if runs {
 					b.rt.Start(pod, "app", "uid/app", lifecycletest.Script{FailStops: -1})
@@ -55,7 +52,7 @@ func TestAStartThatIsCancelled(t *testing.T) {
 				}
 				require.NotContains(b, []v1.PodPhase{v1.PodSucceeded, v1.PodFailed}, b.last().pod.Status.Phase)
 				require.ErrorContains(b, b.DeletePod(b.Context(), pod), "failed to stop pod ns/pod")
-				b.rt.Exit("uid/app") // it is stopped after all
+				b.rt.Exit("uid/app")
 				wait(10 * second)
 				require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
 				require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "app").Reason)
@@ -65,7 +62,7 @@ func TestAStartThatIsCancelled(t *testing.T) {
 }
 
 func TestAPodThatCannotStartFails(t *testing.T) {
-	inBubble(t, func(b *bed) {
+	inBubble(t, func(b *testbed) {
 		b.rt.start = func(_ context.Context, name string) error {
 			if name == "app" {
 				return errors.New("no such image")
@@ -83,7 +80,7 @@ func TestAPodThatCannotStartFails(t *testing.T) {
 		require.Equal(b, []stop{{"uid/first", 30, 0}}, b.stops())
 
 		_, err := b.GetPod(b.Context(), "ns", "pod")
-		require.NoError(b, err, "it is kept until it is deleted")
+		require.NoError(b, err, "the pod is kept until it is deleted")
 		b.deletePod(pod, 30)
 		wait(0)
 		_, err = b.GetPod(b.Context(), "ns", "pod")
@@ -91,8 +88,8 @@ func TestAPodThatCannotStartFails(t *testing.T) {
 	})
 }
 
-func TestAnInitContainerThatFails(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAFailedInitContainerFailsThePod(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.codes["init"] = 3
 		pod := podOf(plain("app"))
@@ -106,11 +103,11 @@ func TestAnInitContainerThatFails(t *testing.T) {
 	})
 }
 
-func TestAPostStartHookThatFails(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAFailedPostStartHookFailsThePod(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) { return nil, errors.New("no") }}
 		b.rt.codes["app"] = 143
-		app := running("app")
+		app := withExecHook("app")
 		app.Lifecycle.PostStart, app.Lifecycle.PreStop = app.Lifecycle.PreStop, nil
 		b.create(podOf(app))
 		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)

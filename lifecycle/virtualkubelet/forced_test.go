@@ -16,12 +16,12 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// A forced deletion removes the pod from the API server. virtual-kubelet then gets the
-// pod from its provider and passes it to DeletePod.
-func TestAForcedDeletionLeavesASecond(t *testing.T) {
-	inBubble(t, func(b *bed) {
+// A forced deletion removes the pod from the API server. virtual-kubelet then passes the provider's copy to
+// DeletePod.
+func TestAForcedDeletionHasOneSecond(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-		pod := podOf(sleeping("app", 100))
+		pod := podOf(withSleepHook("app", 100))
 		b.create(pod)
 		b.deletePod(pod, 120)
 		wait(10 * second)
@@ -34,11 +34,11 @@ func TestAForcedDeletionLeavesASecond(t *testing.T) {
 	})
 }
 
-func TestAPodThatVanishedHasItsOwnGrace(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAPodMissingFromTheAPIServerHasItsOwnGracePeriod(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		b.create(podOf(plain("app")))
-		for range 2 { // the second has the mark, and changes nothing
+		for range 2 { // the second copy has the annotation, and changes nothing
 			own, err := b.GetPod(b.Context(), "ns", "pod")
 			require.NoError(b, err)
 			require.NoError(b, b.DeletePod(b.Context(), own))
@@ -48,9 +48,9 @@ func TestAPodThatVanishedHasItsOwnGrace(t *testing.T) {
 	})
 }
 
-func TestAClockThatIsWrongCutsNoFreshDeletion(t *testing.T) {
+func TestClockSkewDoesNotShortenANewDeletion(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, time.Hour} {
-		inBubble(t, func(b *bed) {
+		inBubble(t, func(b *testbed) {
 			b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 			pod := podOf(plain("app"))
 			b.create(pod)
@@ -61,8 +61,8 @@ func TestAClockThatIsWrongCutsNoFreshDeletion(t *testing.T) {
 	}
 }
 
-func TestDeletionOfAnUnknownPod(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAnUnknownPodIsNotFound(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		require.True(b, errdefs.IsNotFound(b.DeletePod(b.Context(), podOf())))
 		require.True(b, errdefs.IsNotFound(b.UpdatePod(b.Context(), podOf())))
 		_, err := b.GetPodStatus(b.Context(), "ns", "pod")
@@ -73,19 +73,19 @@ func TestDeletionOfAnUnknownPod(t *testing.T) {
 	})
 }
 
-// A pod is that of its UID. Without one it is the newest of its name, and stays that of its UID.
-func TestDeletionByUID(t *testing.T) {
+// The UID identifies a pod; without one, the newest with its name is meant.
+func TestTheUIDDecidesWhichPodIsDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		uid   types.UID
 		stops []stop
 	}{
-		"of the pod":         {"2", []stop{{"2/app", 30, second}}},
-		"of an earlier pod":  {"uid", nil},
-		"of nobody":          {"3", nil},
-		"without being told": {"", []stop{{"2/app", 30, second}}},
+		"the pod's":        {"2", []stop{{"2/app", 30, second}}},
+		"an earlier pod's": {"uid", nil},
+		"unknown":          {"3", nil},
+		"none":             {"", []stop{{"2/app", 30, second}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
+			inBubble(t, func(b *testbed) {
 				previous, pod := podOf(plain("app")), podOf(plain("app"))
 				pod.UID = "2"
 				b.create(previous)
@@ -107,7 +107,7 @@ func TestDeletionByUID(t *testing.T) {
 	}
 }
 
-func TestADeletionWithoutListenerIsKept(t *testing.T) {
+func TestADeletedPodIsKeptUntilNotifyPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, err := virtualkubelet.New(virtualkubelet.Options{Runtime: newScriptedRuntime()})
 		require.NoError(t, err)
@@ -118,9 +118,9 @@ func TestADeletionWithoutListenerIsKept(t *testing.T) {
 		status, err := p.GetPodStatus(t.Context(), "ns", "pod")
 		require.NoError(t, err)
 		require.Equal(t, v1.PodSucceeded, status.Phase)
-		heard := make(chan *v1.Pod, 1)
-		p.NotifyPods(t.Context(), func(pod *v1.Pod) { heard <- pod })
-		require.Equal(t, *status, (<-heard).Status)
+		notified := make(chan *v1.Pod, 1)
+		p.NotifyPods(t.Context(), func(pod *v1.Pod) { notified <- pod })
+		require.Equal(t, *status, (<-notified).Status)
 		synctest.Wait()
 		_, err = p.GetPod(t.Context(), "ns", "pod")
 		require.True(t, errdefs.IsNotFound(err))
@@ -128,9 +128,9 @@ func TestADeletionWithoutListenerIsKept(t *testing.T) {
 	})
 }
 
-// A mark that somebody has copied into a pod says nothing while the pod is not terminating.
-func TestAMarkThatWasCopied(t *testing.T) {
-	inBubble(t, func(b *bed) {
+// The annotation in a user's pod has no effect while the pod is not terminating.
+func TestACopiedTerminatingAnnotationIsIgnored(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(plain("app"))
 		pod.Annotations = map[string]string{"virtualkubelet.kubegrace.dev/terminating": "true"}

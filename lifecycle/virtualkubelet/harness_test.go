@@ -20,8 +20,8 @@ import (
 
 const second = time.Second
 
-// stops returns the StopContainer calls so far, with their IDs, timeouts and times.
-func (b *bed) stops() (asked []stop) {
+// stops returns the StopContainer calls so far.
+func (b *testbed) stops() (asked []stop) {
 	for _, s := range b.rt.Stops() {
 		asked = append(asked, stop{s.ID, s.TimeoutSeconds, s.At.Sub(b.began)})
 	}
@@ -29,14 +29,14 @@ func (b *bed) stops() (asked []stop) {
 }
 
 // sortedStops returns the stops by ID and time.
-func (b *bed) sortedStops() []stop {
+func (b *testbed) sortedStops() []stop {
 	return slices.SortedFunc(slices.Values(b.stops()), func(x, y stop) int { return cmp.Or(cmp.Compare(x.id, y.id), cmp.Compare(x.at, y.at)) })
 }
 
 type stop struct {
 	id      string
-	timeout int64
-	at      time.Duration
+	timeout int64         // seconds
+	at      time.Duration // since the beginning of the test
 }
 
 // notification is a status that virtual-kubelet was notified of.
@@ -45,8 +45,8 @@ type notification struct {
 	at  time.Duration
 }
 
-// bed is a provider on a scripted runtime in a bubble, with the statuses that it sends.
-type bed struct {
+// testbed is a provider on a scripted runtime in a bubble, with the statuses that it sends.
+type testbed struct {
 	*testing.T
 	*virtualkubelet.Provider
 
@@ -54,18 +54,18 @@ type bed struct {
 	events *lifecycletest.Events
 	began  time.Time
 
-	mu      sync.Mutex
-	heard   []notification
-	records []*judge.Record // of the providers
+	mu       sync.Mutex
+	notified []notification
+	records  []*judge.Record // of the providers
 }
 
 // inBubble runs a test in a bubble, where time is exact and every goroutine must end.
-func inBubble(t *testing.T, do func(*bed), change ...func(*virtualkubelet.Options)) {
+func inBubble(t *testing.T, do func(*testbed), change ...func(*virtualkubelet.Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, rt: newScriptedRuntime(), events: &lifecycletest.Events{}, began: time.Now()}
+		b := &testbed{T: t, rt: newScriptedRuntime(), events: &lifecycletest.Events{}, began: time.Now()}
 		b.Provider = b.provider(change...)
-		defer func() { // after a failure, too, or the bubble would hide it
+		defer func() { // also after a failure, which the bubble would hide otherwise
 			b.rt.Release()
 			require.NoError(t, b.Close(t.Context()))
 			for _, record := range b.records {
@@ -76,8 +76,8 @@ func inBubble(t *testing.T, do func(*bed), change ...func(*virtualkubelet.Option
 	})
 }
 
-// provider returns a provider that sends its statuses to the bed.
-func (b *bed) provider(change ...func(*virtualkubelet.Options)) *virtualkubelet.Provider {
+// provider returns a provider that sends its statuses to the testbed.
+func (b *testbed) provider(change ...func(*virtualkubelet.Options)) *virtualkubelet.Provider {
 	opts := virtualkubelet.Options{Runtime: b.rt}
 	opts.Terminator.Events = b.events
 	b.records = append(b.records, judge.NewRecord())
@@ -90,33 +90,33 @@ func (b *bed) provider(change ...func(*virtualkubelet.Options)) *virtualkubelet.
 	p.NotifyPods(b.Context(), func(pod *v1.Pod) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.heard = append(b.heard, notification{pod, b.elapsed()})
+		b.notified = append(b.notified, notification{pod, b.elapsed()})
 	})
 	return p
 }
 
-func (b *bed) elapsed() time.Duration { return time.Since(b.began) }
+func (b *testbed) elapsed() time.Duration { return time.Since(b.began) }
 
 // last returns the last status that virtual-kubelet was notified of.
-func (b *bed) last() notification {
+func (b *testbed) last() notification {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	require.NotEmpty(b, b.heard)
-	return b.heard[len(b.heard)-1]
+	require.NotEmpty(b, b.notified)
+	return b.notified[len(b.notified)-1]
 }
 
 // listed returns the pods that a shutdown would find.
-func (b *bed) listed() []*v1.Pod {
+func (b *testbed) listed() []*v1.Pod {
 	pods, err := b.Pods(b.Context())
 	require.NoError(b, err)
 	return pods
 }
 
 // notifications returns how often virtual-kubelet was notified of a pod.
-func (b *bed) notifications(pod *v1.Pod) (times int) {
+func (b *testbed) notifications(pod *v1.Pod) (times int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, news := range b.heard {
+	for _, news := range b.notified {
 		if news.pod.UID == pod.UID {
 			times++
 		}
@@ -125,13 +125,13 @@ func (b *bed) notifications(pod *v1.Pod) (times int) {
 }
 
 // create calls CreatePod and waits until the start has ended.
-func (b *bed) create(pod *v1.Pod) {
+func (b *testbed) create(pod *v1.Pod) {
 	require.NoError(b, b.CreatePod(b.Context(), pod))
 	synctest.Wait()
 }
 
-// deletePod deletes a pod as the API server would, with a grace in seconds.
-func (b *bed) deletePod(pod *v1.Pod, seconds int64) {
+// deletePod deletes a pod as the API server does, with a grace period in seconds.
+func (b *testbed) deletePod(pod *v1.Pod, seconds int64) {
 	require.NoError(b, b.DeletePod(b.Context(), deleted(pod, seconds, time.Now())))
 }
 

@@ -8,8 +8,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/deptest"
 )
 
-// The module imports only public packages of kubegrace, because the importer chooses the
-// version of kubegrace, and few packages besides those of virtual-kubelet's node package.
+// The module imports few packages besides those of virtual-kubelet's node package.
 func TestImports(t *testing.T) {
 	const (
 		kubegrace = "github.com/kubegrace/kubegrace"
@@ -24,5 +23,5 @@ func TestImports(t *testing.T) {
 		kubegrace+"/graceperiod", kubegrace+"/internal/call", kubegrace+"/internal/nilcheck", kubegrace+"/lifecycle", kubegrace+"/shutdown", kubegrace+"/shutdown/podkiller"))
 	require.Empty(t, graph.Denied(here, "k8s.io/kubernetes", virtual+"/node/api", "github.com/godbus/dbus/v5", kubegrace+"/shutdown/apistatus"))
 	added := len(graph.Inherited(kubegrace, here)) - len(graph.Inherited(kubegrace, virtual+"/node"))
-	require.LessOrEqual(t, added, 40, "beside virtual-kubelet's own")
+	require.LessOrEqual(t, added, 40, "besides virtual-kubelet's own")
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-func TestAKillIsTheSameTermination(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestKillPodJoinsTheTerminationOfDeletePod(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-		pod := podOf(running("app"))
+		pod := podOf(withExecHook("app"))
 		b.create(pod)
 		b.deletePod(pod, 30)
 		wait(10 * second)
@@ -36,13 +36,13 @@ func TestAKillIsTheSameTermination(t *testing.T) {
 		require.Equal(b, "Terminated", result.Status.Reason)
 		require.Equal(b, v1.PodFailed, result.Status.Phase)
 		wait(0)
-		require.Equal(b, *result.Status, b.last().pod.Status, "virtual-kubelet is told the same")
+		require.Equal(b, *result.Status, b.last().pod.Status, "virtual-kubelet gets the same status")
 		require.Len(b, b.rt.Execs(), 1)
 	})
 }
 
 func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
-	inBubble(t, func(b *bed) {
+	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
 		b.create(pod)
 		for range 2 {
@@ -61,9 +61,9 @@ func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
 	})
 }
 
-// A pod is forgotten only when nobody waits for its end any more.
+// A pod is forgotten once no KillPod waits for its end.
 func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
-	inBubble(t, func(b *bed) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
 		pod := podOf(plain("app"))
 		b.create(pod)
@@ -75,12 +75,12 @@ func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 		_, err = b.KillPod(b.Context(), pod, shutdown.KillRequest{})
 		require.True(b, errdefs.IsNotFound(err))
 		b.create(pod)
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase, "one of the same UID starts afresh")
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase, "a pod with the same UID starts again")
 	})
 }
 
-func TestTheEndOfTheContextEndsTheWaiting(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestKillPodStopsWaitingWithItsContext(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(plain("app"), plain("other"))
 		b.create(pod)
@@ -93,8 +93,8 @@ func TestTheEndOfTheContextEndsTheWaiting(t *testing.T) {
 	})
 }
 
-func TestTerminateAllAndClose(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestTerminateAllStopsPodsBeforeClose(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
 		one, two := podOf(plain("app")), podOf(plain("app"))
 		two.Name, two.UID = "two", "uid2"
@@ -110,7 +110,7 @@ func TestTerminateAllAndClose(t *testing.T) {
 		require.Equal(b, 4*second, b.elapsed())
 		require.Len(b, report.Pods, 2)
 		require.NoError(b, b.Close(b.Context()))
-		for _, news := range b.heard[len(b.heard)-2:] {
+		for _, news := range b.notified[len(b.notified)-2:] {
 			require.Equal(b, shutdown.TerminatedReason, news.pod.Status.Reason)
 			require.Equal(b, v1.PodSucceeded, news.pod.Status.Phase)
 		}
@@ -118,7 +118,7 @@ func TestTerminateAllAndClose(t *testing.T) {
 }
 
 func TestCloseLeavesPodsRunning(t *testing.T) {
-	inBubble(t, func(b *bed) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(plain("app"))
 		b.create(pod)
@@ -132,8 +132,8 @@ func TestCloseLeavesPodsRunning(t *testing.T) {
 	})
 }
 
-func TestCloseNamesWhatIsStuck(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestCloseNamesHangingCalls(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, HangIgnoresContext: true}
 		pod, other := podOf(plain("app")), podOf(plain("late"))
 		other.Name, other.UID = "other", "uid2"
@@ -155,9 +155,8 @@ func TestCloseNamesWhatIsStuck(t *testing.T) {
 	})
 }
 
-// A kill that sets no status leaves that of the kill before.
-func TestAKillThatSetsNoStatus(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAKillWithoutSetStatusKeepsThePreviousOne(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(plain("app"))
 		b.create(pod)

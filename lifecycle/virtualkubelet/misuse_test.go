@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// pods calls every method of a provider that takes a pod, and returns the errors.
+// callAll calls every method that takes a pod, and returns the errors.
 func callAll(t *testing.T, p *virtualkubelet.Provider, pod *v1.Pod) map[string]error {
 	t.Helper()
 	ctx := t.Context()
@@ -25,7 +25,7 @@ func callAll(t *testing.T, p *virtualkubelet.Provider, pod *v1.Pod) map[string]e
 	}
 }
 
-func TestAProviderThatNobodyHasMade(t *testing.T) {
+func TestMethodsOfTheZeroProviderFail(t *testing.T) {
 	for _, p := range []*virtualkubelet.Provider{{}, nil} {
 		errs := callAll(t, p, podOf(plain("app")))
 		_, errs["GetPod"] = p.GetPod(t.Context(), "ns", "pod")
@@ -40,8 +40,8 @@ func TestAProviderThatNobodyHasMade(t *testing.T) {
 	}
 }
 
-func TestPodsThatAreWrong(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestInvalidPodsAreRejected(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		for method, err := range callAll(t, b.Provider, nil) {
 			require.EqualError(b, err, "the pod is nil", method)
 		}
@@ -51,7 +51,7 @@ func TestPodsThatAreWrong(t *testing.T) {
 	})
 }
 
-func TestOptionsThatAreEmpty(t *testing.T) {
+func TestNewRequiresARuntimeOrPods(t *testing.T) {
 	_, err := virtualkubelet.New(virtualkubelet.Options{})
 	require.EqualError(t, err, "failed to make a provider: Runtime or Pods: exactly one must be set")
 }

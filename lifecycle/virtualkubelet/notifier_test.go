@@ -17,9 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// virtual-kubelet polls for up to 3 s in the callback.
-func TestACallbackThatBlocks(t *testing.T) {
-	inBubble(t, func(b *bed) {
+// virtual-kubelet's callback may block for up to 3 s.
+func TestABlockingCallbackDelaysOnlyItsPod(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		var mu sync.Mutex
 		var phases []v1.PodPhase
 		release := make(chan struct{})
@@ -38,9 +38,9 @@ func TestACallbackThatBlocks(t *testing.T) {
 		b.create(other)
 		b.deletePod(pod, 30)
 		wait(9 * second)
-		require.Equal(b, v1.PodRunning, phases[len(phases)-1], "the other pod is not held up")
+		require.Equal(b, v1.PodRunning, phases[len(phases)-1], "the other pod is not delayed")
 		require.Equal(b, v1.PodSucceeded, b.currentPod().Status.Phase)
-		require.NoError(b, b.DeletePod(b.Context(), pod), "it is known until virtual-kubelet knows of its end")
+		require.NoError(b, b.DeletePod(b.Context(), pod), "the pod is kept until virtual-kubelet has its final status")
 		close(release)
 		wait(0)
 		require.Equal(b, v1.PodSucceeded, phases[len(phases)-1])
@@ -49,8 +49,8 @@ func TestACallbackThatBlocks(t *testing.T) {
 	})
 }
 
-func TestTheLastStatusIsToldBeforeTheAgentStops(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestCloseSendsTheLastStatus(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		var mu sync.Mutex
 		last := map[types.UID]v1.PodPhase{}
 		release := make(chan struct{})
@@ -80,7 +80,7 @@ func TestTheLastStatusIsToldBeforeTheAgentStops(t *testing.T) {
 	})
 }
 
-func TestOptionsThatAreWrong(t *testing.T) {
+func TestNewJoinsAllOptionErrors(t *testing.T) {
 	rt := newScriptedRuntime()
 	opts := virtualkubelet.Options{PollInterval: -1, MaxStarts: -1}
 	opts.Terminator.Runtime, opts.Terminator.Exits = rt, rt

@@ -12,16 +12,15 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// A module outside of the repository, which only knows the folders of the two modules,
-// builds with them and drains a pod.
-func TestAnotherModuleImportsIt(t *testing.T) {
+// A module outside the repository builds with the two modules and drains a pod.
+func TestImportFromAnotherModule(t *testing.T) {
 	need.Long(t, "modules outside of the repository that import it")
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	dir := t.TempDir()
 	program, err := os.ReadFile("testdata/outside/main.go")
 	require.NoError(t, err)
-	sums, err := os.ReadFile("go.sum") // so that no checksum is asked for
+	sums, err := os.ReadFile("go.sum") // avoids requests for checksums
 	require.NoError(t, err)
 	write(t, dir, "main.go", program)
 	write(t, dir, "go.sum", sums)
@@ -39,7 +38,7 @@ replace (
 	goCommand(t, dir, "vet", "./...")
 	require.Equal(t, "shop web Graceful\nnginx 5\nlog 3\n", goCommand(t, dir, "run", "."))
 	list := goCommand(t, dir, "list", "-m", "-f", "{{.Version}}", "github.com/kubegrace/kubegrace")
-	require.Equal(t, "v0.1.0\n", list, "it is the version that will exist")
+	require.Equal(t, "v0.1.0\n", list, "the version that will be released")
 }
 
 func write(t *testing.T, dir, name string, content []byte) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// deleted is a pod that was deleted at a time.
+// deleted returns a copy of a pod that was deleted at a time.
 func deleted(pod *v1.Pod, seconds int64, at time.Time) *v1.Pod {
 	pod = pod.DeepCopy()
 	pod.DeletionTimestamp = ptr.To(metav1.NewTime(at.Add(time.Duration(seconds) * second)))
@@ -20,7 +20,7 @@ func deleted(pod *v1.Pod, seconds int64, at time.Time) *v1.Pod {
 	return pod
 }
 
-// podOf is a pod of regular containers that are not started again, with a grace of 30 s.
+// podOf returns a pod with restart policy Never and a grace period of 30 s.
 func podOf(containers ...v1.Container) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"},
@@ -35,18 +35,18 @@ func sidecar(name string) v1.Container {
 }
 
 // sleeping is a container with a sleep of seconds as its preStop hook.
-func sleeping(name string, seconds int64) v1.Container {
+func withSleepHook(name string, seconds int64) v1.Container {
 	hook := &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
 	return v1.Container{Name: name, Lifecycle: &v1.Lifecycle{PreStop: hook}}
 }
 
 // running is a container with a command as its preStop hook.
-func running(name string) v1.Container {
+func withExecHook(name string) v1.Container {
 	hook := &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}}
 	return v1.Container{Name: name, Lifecycle: &v1.Lifecycle{PreStop: hook}}
 }
 
-// terminated is how a container ended by a status.
+// terminated returns the terminated state of a container.
 func terminated(t require.TestingT, status v1.PodStatus, name string) v1.ContainerStateTerminated {
 	all := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)
 	i := slices.IndexFunc(all, func(s v1.ContainerStatus) bool { return s.Name == name })

@@ -21,10 +21,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// racedPods is the environment variable with the number of pods of TestDeletionsThatRaceWithCreations.
+// racedPods is the environment variable with the number of pods of TestDeletionsRacingWithCreations.
 const racedPods = "KUBEGRACE_RACED_PODS"
 
-// manyPods returns the number of pods of a test: that of an environment variable, or less.
+// manyPods returns the number of pods in an environment variable, or least.
 func manyPods(t *testing.T, variable string, least int) int {
 	text := os.Getenv(variable)
 	if text == "" {
@@ -35,14 +35,14 @@ func manyPods(t *testing.T, variable string, least int) int {
 	return n
 }
 
-// numbered is one of many pods.
-func numbered(i int) *v1.Pod {
-	pod := podOf(running("app"), running("web"))
+// numberedPod returns one of many pods.
+func numberedPod(i int) *v1.Pod {
+	pod := podOf(withExecHook("app"), withExecHook("web"))
 	pod.Name, pod.UID = fmt.Sprint("pod-", i), types.UID(fmt.Sprint("uid-", i))
 	return pod
 }
 
-// racedRuntime counts the stops that begin while another one of the same container is under way.
+// racedRuntime counts concurrent stops of one container.
 type racedRuntime struct {
 	*scriptedRuntime
 
@@ -59,30 +59,30 @@ func (r *racedRuntime) StopContainer(ctx context.Context, id string, timeoutSeco
 	return r.scriptedRuntime.StopContainer(ctx, id, timeoutSeconds)
 }
 
-// Each of two DeletePods races with the CreatePod of its pod. No hook runs twice, no container
-// has two stops at the same time or runs on, and each pod has ended.
-func TestDeletionsThatRaceWithCreations(t *testing.T) {
+// Two DeletePods race with the CreatePod of their pod. No hook runs twice, no container has concurrent stops
+// or keeps running, and each pod ends.
+func TestDeletionsRacingWithCreations(t *testing.T) {
 	for left := manyPods(t, racedPods, 5_000); left > 0; left -= 500 {
 		rt := &racedRuntime{}
-		inBubble(t, func(b *bed) {
+		inBubble(t, func(b *testbed) {
 			b.rt.start = func(context.Context, string) error { runtime.Gosched(); return nil }
 			var callers sync.WaitGroup
 			for i := range min(left, 500) {
-				pod := numbered(i)
+				pod := numberedPod(i)
 				callers.Go(func() { require.NoError(b, b.CreatePod(b.Context(), pod)) })
 				for spins := range 2 {
 					callers.Go(func() {
 						for range spins * (i % 7) {
 							runtime.Gosched()
 						}
-						_ = b.DeletePod(b.Context(), deleted(pod, 30, time.Now())) // it may not know the pod yet
+						_ = b.DeletePod(b.Context(), deleted(pod, 30, time.Now())) // the pod may not be known yet
 					})
 				}
 			}
 			callers.Wait()
 			synctest.Wait()
 			for i := range min(left, 500) {
-				pod := numbered(i)
+				pod := numberedPod(i)
 				_ = b.DeletePod(b.Context(), deleted(pod, 30, time.Now())) // most are gone
 			}
 			wait(time.Minute)
@@ -103,14 +103,13 @@ func TestDeletionsThatRaceWithCreations(t *testing.T) {
 	}
 }
 
-// Pods whose runtime tells of no exit leave no goroutine behind when they have ended.
-func TestPodsWithoutExitsLeaveNoGoroutine(t *testing.T) {
-	pods := manyPods(t, "KUBEGRACE_DEAF_PODS", 500)
-	inBubble(t, func(b *bed) {
-		b.rt.exitless = true
+func TestPodsWithoutAnExitWatcherLeaveNoGoroutine(t *testing.T) {
+	pods := manyPods(t, "KUBEGRACE_PODS_WITHOUT_EXITS", 500)
+	inBubble(t, func(b *testbed) {
+		b.rt.noExits = true
 		before := runtime.NumGoroutine()
 		for i := range pods {
-			pod := numbered(i)
+			pod := numberedPod(i)
 			b.create(pod)
 			b.deletePod(pod, 30)
 			wait(time.Minute)

@@ -22,16 +22,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// randomRuntime is a runtime that notes what runs, and what must not.
+// randomRuntime is a runtime that records running containers and violations.
 type randomRuntime struct {
 	*scriptedRuntime
 
-	mu     sync.Mutex
-	random *rand.Rand
-	calm   bool               // starts take no time and succeed
-	runs   map[string]*v1.Pod // by container ID
-	told   map[types.UID]bool // to have ended
-	wrong  []string
+	mu          sync.Mutex
+	random      *rand.Rand
+	calm        bool               // starts take no time and succeed
+	runs        map[string]*v1.Pod // by container ID
+	endReported map[types.UID]bool // to have ended
+	wrong       []string
 }
 
 func (r *randomRuntime) n(below int) int {
@@ -59,11 +59,11 @@ func (r *randomRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.C
 	for other, previous := range r.runs {
 		isSame := previous.UID == pod.UID && strings.HasPrefix(strings.Split(other, "/")[1], c.Name)
 		if previous.Name == pod.Name && (previous.UID != pod.UID || isSame) && !r.ended(other) {
-			r.wrong = append(r.wrong, fmt.Sprintf("%s started beside %s", id, other))
+			r.wrong = append(r.wrong, fmt.Sprintf("%s started while %s runs", id, other))
 		}
 	}
-	if r.told[pod.UID] {
-		r.wrong = append(r.wrong, id+" started after its end was told")
+	if r.endReported[pod.UID] {
+		r.wrong = append(r.wrong, id+" started after its end was reported")
 	}
 	r.runs[id] = pod
 	return id, err
@@ -78,7 +78,7 @@ func (r *randomRuntime) ended(id string) bool {
 	}
 }
 
-// running returns the containers that run.
+// running returns the IDs of the running containers.
 func (r *randomRuntime) running() (ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,26 +91,25 @@ func (r *randomRuntime) running() (ids []string) {
 }
 
 // tell checks a status that virtual-kubelet is told.
-func (r *randomRuntime) tell(pod *v1.Pod) {
+func (r *randomRuntime) check(pod *v1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	isTerminal := pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded
-	if r.told[pod.UID] && !isTerminal {
-		r.wrong = append(r.wrong, fmt.Sprintf("%s is told to be %s after its end", pod.UID, pod.Status.Phase))
+	if r.endReported[pod.UID] && !isTerminal {
+		r.wrong = append(r.wrong, fmt.Sprintf("%s is reported as %s after its end", pod.UID, pod.Status.Phase))
 	}
 	for id, of := range r.runs {
 		if isTerminal && of.UID == pod.UID && !r.ended(id) {
-			r.wrong = append(r.wrong, id+" runs after its end was told")
+			r.wrong = append(r.wrong, id+" runs after its end was reported")
 		}
 	}
-	r.told[pod.UID] = r.told[pod.UID] || isTerminal
+	r.endReported[pod.UID] = r.endReported[pod.UID] || isTerminal
 }
 
-// isTold reports whether virtual-kubelet was told that the pod has ended.
-func (r *randomRuntime) isTold(pod *v1.Pod) bool {
+func (r *randomRuntime) isEndReported(pod *v1.Pod) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.told[pod.UID]
+	return r.endReported[pod.UID]
 }
 
 // podOf returns the pod of a container.
@@ -120,9 +119,9 @@ func (r *randomRuntime) podOf(id string) *v1.Pod {
 	return r.runs[id]
 }
 
-// randomNode is an API server with pods of a few names, and an agent on which virtual-kubelet works.
+// randomNode simulates an API server with a few pod names, virtual-kubelet, and an agent.
 type randomNode struct {
-	*bed
+	*testbed
 
 	rt      *randomRuntime
 	options func(*virtualkubelet.Options)
@@ -133,7 +132,7 @@ type randomNode struct {
 
 func (n *randomNode) start() {
 	n.Provider = n.provider(func(o *virtualkubelet.Options) { o.Runtime, o.MaxStarts = n.rt, 2 }, n.options)
-	n.NotifyPods(n.Context(), n.rt.tell)
+	n.NotifyPods(n.Context(), n.rt.check)
 }
 
 func (n *randomNode) create(name string) {
@@ -162,27 +161,27 @@ func (n *randomNode) force(pod *v1.Pod) {
 	}
 }
 
-// restart starts the agent again. It adopts what runs, and virtual-kubelet does what it does when it starts.
+// restart restarts the agent, which adopts its running pods, and does what virtual-kubelet does at its start.
 func (n *randomNode) restart() {
 	known, err := n.GetPods(n.Context())
 	require.NoError(n, err)
 	for _, id := range n.rt.running() {
 		of := n.rt.podOf(id)
 		if now, err := n.GetPod(n.Context(), "ns", of.Name); err != nil || now.UID != of.UID {
-			return // no list has it, so that nobody would adopt it
+			return // GetPods lacks it, so it would not be adopted
 		}
 	}
 	require.NoError(n, n.Close(n.Context()))
 	n.kills.Wait()
 	n.start()
 	for _, pod := range known {
-		if !n.rt.calm && !n.rt.isTold(pod) {
+		if !n.rt.calm && !n.rt.isEndReported(pod) {
 			require.NoError(n, n.Adopt(n.Context(), virtualkubelet.Adopted{Pod: pod}))
 		}
 	}
 	known, err = n.GetPods(n.Context())
 	require.NoError(n, err)
-	for _, pod := range known { // virtual-kubelet looks for the name alone, and so leaves some
+	for _, pod := range known { // unlike virtual-kubelet, which compares only the name
 		if now := n.pods[pod.Name]; now == nil || now.UID != pod.UID {
 			_ = n.DeletePod(n.Context(), pod)
 		}
@@ -191,13 +190,13 @@ func (n *randomNode) restart() {
 		switch {
 		case pod.DeletionTimestamp != nil:
 			_ = n.DeletePod(n.Context(), pod)
-		case !n.rt.isTold(pod):
+		case !n.rt.isEndReported(pod):
 			_ = n.CreatePod(n.Context(), pod)
 		}
 	}
 }
 
-// step does one thing of many.
+// step does one random operation.
 func (n *randomNode) step() {
 	name := fmt.Sprint("pod-", n.rt.n(3))
 	pod := n.pods[name]
@@ -223,28 +222,27 @@ func (n *randomNode) step() {
 	}
 }
 
-// Whatever is done to pods and to the agent, in whatever order: no two pods of a name run at the
-// same time, no container runs twice, none runs or starts after its end was told, and nothing is
-// left of what was deleted.
-func TestRandomPods(t *testing.T) {
+// After random operations: no two pods with one name run at the same time, no container runs twice, none runs
+// or starts after its end was reported, and nothing of a deleted pod remains.
+func TestRandomOperationsKeepInvariants(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
 		seeds = 10
 	}
-	for kind := range kinds() {
+	for kind := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
 			for seed := range seeds {
-				inBubble(t, func(b *bed) {
+				inBubble(t, func(b *testbed) {
 					b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 7 * second}
 					b.rt.scripts["log"] = lifecycletest.Script{IgnoreTerm: true}
 					b.rt.codes["app"] = int32(seed % 2)
-					b.rt.codeless = seed%3 == 0
-					rt := &randomRuntime{scriptedRuntime: b.rt, random: rand.New(rand.NewPCG(seed, 1)), runs: map[string]*v1.Pod{}, told: map[types.UID]bool{}}
-					n := &randomNode{bed: b, rt: rt, pods: map[string]*v1.Pod{}, options: func(*virtualkubelet.Options) {}}
-					var pods *playedPods
+					b.rt.noExitCodes = seed%3 == 0
+					rt := &randomRuntime{scriptedRuntime: b.rt, random: rand.New(rand.NewPCG(seed, 1)), runs: map[string]*v1.Pod{}, endReported: map[types.UID]bool{}}
+					n := &randomNode{testbed: b, rt: rt, pods: map[string]*v1.Pod{}, options: func(*virtualkubelet.Options) {}}
+					var pods *fakePodRuntime
 					if kind != "containers" {
-						pods = newPlayedPods(second)
-						n.options = onPlayedPods(pods)
+						pods = newFakePodRuntime(second)
+						n.options = onFakePodRuntime(pods)
 						rt.calm = true
 						defer pods.stopping.Wait()
 					}

@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-func TestRefusedPods(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(plain("app"))
 		err := b.CreatePod(b.Context(), deleted(pod, 30, time.Now()))
@@ -40,19 +40,19 @@ func TestRefusedPods(t *testing.T) {
 	})
 }
 
-func TestANewPodOfTheSameNameWaits(t *testing.T) {
+func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 	for name, test := range map[string]struct {
 		announced bool
-		add       func(*bed, *v1.Pod) error
-		ended     time.Duration // of the previous one: its stop has 2 s, or the time that it needs
+		add       func(*testbed, *v1.Pod) error
+		ended     time.Duration // the end of the previous pod
 	}{
-		"by force, created": {true, func(b *bed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, 3 * second},
-		"by force, updated": {true, func(b *bed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, 3 * second},
-		"unheard, created":  {false, func(b *bed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, 10 * second},
-		"unheard, updated":  {false, func(b *bed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, 10 * second},
+		"deleted, created": {true, func(b *testbed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, 3 * second},
+		"deleted, updated": {true, func(b *testbed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, 3 * second},
+		"running, created": {false, func(b *testbed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, 10 * second},
+		"running, updated": {false, func(b *testbed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, 10 * second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
+			inBubble(t, func(b *testbed) {
 				names := b.rt.recordStarts(0)
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
 				previous, pod := podOf(plain("app")), podOf(plain("app"))
@@ -73,14 +73,14 @@ func TestANewPodOfTheSameNameWaits(t *testing.T) {
 				require.EqualValues(b, "new", b.last().pod.UID)
 				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 				require.Len(b, b.listed(), 1)
-				require.Equal(b, told, b.notifications(previous), "its status would be taken for that of the new one")
+				require.Equal(b, told, b.notifications(previous), "the old pod's status is not sent")
 			})
 		})
 	}
 }
 
-func TestANewPodThatWaitsIsDeleted(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAWaitingPodCanBeDeleted(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		names := b.rt.recordStarts(0)
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
 		previous, pod := podOf(plain("app")), podOf(plain("app"))
@@ -95,14 +95,14 @@ func TestANewPodThatWaitsIsDeleted(t *testing.T) {
 	})
 }
 
-// Of several pods of a name that follow each other quickly, the last starts when all others have ended.
+// The last of several pods with one name starts when all others have ended.
 func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
-	for name, between := range map[string]func(*bed, *v1.Pod){
-		"replaced": func(*bed, *v1.Pod) {},
-		"deleted":  func(b *bed, second *v1.Pod) { b.deletePod(second, 30) },
+	for name, between := range map[string]func(*testbed, *v1.Pod){
+		"replaced": func(*testbed, *v1.Pod) {},
+		"deleted":  func(b *testbed, second *v1.Pod) { b.deletePod(second, 30) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
+			inBubble(t, func(b *testbed) {
 				names := b.rt.recordStarts(0)
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
 				first, next, last := podOf(plain("app")), podOf(plain("app")), podOf(plain("app"))
@@ -123,10 +123,9 @@ func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 	}
 }
 
-// A pod with the UID of a forgotten pod starts again.
-func TestAForgottenPodStartsAfresh(t *testing.T) {
-	inBubble(t, func(b *bed) {
-		pod := podOf(running("app"))
+func TestAForgottenPodCanBeCreatedAgain(t *testing.T) {
+	inBubble(t, func(b *testbed) {
+		pod := podOf(withExecHook("app"))
 		for i := range 3 {
 			b.create(pod)
 			require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
@@ -137,12 +136,12 @@ func TestAForgottenPodStartsAfresh(t *testing.T) {
 	})
 }
 
-// A new pod ends the one before it also if its context has ended.
-func TestANewPodWhoseContextHasEnded(t *testing.T) {
+// A new pod ends the one before it even if the context has ended.
+func TestCreatePodIgnoresTheEndOfItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 20 { // a context that counted would do so at random
-		inBubble(t, func(b *bed) {
+		inBubble(t, func(b *testbed) {
 			pod := podOf(plain("app"))
 			b.create(pod)
 			next := pod.DeepCopy()

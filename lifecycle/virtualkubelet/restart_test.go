@@ -25,8 +25,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// startTimes records when the containers of a name are started.
-func (b *bed) startTimes(name string) func() []time.Duration {
+// startTimes records the start times of the containers with a name.
+func (b *testbed) startTimes(name string) func() []time.Duration {
 	var mu sync.Mutex
 	var times []time.Duration
 	b.rt.start = func(_ context.Context, started string) error {
@@ -44,20 +44,19 @@ func (b *bed) startTimes(name string) func() []time.Duration {
 	}
 }
 
-// always is a pod whose containers are started again.
-func always(containers ...v1.Container) *v1.Pod {
+// restartingPod returns a pod with restart policy Always.
+func restartingPod(containers ...v1.Container) *v1.Pod {
 	pod := podOf(containers...)
 	pod.Spec.RestartPolicy = v1.RestartPolicyAlways
 	return pod
 }
 
-// The back-off is the kubelet's: none, 10 s, twice as much each time up to 5 min, and none again
-// after 10 min of running.
-func TestTheBackOffOfRestarts(t *testing.T) {
-	inBubble(t, func(b *bed) {
+// The back-off is the kubelet's: none, 10 s, doubled each time up to 5 min, and none after a run of 10 min.
+func TestRestartBackOff(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		times := b.startTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-		b.create(always(plain("app")))
+		b.create(restartingPod(plain("app")))
 		wait(1000 * second)
 		seconds := func(numbers ...int64) (spans []time.Duration) {
 			for _, n := range numbers {
@@ -74,22 +73,21 @@ func TestTheBackOffOfRestarts(t *testing.T) {
 	})
 }
 
-// A run of less than ten minutes resets no back-off.
-func TestTheBackOffAfterSevenMinutes(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestARunOfSevenMinutesDoesNotResetTheBackOff(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		times := b.startTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 7 * time.Minute}
-		b.create(always(plain("app")))
+		b.create(restartingPod(plain("app")))
 		wait(1300 * second)
 		require.Equal(b, []time.Duration{0, 420 * second, 850 * second, 1290 * second}, times())
 	})
 }
 
-func TestWhatIsToldOfRestarts(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestStatusOfARestartingContainer(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.codes["app"] = 3
-		pod := always(plain("app"))
+		pod := restartingPod(plain("app"))
 		b.create(pod)
 		wait(5 * second)
 		status := b.last().pod.Status
@@ -110,7 +108,7 @@ func TestWhatIsToldOfRestarts(t *testing.T) {
 	})
 }
 
-func TestWhatIsStartedAgain(t *testing.T) {
+func TestRestartPolicies(t *testing.T) {
 	const never, onFailure, yes = v1.RestartPolicyNever, v1.RestartPolicyOnFailure, v1.RestartPolicyAlways
 	for name, test := range map[string]struct {
 		policy v1.RestartPolicy
@@ -131,10 +129,10 @@ func TestWhatIsStartedAgain(t *testing.T) {
 		"its own policy, on failure only": {yes, "OnFailure", 0, 1, v1.PodSucceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
+			inBubble(t, func(b *testbed) {
 				times := b.startTimes("app")
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-				b.rt.codes["app"], b.rt.codeless = test.code, test.code < 0
+				b.rt.codes["app"], b.rt.noExitCodes = test.code, test.code < 0
 				pod := podOf(plain("app"))
 				if pod.Spec.RestartPolicy = test.policy; test.own != "" {
 					pod.Spec.Containers[0].RestartPolicy = &test.own
@@ -153,10 +151,9 @@ func TestWhatIsStartedAgain(t *testing.T) {
 	}
 }
 
-// An init container is started again until it succeeds, and a sidecar always, until its pod has
-// completed.
-func TestInitContainersAndSidecarsAreStartedAgain(t *testing.T) {
-	inBubble(t, func(b *bed) {
+// An init container restarts until it succeeds, and a sidecar until its pod has completed.
+func TestInitContainersAndSidecarsRestart(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.scripts["proxy"] = lifecycletest.Script{ExitAfter: 4 * second}
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 20 * second}
@@ -181,8 +178,8 @@ func TestInitContainersAndSidecarsAreStartedAgain(t *testing.T) {
 }
 
 // A pod has not completed while a container waits for its restart.
-func TestAnotherContainerEndsDuringABackOff(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAPodInBackOffHasNotCompleted(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		times := b.startTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.scripts["other"] = lifecycletest.Script{ExitAfter: 5 * second}
@@ -195,14 +192,13 @@ func TestAnotherContainerEndsDuringABackOff(t *testing.T) {
 	})
 }
 
-// A pod that is deleted while a container waits for its restart ends at once, and as that
-// container has ended.
-func TestADeletionDuringABackOff(t *testing.T) {
-	inBubble(t, func(b *bed) {
+// A pod that is deleted during a back-off ends at once, with the container's last exit code.
+func TestADeletionEndsABackOff(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		times := b.startTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.codes["app"] = 3
-		pod := always(plain("app"))
+		pod := restartingPod(plain("app"))
 		b.create(pod)
 		wait(5 * second)
 		b.deletePod(pod, 30)
@@ -216,14 +212,13 @@ func TestADeletionDuringABackOff(t *testing.T) {
 	})
 }
 
-// The same, for many pods at once.
-func TestDeletionsDuringBackOffs(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestManyDeletionsDuringBackOffs(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.codes["app"] = 3
 		var pods []*v1.Pod
 		for i := range 200 {
-			pod := always(plain("app"))
+			pod := restartingPod(plain("app"))
 			pod.Name = fmt.Sprintf("pod-%d", i)
 			pod.UID = types.UID(pod.Name)
 			b.create(pod)
@@ -242,12 +237,11 @@ func TestDeletionsDuringBackOffs(t *testing.T) {
 	})
 }
 
-// An agent that is started again in a back-off starts the container again.
-func TestARestartOfTheAgentDuringABackOff(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAnAdoptedContainerInBackOffRestarts(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		times := b.startTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-		b.create(always(plain("other"), plain("app")))
+		b.create(restartingPod(plain("other"), plain("app")))
 		wait(5 * second)
 		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{} })
 		b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Alive: true})
@@ -258,9 +252,9 @@ func TestARestartOfTheAgentDuringABackOff(t *testing.T) {
 	})
 }
 
-// A start that fails is repeated with the same back-off, and holds up no other container.
-func TestAStartThatFailsIsRepeated(t *testing.T) {
-	inBubble(t, func(b *bed) {
+// A failed start is repeated with the restart back-off, and delays no other container.
+func TestAFailedStartIsRepeatedWithBackOff(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		failures := 3
 		b.rt.start = func(_ context.Context, name string) error {
 			if failures--; name == "app" && failures >= 0 {
@@ -268,7 +262,7 @@ func TestAStartThatFailsIsRepeated(t *testing.T) {
 			}
 			return nil
 		}
-		b.create(always(plain("app"), plain("other")))
+		b.create(restartingPod(plain("app"), plain("other")))
 		wait(second)
 		status := b.last().pod.Status
 		require.NotNil(b, status.ContainerStatuses[1].State.Running)
@@ -278,19 +272,18 @@ func TestAStartThatFailsIsRepeated(t *testing.T) {
 	})
 }
 
-// Not more starts are under way than the options allow, and a start whose pod is deleted leaves
-// its turn to others.
-func TestABoundOnStarts(t *testing.T) {
+// At most MaxStarts starts are in progress, and a start whose pod is deleted frees its slot.
+func TestMaxStarts(t *testing.T) {
 	for kind, test := range map[string]struct {
 		change func(*virtualkubelet.Options)
 		first  int
 	}{
 		"by default": {func(*virtualkubelet.Options) {}, 10},
 		"three":      {func(o *virtualkubelet.Options) { o.MaxStarts = 3 }, 3},
-		"whole pods": {onPlayedPods(newPlayedPods(second)), 10},
+		"whole pods": {onFakePodRuntime(newFakePodRuntime(second)), 10},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
+			inBubble(t, func(b *testbed) {
 				names := b.rt.recordStarts(time.Minute)
 				var pods []*v1.Pod
 				for i := range 25 {
@@ -317,38 +310,37 @@ func TestABoundOnStarts(t *testing.T) {
 	}
 }
 
-func (b *bed) podStatus(name string) *v1.PodStatus {
+func (b *testbed) podStatus(name string) *v1.PodStatus {
 	status, err := b.GetPodStatus(b.Context(), "ns", name)
 	require.NoError(b, err)
 	return status
 }
 
-// device is a runtime whose stops return before the container has ended, which cannot tell by itself
-// when it has, and every third list of which fails.
-type device struct {
+// pollingRuntime is a runtime whose StopContainer returns early, and of which every third list fails.
+type pollingRuntime struct {
 	*scriptedRuntime
 
 	lists atomic.Int32
 }
 
-func (d *device) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+func (d *pollingRuntime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	go func() { _ = d.scriptedRuntime.StopContainer(context.WithoutCancel(ctx), id, timeoutSeconds) }()
 	return nil
 }
 
-func (d *device) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+func (d *pollingRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	if d.lists.Add(1)%3 == 0 {
 		return nil, errors.New("500")
 	}
 	return d.scriptedRuntime.Running(ctx, pod)
 }
 
-// Exits are found by one list a pod and an interval. A container is not called ended before, though
-// its stop has returned.
-func TestExitsByPolling(t *testing.T) {
-	var polled *device
-	inBubble(t, func(b *bed) {
-		b.rt.exitless = true
+// Exits are found by one list per pod and interval. A container has not ended just because its stop has
+// returned.
+func TestExitsAreFoundByPolling(t *testing.T) {
+	var polled *pollingRuntime
+	inBubble(t, func(b *testbed) {
+		b.rt.noExits = true
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 11 * second}
 		b.rt.scripts["job"] = lifecycletest.Script{ExitAfter: 7 * second}
 		pod, job := podOf(plain("app")), podOf(plain("job"))
@@ -366,23 +358,23 @@ func TestExitsByPolling(t *testing.T) {
 		wait(3 * second)
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
 	}, func(o *virtualkubelet.Options) {
-		polled = &device{scriptedRuntime: o.Runtime.(*scriptedRuntime)}
+		polled = &pollingRuntime{scriptedRuntime: o.Runtime.(*scriptedRuntime)}
 		o.Runtime = polled
 	})
 }
 
-// ContainerEnded comes before the restart, and before anybody is told of the end.
-func TestWhatIsLeftOfAContainerIsRemovedFirst(t *testing.T) {
-	var b *bed
+// ContainerEnded returns before the restart, and before the end is reported.
+func TestContainerEndedPrecedesTheRestartAndTheStatus(t *testing.T) {
+	var b *testbed
 	removed := map[string]time.Duration{}
-	inBubble(t, func(it *bed) {
+	inBubble(t, func(it *testbed) {
 		b = it
 		times := b.startTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-		pod := always(plain("app"))
+		pod := restartingPod(plain("app"))
 		b.create(pod)
 		wait(4 * second)
-		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running, "it is being removed")
+		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running, "ContainerEnded has not returned")
 		wait(3 * second)
 		require.Equal(b, []time.Duration{0, 6 * second}, times())
 		b.deletePod(pod, 30)
@@ -404,13 +396,13 @@ func TestWhatIsLeftOfAContainerIsRemovedFirst(t *testing.T) {
 	})
 }
 
-// A restart that a termination overtakes leaves nothing behind.
-func TestARestartThatRacesADeletion(t *testing.T) {
+// No container of a pod that is deleted during a restart keeps running.
+func TestARestartRacingWithADeletion(t *testing.T) {
 	for at := time.Duration(0); at <= 3*second; at += second / 4 {
-		inBubble(t, func(b *bed) {
+		inBubble(t, func(b *testbed) {
 			b.rt.recordStarts(second)
 			b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-			pod := always(plain("app"))
+			pod := restartingPod(plain("app"))
 			b.create(pod)
 			wait(at)
 			b.deletePod(pod, 5)

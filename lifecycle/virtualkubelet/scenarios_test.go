@@ -21,11 +21,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// The scenarios of virtual-kubelet's node/lifecycle_test.go, under the same names, with a
-// real API server and with a runtime that behaves as the mock there. The second round of
-// that test, with a provider that sends no statuses and is polled, is left out: a
-// Provider always is a PodNotifier.
-func TestVirtualKubeletsScenarios(t *testing.T) {
+// The scenarios of virtual-kubelet's node/lifecycle_test.go, under the same names, with a real API server. The
+// part of that test with a polled provider is omitted: a Provider is always a PodNotifier.
+func TestUpstreamLifecycleScenarios(t *testing.T) {
 	for name, scenario := range map[string]func(*testing.T, ...func(*virtualkubelet.Options)){
 		"createStartDeleteScenario":                          createStartDelete,
 		"createStartDeleteScenarioWithDeletionErrorNotFound": deletionErrorNotFound,
@@ -37,11 +35,11 @@ func TestVirtualKubeletsScenarios(t *testing.T) {
 		"updatePodWhileRunningScenario":                      updatePodWhileRunning,
 	} {
 		t.Run(name, func(t *testing.T) { scenario(t) })
-		t.Run(name+"/whole pods", func(t *testing.T) { scenario(t, onPlayedPods(newPlayedPods(tick))) })
+		t.Run(name+"/whole pods", func(t *testing.T) { scenario(t, onFakePodRuntime(newFakePodRuntime(tick))) })
 	}
 }
 
-// A pod that is deleted is seen with its final status, and then is gone.
+// A deleted pod gets its final status and is then removed.
 func createStartDelete(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c := prepareCluster(t, kind...)
 	created := c.create(podOf(plain("app")))
@@ -56,8 +54,7 @@ func createStartDelete(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c.awaitGone()
 }
 
-// A pod that the restarted agent does not know, because nobody has adopted it, is removed
-// from the API server.
+// A pod that the restarted agent has not adopted is removed from the API server.
 func deletionErrorNotFound(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c := prepareCluster(t, kind...)
 	created := c.create(podOf(plain("app")))
@@ -77,7 +74,7 @@ func deletionErrorNotFound(t *testing.T, kind ...func(*virtualkubelet.Options)) 
 	require.Empty(t, c.rt.Stops())
 }
 
-// breakableRuntime is a runtime that fails while it is broken.
+// breakableRuntime is a runtime whose stops fail while it is broken.
 type breakableRuntime struct {
 	*scriptedRuntime
 
@@ -93,8 +90,8 @@ func (b breakableRuntime) StopContainer(ctx context.Context, id string, timeoutS
 	return b.Runtime.StopContainer(ctx, id, timeoutSeconds)
 }
 
-// A pod that a drain could not stop stays on the API server when it is deleted:
-// virtual-kubelet calls DeletePod until the runtime has recovered.
+// A deleted pod that cannot be stopped stays on the API server: virtual-kubelet calls DeletePod until the
+// runtime has recovered.
 func deletionRandomError(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	var broken atomic.Bool
 	broken.Store(true)
@@ -108,7 +105,7 @@ func deletionRandomError(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	_, err := c.provider.KillPod(t.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(1))})
 	require.Error(t, err)
 	c.kubectlDelete(1)
-	require.Eventually(t, func() bool { return strings.Count(c.recordedEvents(), "ProviderDeleteFailed") >= 2 }, soon, tick)
+	require.Eventually(t, func() bool { return strings.Count(c.recordedEvents(), "ProviderDeleteFailed") >= 2 }, waitAtMost, tick)
 	c.awaitPod(func(now *v1.Pod) bool { return now.DeletionTimestamp != nil && now.Status.Phase == v1.PodRunning })
 	broken.Store(false)
 	c.awaitGone()
@@ -146,12 +143,12 @@ func terminalPod(phase v1.PodPhase) func(*testing.T, ...func(*virtualkubelet.Opt
 		require.NoError(t, err)
 		c.start()
 		other := podOf(plain("app"))
-		other.Name = "other" // when this runs, the controller has looked at both
+		other.Name = "other" // once it runs, the controller has handled both pods
 		c.create(other)
 		require.Eventually(t, func() bool {
 			now, err := c.Get(t.Context(), "other", metav1.GetOptions{})
 			return err == nil && now.Status.Phase == v1.PodRunning
-		}, soon, tick)
+		}, waitAtMost, tick)
 		now, err := c.Get(t.Context(), "pod", metav1.GetOptions{})
 		require.NoError(t, err)
 		require.Equal(t, ended, now)
@@ -172,7 +169,7 @@ func updatePodWhileRunning(t *testing.T, kind ...func(*virtualkubelet.Options)) 
 	require.Eventually(t, func() bool {
 		pod, err := c.provider.GetPod(t.Context(), "ns", "pod")
 		return err == nil && pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds == 300
-	}, soon, tick)
+	}, waitAtMost, tick)
 	require.Empty(t, c.rt.Exits())
 }
 
@@ -188,7 +185,7 @@ func (c *cluster) watch(pod *v1.Pod) watch.Interface {
 // await returns the pod of the first event that meets a condition.
 func (c *cluster) await(seen watch.Interface, so func(watch.Event) bool) *v1.Pod {
 	c.Helper()
-	late := time.After(soon)
+	late := time.After(waitAtMost)
 	for {
 		select {
 		case event := <-seen.ResultChan():
@@ -196,12 +193,12 @@ func (c *cluster) await(seen watch.Interface, so func(watch.Event) bool) *v1.Pod
 				return event.Object.(*v1.Pod)
 			}
 		case <-late:
-			require.Fail(c, "it was not seen")
+			require.Fail(c, "the event was not seen")
 		}
 	}
 }
 
-// recordedEvents are the events that virtual-kubelet has recorded so far.
+// recordedEvents returns the events that virtual-kubelet has recorded so far.
 func (c *cluster) recordedEvents() string {
 	for {
 		select {

@@ -38,7 +38,7 @@ func (r *scriptedRuntime) recordStarts(while time.Duration) func() []string {
 }
 
 func TestContainersStartInOrder(t *testing.T) {
-	inBubble(t, func(b *bed) {
+	inBubble(t, func(b *testbed) {
 		names := b.rt.recordStarts(second)
 		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: 5 * second}
 		pod := podOf(plain("one"), plain("two"))
@@ -60,17 +60,17 @@ func TestContainersStartInOrder(t *testing.T) {
 	})
 }
 
-func TestDeletionDuringTheStart(t *testing.T) {
+func TestADeletionCancelsTheStart(t *testing.T) {
 	for name, test := range map[string]struct {
 		at    time.Duration
 		stops []stop
 	}{
-		"of the sidecar":           {at: second / 2},
-		"in the init container":    {at: 3 * second, stops: []stop{{"uid/init", 30, 3 * second}, {"uid/proxy", 30, 3 * second}}},
-		"of the regular container": {at: 7*second + second/2, stops: []stop{{"uid/proxy", 30, 7*second + second/2}}},
+		"sidecar starts":           {at: second / 2},
+		"init container runs":      {at: 3 * second, stops: []stop{{"uid/init", 30, 3 * second}, {"uid/proxy", 30, 3 * second}}},
+		"regular container starts": {at: 7*second + second/2, stops: []stop{{"uid/proxy", 30, 7*second + second/2}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
+			inBubble(t, func(b *testbed) {
 				b.rt.recordStarts(second)
 				b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: 5 * second}
 				pod := podOf(plain("app"))

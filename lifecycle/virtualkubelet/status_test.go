@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-func TestSidecarsEndLastAndTheStatusStandsUntilThen(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 3 * second}
 		b.rt.scripts["log"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
 		pod := podOf(plain("app"))
@@ -26,7 +26,7 @@ func TestSidecarsEndLastAndTheStatusStandsUntilThen(t *testing.T) {
 		b.create(pod)
 		b.deletePod(pod, 30)
 		wait(4 * second)
-		require.Zero(b, b.last().at, "nothing is told while the sidecars run")
+		require.Zero(b, b.last().at, "no status is sent while the sidecars run")
 		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running)
 		wait(time.Minute)
 		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/log", 27, 3 * second}, {"uid/net", 25, 5 * second}}, b.stops())
@@ -37,13 +37,13 @@ func TestSidecarsEndLastAndTheStatusStandsUntilThen(t *testing.T) {
 	})
 }
 
-// slowRecorder is an event recorder that takes a while and so delays the termination.
+// slowRecorder is an event recorder that delays the termination.
 type slowRecorder time.Duration
 
 func (s slowRecorder) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(s)) }
 
-func TestNothingIsToldOnceATerminationIsAboutToBegin(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestNoStatusIsSentWhileATerminationBegins(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 6 * second}
 		b.rt.scripts["proxy"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
 		pod := podOf(plain("app"))
@@ -56,8 +56,8 @@ func TestNothingIsToldOnceATerminationIsAboutToBegin(t *testing.T) {
 	}, func(o *virtualkubelet.Options) { o.Terminator.Events = slowRecorder(2 * second) })
 }
 
-func TestTheFinalStatus(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestFinalStatus(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["deaf"] = lifecycletest.Script{IgnoreTerm: true}
 		b.rt.codes["bad"] = 7
 		pod := podOf(plain("good"), plain("bad"), plain("deaf"))
@@ -87,16 +87,16 @@ func TestTheFinalStatus(t *testing.T) {
 	})
 }
 
-func TestAPodThatEndsByItself(t *testing.T) {
+func TestAPodThatCompletes(t *testing.T) {
 	for name, test := range map[string]struct {
 		code  int32
 		phase v1.PodPhase
 	}{
-		"well":  {0, v1.PodSucceeded},
-		"badly": {1, v1.PodFailed},
+		"exit 0": {0, v1.PodSucceeded},
+		"exit 1": {1, v1.PodFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
+			inBubble(t, func(b *testbed) {
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 9 * second}
 				b.rt.scripts["short"] = lifecycletest.Script{ExitAfter: second}
 				b.rt.codes["app"], b.rt.codes["proxy"] = test.code, 99
@@ -115,21 +115,21 @@ func TestAPodThatEndsByItself(t *testing.T) {
 	}
 }
 
-func TestARuntimeThatTellsOfNoExit(t *testing.T) {
-	inBubble(t, func(b *bed) {
-		b.rt.exitless, b.rt.codeless = true, true
+func TestARuntimeWithoutExitsAndExitCodes(t *testing.T) {
+	inBubble(t, func(b *testbed) {
+		b.rt.noExits, b.rt.noExitCodes = true, true
 		pod := podOf(plain("one"), plain("two"))
 		b.create(pod)
 		b.deletePod(pod, 30)
 		wait(time.Minute)
-		require.Equal(b, second, b.last().at, "two lists lack them")
+		require.Equal(b, second, b.last().at, "after two lists")
 		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "one").Reason)
 		require.Equal(b, "The container could not be located when the pod was terminated", terminated(b, b.last().pod.Status, "two").Message)
 	})
 }
 
-func TestWhatIsGivenIsACopy(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestPodsAreCopied(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
 		pod.Labels = map[string]string{"a": "b"}
 		b.create(pod)
@@ -152,10 +152,10 @@ func TestWhatIsGivenIsACopy(t *testing.T) {
 	})
 }
 
-// What only the author knows is told when it says so, annotations included, which stay.
-func TestAStatusThatOnlyTheAuthorKnows(t *testing.T) {
+// StatusChanged sends the fields and annotations that Options.Status sets. The annotations are kept.
+func TestStatusChangedSendsTheAuthorsFields(t *testing.T) {
 	var ip atomic.Value
-	inBubble(t, func(b *bed) {
+	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
 		b.create(pod)
 		wait(second)

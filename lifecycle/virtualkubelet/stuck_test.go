@@ -14,15 +14,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-func TestARuntimeThatFailsIsTriedAgain(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestDeletePodRetriesAFailedTermination(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-		pod := podOf(running("app"))
+		pod := podOf(withExecHook("app"))
 		b.create(pod)
-		b.rt.Away(time.Millisecond, 3*time.Minute) // it has sent the signal, and forgets the kill
+		b.rt.Away(time.Millisecond, 3*time.Minute) // the stop has sent its signal, and SIGKILL is lost
 		b.deletePod(pod, 30)
 		wait(152 * second)
-		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running, "whether it runs is not known")
+		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running, "the container may still run")
 
 		err := b.DeletePod(b.Context(), pod)
 		require.ErrorIs(b, err, lifecycletest.ErrAway)
@@ -36,8 +36,8 @@ func TestARuntimeThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestAStuckPodIsKilledByTheNextKill(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestKillPodRetriesAFailedTermination(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
 		b.create(pod)
 		b.rt.Away(0, 3*time.Minute)
@@ -53,12 +53,12 @@ func TestAStuckPodIsKilledByTheNextKill(t *testing.T) {
 		require.Equal(b, "Terminated", result.Status.Reason)
 		require.EqualValues(b, 0, result.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 		wait(0)
-		require.Equal(b, *result.Status, b.last().pod.Status, "virtual-kubelet is told the same")
+		require.Equal(b, *result.Status, b.last().pod.Status, "virtual-kubelet gets the same status")
 	})
 }
 
-func TestAStuckContainerThatExitsAfterAll(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAStuckContainerThatExitsEndsItsPod(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, ExitAfter: time.Hour}
 		pod := podOf(plain("app"))
 		b.create(pod)
@@ -70,6 +70,6 @@ func TestAStuckContainerThatExitsAfterAll(t *testing.T) {
 		wait(time.Hour)
 		require.Equal(b, time.Hour, b.last().at)
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
-		require.NoError(b, b.DeletePod(b.Context(), pod), "it has ended")
+		require.NoError(b, b.DeletePod(b.Context(), pod), "the pod has ended")
 	})
 }

@@ -20,75 +20,74 @@ import (
 )
 
 // says is a status of a pod, with the states of its containers.
-func says(phase v1.PodPhase, states map[string]v1.ContainerState) func(*playedPods) {
+func reporting(phase v1.PodPhase, states map[string]v1.ContainerState) func(*fakePodRuntime) {
 	status := &v1.PodStatus{Phase: phase}
 	for name, state := range states {
 		status.ContainerStatuses = append(status.ContainerStatuses, v1.ContainerStatus{Name: name, State: state})
 	}
-	return func(p *playedPods) { p.script(func() { p.says = status }) }
+	return func(p *fakePodRuntime) { p.script(func() { p.reported = status }) }
 }
 
-// withHooks makes a pod runtime run the hooks of its pods.
+// withHooks makes a fakePodRuntime a lifecycle.CommandRunner.
 func withHooks(o *virtualkubelet.Options) {
 	o.Pods = struct {
-		*playedPods
+		*fakePodRuntime
 		*lifecycletest.Runtime
-	}{o.Pods.(*playedPods), nil}
+	}{o.Pods.(*fakePodRuntime), nil}
 }
 
-// What a pod runtime says of a pod and its containers.
-func TestWhatAPodRuntimeSays(t *testing.T) {
+func TestStatusesOfAPodRuntime(t *testing.T) {
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 	t.Run("a pod that has ended when it is deleted is not stopped", func(t *testing.T) {
-		p := newPlayedPods(5 * second)
-		inBubble(t, func(b *bed) {
-			pod := podOf(sleeping("app", 20))
+		p := newFakePodRuntime(5 * second)
+		inBubble(t, func(b *testbed) {
+			pod := podOf(withSleepHook("app", 20))
 			b.create(pod)
 			wait(6 * second)
-			says(v1.PodSucceeded, nil)(p) // before DeletePod, which asks for a list at once
+			reporting(v1.PodSucceeded, nil)(p) // before DeletePod, which asks for a list at once
 			b.deletePod(pod, 30)
 			wait(30 * second)
 			require.Empty(b, b.stops())
 			require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
-		}, onPlayedPods(p), withHooks)
+		}, onFakePodRuntime(p), withHooks)
 	})
 	t.Run("a pod that has ended does not run again", func(t *testing.T) {
-		p := newPlayedPods(5 * second)
-		inBubble(t, func(b *bed) {
+		p := newFakePodRuntime(5 * second)
+		inBubble(t, func(b *testbed) {
 			defer p.stopping.Wait()
-			b.create(podOf(sleeping("app", 20)))
+			b.create(podOf(withSleepHook("app", 20)))
 			wait(6 * second)
-			says(v1.PodSucceeded, nil)(p)
+			reporting(v1.PodSucceeded, nil)(p)
 			wait(4500 * time.Millisecond) // the list at 10 s has it as ended, and asks for one at 11 s
-			says(v1.PodRunning, nil)(p)
+			reporting(v1.PodRunning, nil)(p)
 			wait(second)
-			p.script(func() { p.says = nil })
+			p.script(func() { p.reported = nil })
 			wait(20 * second)
-			require.Equal(b, []stop{{"uid/app", 29, 11 * second}}, b.stops(), "what runs after all is stopped, without its hook")
+			require.Equal(b, []stop{{"uid/app", 29, 11 * second}}, b.stops(), "the running pod is stopped without its hook")
 			require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
 			phases := map[v1.PodPhase]int{}
-			for _, news := range b.heard {
+			for _, news := range b.notified {
 				phases[news.pod.Status.Phase]++
 			}
 			require.Equal(b, 1, phases[v1.PodRunning], "at 5 s")
-		}, onPlayedPods(p), withHooks)
+		}, onFakePodRuntime(p), withHooks)
 	})
 	t.Run("a container that does not run yet has no hook", func(t *testing.T) {
-		p := newPlayedPods(5 * second)
-		inBubble(t, func(b *bed) {
+		p := newFakePodRuntime(5 * second)
+		inBubble(t, func(b *testbed) {
 			defer p.stopping.Wait()
-			says(v1.PodRunning, map[string]v1.ContainerState{"app": running, "late": {Waiting: &v1.ContainerStateWaiting{}}})(p)
-			pod := podOf(plain("app"), sleeping("late", 10))
+			reporting(v1.PodRunning, map[string]v1.ContainerState{"app": running, "late": {Waiting: &v1.ContainerStateWaiting{}}})(p)
+			pod := podOf(plain("app"), withSleepHook("late", 10))
 			b.create(pod)
 			wait(6 * second)
 			b.deletePod(pod, 30)
 			wait(second)
 			require.Equal(b, []stop{{"uid/app", 30, 6 * second}, {"uid/late", 30, 6 * second}}, b.sortedStops())
-		}, onPlayedPods(p), withHooks)
+		}, onFakePodRuntime(p), withHooks)
 	})
 	t.Run("a pod that was lost has failed, whatever its containers did", func(t *testing.T) {
-		withPlayedPods(t, func(b *bed, p *playedPods) {
-			says(v1.PodRunning, map[string]v1.ContainerState{"app": {Terminated: &v1.ContainerStateTerminated{}}})(p)
+		withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+			reporting(v1.PodRunning, map[string]v1.ContainerState{"app": {Terminated: &v1.ContainerStateTerminated{}}})(p)
 			b.create(podOf(plain("app")))
 			wait(6 * second)
 			require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
@@ -99,10 +98,10 @@ func TestWhatAPodRuntimeSays(t *testing.T) {
 	})
 }
 
-// What is left of a grace period is rounded up, as a moment has passed.
-func TestTheSecondStopOfAWholePod(t *testing.T) {
-	p := newPlayedPods(3 * second / 2)
-	inBubble(t, func(b *bed) {
+// The remaining time is rounded up to whole seconds.
+func TestARepeatedStopHasTheRemainingTime(t *testing.T) {
+	p := newFakePodRuntime(3 * second / 2)
+	inBubble(t, func(b *testbed) {
 		defer p.stopping.Wait()
 		pod := podOf(plain("app"))
 		b.create(pod)
@@ -111,12 +110,11 @@ func TestTheSecondStopOfAWholePod(t *testing.T) {
 		b.deletePod(pod, 30)
 		wait(3 * second)
 		require.Equal(b, []stop{{"uid/app", 29, 5700 * time.Millisecond}}, b.stops())
-	}, onPlayedPods(p))
+	}, onFakePodRuntime(p))
 }
 
-// A pod that is deleted while it waits for its turn is not created.
-func TestAPodThatIsDeletedBeforeItsTurn(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+func TestADeletedPodWaitingForAStartSlotIsNotCreated(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		var pods []*v1.Pod
 		for i := range 50 {
 			pod := podOf(plain("app"))
@@ -139,23 +137,21 @@ func TestAPodThatIsDeletedBeforeItsTurn(t *testing.T) {
 	}, func(o *virtualkubelet.Options) { o.MaxStarts = 1 })
 }
 
-// A provider that was closed before its pod runtime has told anything says so.
-func TestAKillAfterCloseAndBeforeAList(t *testing.T) {
-	p := newPlayedPods(5 * second)
-	p.away = true // before the provider begins its first list
-	inBubble(t, func(b *bed) {
+func TestCallsAfterCloseFailBeforeTheFirstList(t *testing.T) {
+	p := newFakePodRuntime(5 * second)
+	p.down = true // before the provider begins its first list
+	inBubble(t, func(b *testbed) {
 		wait(second)
 		require.NoError(b, b.Close(b.Context()))
 		_, err := b.KillPod(b.Context(), podOf(plain("app")), shutdown.KillRequest{})
 		require.ErrorIs(b, err, shutdown.ErrNoRetry)
 		_, err = b.GetPods(b.Context())
 		require.ErrorIs(b, err, lifecycle.ErrClosed)
-	}, onPlayedPods(p))
+	}, onFakePodRuntime(p))
 }
 
-// A Create that gets no answer ends with the deletion of its pod.
-func TestADeletionDuringACreateThatHangs(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+func TestADeletionCancelsAHangingCreate(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		p.script(func() { p.hang = 1 })
 		pod := podOf(plain("app"))
 		b.create(pod)
@@ -166,10 +162,9 @@ func TestADeletionDuringACreateThatHangs(t *testing.T) {
 	})
 }
 
-// Create is given a pod without container statuses, also one whose status has told of some before, so
-// that a PodRuntime may append its own.
-func TestTheStatusThatCreateIsGiven(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+// Create gets a pod without container statuses, so that a PodRuntime may append its own.
+func TestCreateGetsNoContainerStatuses(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		p.script(func() { p.refused = errAway })
 		pod := podOf(plain("app"))
 		pod.Spec.InitContainers = []v1.Container{plain("init")}
@@ -184,9 +179,9 @@ func TestTheStatusThatCreateIsGiven(t *testing.T) {
 	})
 }
 
-// What Create puts on a pod is on it in each later status and call, the last ones included.
-func TestAnAnnotationOfCreate(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+// Annotations that Create sets are in all later statuses and calls.
+func TestAnnotationsOfCreateAreKept(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		p.script(func() { p.job = "job-7" })
 		pod := podOf(plain("app"))
 		pod.Annotations = map[string]string{"own": "1"}
@@ -203,24 +198,24 @@ func TestAnAnnotationOfCreate(t *testing.T) {
 	})
 }
 
-// A pod that its pod runtime has lost is deleted there once nevertheless, before its name is free, and so is
-// one that could not be created.
-func TestTheDeleteOfAPodThatIsLost(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+// Delete is called at least once, before a new pod uses the name, even for a lost pod and for one that could
+// not be created.
+func TestDeleteIsCalledForALostPod(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		pod := podOf(plain("app"))
 		b.create(pod)
 		wait(6 * second)
 		p.script(func() { delete(p.pods, pod.UID) })
 		wait(6 * second)
 		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
-		p.script(func() { p.away = true })
+		p.script(func() { p.down = true })
 		b.deletePod(pod, 10)
 		wait(second)
 		require.Equal(b, pod.UID, p.deleted.UID)
 		other := podOf(plain("app"))
 		other.UID = "2"
 		b.create(other)
-		p.script(func() { p.away, p.refused = false, errdefs.InvalidInput("no such queue") })
+		p.script(func() { p.down, p.refused = false, errdefs.InvalidInput("no such queue") })
 		require.Equal(b, 1, p.calls(&p.creates))
 		wait(6 * second)
 		require.Equal(b, 2, p.calls(&p.creates))

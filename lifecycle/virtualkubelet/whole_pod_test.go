@@ -21,21 +21,21 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// withPlayedPods runs a test with a provider whose pods run as a whole, and which is polled every 5 s.
-func withPlayedPods(t *testing.T, do func(*bed, *playedPods), change ...func(*virtualkubelet.Options)) {
+// withFakePodRuntime runs a test with a provider on a fakePodRuntime that is polled every 5 s.
+func withFakePodRuntime(t *testing.T, do func(*testbed, *fakePodRuntime), change ...func(*virtualkubelet.Options)) {
 	t.Helper()
-	p := newPlayedPods(5 * second)
-	inBubble(t, func(b *bed) {
+	p := newFakePodRuntime(5 * second)
+	inBubble(t, func(b *testbed) {
 		defer p.stopping.Wait()
 		defer b.rt.Release()
 		do(b, p)
-	}, append(change, onPlayedPods(p))...)
+	}, append(change, onFakePodRuntime(p))...)
 }
 
-// A pod is created, found running and ended by polls, and deleted at its pod runtime before the
-// provider forgets it.
-func TestAPodAsAWhole(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+// A pod is created, found running and ended by lists, and deleted at the PodRuntime before the provider forgets
+// it.
+func TestWholePodLifecycle(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
 		p.script(func() { p.lose = 2 })
 		pod := podOf(plain("app"), plain("log"))
@@ -52,7 +52,7 @@ func TestAPodAsAWhole(t *testing.T) {
 
 		b.deletePod(pod, 30)
 		wait(12 * second) // it has ended at 18 s
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase, "nobody has said so yet")
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase, "no list has it as ended yet")
 		wait(4 * second)
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
 		require.Equal(b, 22*second, b.last().at)
@@ -67,30 +67,29 @@ func TestAPodAsAWhole(t *testing.T) {
 	})
 }
 
-// The end of a pod is insisted on: a pod runtime that is away is asked again, and a job that
-// outlives its grace is killed.
-func TestAPodThatDoesNotEnd(t *testing.T) {
+// Stop is repeated while the PodRuntime fails, and with 0 s after the grace period.
+func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		script lifecycletest.Script
 		away   time.Duration
 		ended  time.Duration
 	}{
-		"the pod runtime is away for a while": {lifecycletest.Script{ExitAfterTerm: second}, 30 * second, 50 * second},
-		"it ignores the stop":                 {lifecycletest.Script{IgnoreTerm: true}, 0, 20 * second},
-		"for five minutes":                    {lifecycletest.Script{ExitAfterTerm: second}, 5 * time.Minute, 320 * second},
+		"the pod runtime is down for 30 s":  {lifecycletest.Script{ExitAfterTerm: second}, 30 * second, 50 * second},
+		"the pod ignores Stop":              {lifecycletest.Script{IgnoreTerm: true}, 0, 20 * second},
+		"the pod runtime is down for 5 min": {lifecycletest.Script{ExitAfterTerm: second}, 5 * time.Minute, 320 * second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			withPlayedPods(t, func(b *bed, p *playedPods) {
+			withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 				b.rt.scripts["app"] = test.script
 				pod := podOf(plain("app"))
 				b.create(pod)
 				wait(6 * second)
-				p.script(func() { p.away = test.away > 0 })
+				p.script(func() { p.down = test.away > 0 })
 				b.deletePod(pod, 10)
 				wait(test.away)
 				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
-				require.NoError(b, b.DeletePod(b.Context(), pod), "there is nothing to say")
-				p.script(func() { p.away = false })
+				require.NoError(b, b.DeletePod(b.Context(), pod), "the termination is in progress")
+				p.script(func() { p.down = false })
 				wait(test.ended - b.elapsed())
 				require.Contains(b, []v1.PodPhase{v1.PodFailed, v1.PodSucceeded}, b.last().pod.Status.Phase)
 				wait(20 * second)
@@ -100,17 +99,16 @@ func TestAPodThatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// Create is asked again until it succeeds, or says that it never will.
-func TestAPodThatCannotBeCreated(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+func TestCreateIsRepeatedUntilItSucceedsOrIsInvalid(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
-		p.script(func() { p.away = true })
+		p.script(func() { p.down = true })
 		b.create(podOf(plain("app")))
 		wait(30 * second)
-		require.Equal(b, 1, p.calls(&p.creates), "whether it is there is not known")
+		require.Equal(b, 1, p.calls(&p.creates), "Create waits for a list")
 		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
 		require.Equal(b, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CreateContainerError", Message: "500"}}, b.last().pod.Status.ContainerStatuses[0].State)
-		p.script(func() { p.away = false })
+		p.script(func() { p.down = false })
 		wait(5 * second)
 		require.Equal(b, 2, p.calls(&p.creates))
 		wait(5 * second)
@@ -127,18 +125,17 @@ func TestAPodThatCannotBeCreated(t *testing.T) {
 	})
 }
 
-// A pod runtime that is away while a pod is created and deleted has nothing of it in the end, also if
-// the Create arrives after all.
-func TestACreateThatArrivesLate(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+// A pod that is created and deleted while the PodRuntime is down is removed, even if Create takes effect later.
+func TestALateCreateIsCleanedUp(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
-		p.script(func() { p.away = true })
+		p.script(func() { p.down = true })
 		pod := podOf(plain("app"))
 		b.create(pod)
 		b.deletePod(pod, 10)
 		wait(time.Minute)
 		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase, "it may run")
-		p.script(func() { p.away = false })
+		p.script(func() { p.down = false })
 		wait(10 * second)
 		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
 		require.NoError(b, p.Create(b.Context(), pod))
@@ -148,9 +145,9 @@ func TestACreateThatArrivesLate(t *testing.T) {
 	})
 }
 
-// A pod is not called ended while its Create is under way, and is stopped once it has returned.
-func TestADeletionDuringACreateThatIgnoresItsContext(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+// A pod has not ended while its Create is in progress. It is stopped once Create returns.
+func TestADeletionWaitsForACreateThatIgnoresItsContext(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.start = func(context.Context, string) error {
 			<-time.After(20 * second)
 			return nil
@@ -169,9 +166,8 @@ func TestADeletionDuringACreateThatIgnoresItsContext(t *testing.T) {
 	})
 }
 
-// A call that gets no answer is made again.
-func TestCallsThatHang(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+func TestHangingCallsAreRepeated(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: second}
 		p.script(func() { p.hang = 1 })
 		pod := podOf(plain("app"))
@@ -183,13 +179,12 @@ func TestCallsThatHang(t *testing.T) {
 		wait(50 * second)
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
 		require.Len(b, b.stops(), 1)
-		require.InDelta(b, 65, b.stops()[0].timeout, 1, "30 s for the call, 5 s until the next one, and those since the last list")
+		require.InDelta(b, 65, b.stops()[0].timeout, 1, "less 30 s for the call and 5 s until the next one")
 	})
 }
 
-// A list that was asked for before a pod was there says nothing about it.
-func TestAListThatIsOlderThanThePod(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+func TestAListOlderThanThePodIsIgnored(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(4 * second)
 		p.script(func() { p.slow = 3 * second })
 		wait(2 * second)
@@ -201,10 +196,10 @@ func TestAListThatIsOlderThanThePod(t *testing.T) {
 	})
 }
 
-// What the pod runtime has is known to an agent that was started again: pods go on, one that the API
-// server has no more ends, and one of another UID waits until its pod runtime is free.
-func TestAnAgentThatWasStartedAgainAsks(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+// A restarted agent adopts the listed pods. They keep running, unless the API server no longer has them; a pod
+// with a new UID waits until the old one is deleted.
+func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
 		pod, gone, previous := podOf(plain("app")), podOf(plain("app")), podOf(plain("app"))
 		gone.Name, gone.UID, previous.Name, previous.UID = "gone", "2", "replaced", "3"
@@ -213,15 +208,15 @@ func TestAnAgentThatWasStartedAgainAsks(t *testing.T) {
 		}
 		wait(6 * second)
 		require.NoError(b, b.Close(b.Context()))
-		p.script(func() { p.away = true })
-		b.Provider = b.provider(onPlayedPods(p))
+		p.script(func() { p.down = true })
+		b.Provider = b.provider(onFakePodRuntime(p))
 		_, err := b.Pods(b.Context())
 		require.Error(b, err, "a drain waits for the list")
 		ctx, cancel := context.WithTimeout(b.Context(), 10*second)
 		_, err = b.GetPods(ctx)
 		cancel()
 		require.ErrorIs(b, err, context.DeadlineExceeded)
-		p.script(func() { p.away = false })
+		p.script(func() { p.down = false })
 		known, err := b.GetPods(b.Context())
 		require.NoError(b, err)
 		require.Len(b, known, 3)
@@ -244,9 +239,8 @@ func TestAnAgentThatWasStartedAgainAsks(t *testing.T) {
 	})
 }
 
-// A pod that its pod runtime has lost has ended.
-func TestAPodThatIsLost(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.create(podOf(plain("app")))
 		wait(6 * second)
 		p.script(func() { p.hidden["uid"] = true })
@@ -258,16 +252,15 @@ func TestAPodThatIsLost(t *testing.T) {
 	})
 }
 
-// A pod that its pod runtime has after all, although it was told to have ended, is stopped: one that a
-// list had left out, and one whose Create arrives after a shutdown has ended it.
-func TestAPodThatIsBack(t *testing.T) {
-	for name, end := range map[string]func(*bed, *playedPods, *v1.Pod){
-		"a list had left it out": func(_ *bed, p *playedPods, pod *v1.Pod) {
+// A pod that is listed as running after its end was reported is stopped.
+func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
+	for name, end := range map[string]func(*testbed, *fakePodRuntime, *v1.Pod){
+		"missing from lists": func(_ *testbed, p *fakePodRuntime, pod *v1.Pod) {
 			p.script(func() { p.hidden[pod.UID] = true })
 			wait(6 * second)
 			p.script(func() { p.hidden[pod.UID] = false })
 		},
-		"it is created late": func(b *bed, p *playedPods, pod *v1.Pod) {
+		"late Create": func(b *testbed, p *fakePodRuntime, pod *v1.Pod) {
 			var there *v1.Pod
 			p.script(func() {
 				there = p.pods[pod.UID]
@@ -279,7 +272,7 @@ func TestAPodThatIsBack(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			withPlayedPods(t, func(b *bed, p *playedPods) {
+			withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
 				pod := podOf(plain("app"))
 				b.create(pod)
@@ -290,10 +283,10 @@ func TestAPodThatIsBack(t *testing.T) {
 				require.Empty(b, b.stops())
 				wait(6 * second)
 				require.Len(b, b.stops(), 1)
-				require.InDelta(b, 25, b.stops()[0].timeout, 2, "the grace period of its end, or what is left of it")
+				require.InDelta(b, 25, b.stops()[0].timeout, 2, "the remaining grace period")
 				b.deletePod(pod, 30)
 				wait(3 * second)
-				require.Zero(b, p.calls(&p.deletes), "it runs")
+				require.Zero(b, p.calls(&p.deletes), "the pod still runs")
 				wait(20 * second)
 				require.Empty(b, p.kept())
 				require.Len(b, b.rt.Exits(), 1)
@@ -302,9 +295,8 @@ func TestAPodThatIsBack(t *testing.T) {
 	}
 }
 
-// A pod runs if one of two entries of a list says so.
-func TestAPodThatIsListedTwice(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+func TestAPodListedTwiceIsRunningIfOneEntryIs(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.create(podOf(plain("app")))
 		p.script(func() {
 			ended := podOf(plain("app"))
@@ -316,9 +308,9 @@ func TestAPodThatIsListedTwice(t *testing.T) {
 	})
 }
 
-// A pod that virtual-kubelet creates in the moment in which it is about to be ended as unknown runs on.
-func TestAStrangerThatIsCreated(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+// A pod that is created just before it would be ended as an orphan keeps running.
+func TestAnOrphanThatIsCreatedInTimeRunsOn(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
 		var pods []*v1.Pod
 		for i := range 500 {
@@ -346,24 +338,18 @@ func TestAStrangerThatIsCreated(t *testing.T) {
 	})
 }
 
-// Hooks run if the PodRuntime can run commands, and else are the pod runtime's own.
-func TestHooksOfAWholePod(t *testing.T) {
+func TestHooksOfAWholePodNeedACommandRunner(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*virtualkubelet.Options)
 		stop   stop
 	}{
 		"without": {func(*virtualkubelet.Options) {}, stop{"uid/app", 30, 6 * second}},
-		"with": {func(o *virtualkubelet.Options) {
-			o.Pods = struct {
-				*playedPods
-				*lifecycletest.Runtime
-			}{o.Pods.(*playedPods), nil}
-		}, stop{"uid/app", 20, 16 * second}},
+		"with":    {withHooks, stop{"uid/app", 20, 16 * second}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlayedPods(5 * second)
-			inBubble(t, func(b *bed) {
-				pod := podOf(sleeping("app", 10))
+			p := newFakePodRuntime(5 * second)
+			inBubble(t, func(b *testbed) {
+				pod := podOf(withSleepHook("app", 10))
 				b.create(pod)
 				wait(6 * second)
 				result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(30))})
@@ -371,14 +357,13 @@ func TestHooksOfAWholePod(t *testing.T) {
 				require.Equal(b, "Graceful", result.Outcome)
 				require.Equal(b, []stop{test.stop}, b.stops())
 				synctest.Wait()
-			}, onPlayedPods(p), test.change)
+			}, onFakePodRuntime(p), test.change)
 		})
 	}
 }
 
-// A thousand pods cost one request an interval.
-func TestOneRequestForAThousandPods(t *testing.T) {
-	withPlayedPods(t, func(b *bed, p *playedPods) {
+func TestStatusesIsCalledOncePerIntervalForAllPods(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		for i := range 1000 {
 			pod := podOf(plain("app"))
 			pod.Name, pod.UID = strconv.Itoa(i), types.UID(strconv.Itoa(i))

@@ -19,7 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// lines are the lines of a log.
+// lines collects log lines.
 type lines struct {
 	mu  sync.Mutex
 	all []string
@@ -45,16 +45,15 @@ func (l *lines) context(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(l))))
 }
 
-// One list that lacks a container that runs does not end it: neither while the pod runs, nor when it is
-// terminated.
-func TestAListThatLacksAContainerOnce(t *testing.T) {
-	for name, end := range map[string]func(*bed, *v1.Pod){
-		"while it runs":         func(*bed, *v1.Pod) {},
-		"when it is terminated": func(b *bed, pod *v1.Pod) { b.deletePod(pod, 30) },
+// A container that one list lacks has not ended, neither while the pod runs nor during its termination.
+func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
+	for name, end := range map[string]func(*testbed, *v1.Pod){
+		"while the pod runs":   func(*testbed, *v1.Pod) {},
+		"during a termination": func(b *testbed, pod *v1.Pod) { b.deletePod(pod, 30) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
-				b.rt.exitless = true
+			inBubble(t, func(b *testbed) {
+				b.rt.noExits = true
 				b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 				pod := podOf(plain("app"))
 				b.create(pod)
@@ -75,11 +74,10 @@ func TestAListThatLacksAContainerOnce(t *testing.T) {
 	}
 }
 
-// A container that two lists lack is lost, which the log says with its name.
-func TestAContainerThatIsLost(t *testing.T) {
+func TestAContainerMissingFromTwoListsIsLoggedAndFails(t *testing.T) {
 	log := &lines{}
-	inBubble(t, func(b *bed) {
-		b.rt.exitless = true
+	inBubble(t, func(b *testbed) {
+		b.rt.noExits = true
 		require.NoError(b, b.CreatePod(log.context(b.Context()), podOf(plain("app"))))
 		b.rt.SetLists(lifecycletest.Lists{Lacks: []string{"uid/app"}})
 		wait(7 * second)
@@ -91,11 +89,11 @@ func TestAContainerThatIsLost(t *testing.T) {
 	})
 }
 
-// A list that fails ends nothing, and is logged once until it fails in another way.
-func TestListsThatFail(t *testing.T) {
+// A failed list ends nothing, and is logged once until the error changes.
+func TestFailedListsEndNothingAndAreLoggedOnce(t *testing.T) {
 	log := &lines{}
-	inBubble(t, func(b *bed) {
-		b.rt.exitless = true
+	inBubble(t, func(b *testbed) {
+		b.rt.noExits = true
 		require.NoError(b, b.CreatePod(log.context(b.Context()), podOf(plain("app"))))
 		for _, err := range []string{"one", "two"} {
 			b.rt.SetLists(lifecycletest.Lists{Err: errors.New(err)})
@@ -109,12 +107,12 @@ func TestListsThatFail(t *testing.T) {
 	})
 }
 
-// A start whose answer was lost has started its container: it is not started a second time.
-func TestAStartWhoseAnswerIsLost(t *testing.T) {
+// A container that has started although its start failed is not started again.
+func TestAStartWithALostAnswerIsNotRepeated(t *testing.T) {
 	for name, script := range map[string]lifecycletest.Lists{"listed": {}, "listed late": {Err: errors.New("500")}} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bed) {
-				pod := always(plain("app"))
+			inBubble(t, func(b *testbed) {
+				pod := restartingPod(plain("app"))
 				b.rt.lost = true
 				b.rt.SetLists(script)
 				b.create(pod)
@@ -133,9 +131,8 @@ func TestAStartWhoseAnswerIsLost(t *testing.T) {
 	}
 }
 
-// A runtime that cannot say what runs is no reason to adopt a pod as ended.
-func TestAnAdoptionThatCannotBeAsked(t *testing.T) {
-	inBubble(t, func(b *bed) {
+func TestAdoptFailsIfTheRuntimeCannotList(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
 		b.rt.SetLists(lifecycletest.Lists{Err: errors.New("500")})
 		require.EqualError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod}), "failed to adopt pod ns/pod: 500")
@@ -146,15 +143,14 @@ func TestAnAdoptionThatCannotBeAsked(t *testing.T) {
 	})
 }
 
-// A list of pods without UIDs ends no pod, and is logged once.
-func TestStatusesThatAreWrong(t *testing.T) {
+func TestAnInvalidListOfPodsIsRejectedAndLoggedOnce(t *testing.T) {
 	for name, wrong := range map[string]*v1.Pod{
 		"the list of Statuses: pod ns/pod: UID: must be set": func() *v1.Pod { pod := podOf(); pod.UID = ""; return pod }(),
 		"the list of Statuses: pod 1 is nil":                 nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := &lines{}
-			withPlayedPods(t, func(b *bed, p *playedPods) {
+			withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 				require.NoError(b, b.Close(b.Context()))
 				var err error
 				b.Provider, err = virtualkubelet.New(virtualkubelet.Options{Pods: p})
@@ -178,21 +174,21 @@ func TestStatusesThatAreWrong(t *testing.T) {
 	}
 }
 
-// A runtime that polls, and tells of no exit and no exit code, has the time for two of its lists.
-func TestARuntimeThatPolls(t *testing.T) {
+// A runtime that polls and has neither exits nor exit codes has time for two lists.
+func TestAPollingRuntimeHasTimeForTwoLists(t *testing.T) {
 	log := &lines{}
-	inBubble(t, func(b *bed) {
-		b.rt.codeless = true
+	inBubble(t, func(b *testbed) {
+		b.rt.noExitCodes = true
 		b.rt.SetLists(lifecycletest.Lists{Poll: 5 * second})
 		pod := podOf(plain("app"))
 		require.NoError(b, b.CreatePod(log.context(b.Context()), pod))
 		wait(7 * second)
 		require.NoError(b, b.DeletePod(log.context(b.Context()), deleted(pod, 30, time.Now())))
 		wait(13 * second)
-		require.Equal(b, []stop{{"uid/app", 27, 10 * second}}, b.stops(), "the next poll says that it runs")
+		require.Equal(b, []stop{{"uid/app", 27, 10 * second}}, b.stops(), "the next list has the container running")
 		require.Equal(b, 20*second, b.last().at)
 		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "app").Reason)
-		require.Len(b, log.take(), 1, "that the exit code is not known")
+		require.Len(b, log.take(), 1, "the unknown exit code")
 	}, func(o *virtualkubelet.Options) {
 		o.Runtime = struct{ virtualkubelet.Runtime }{o.Runtime}
 	})

@@ -11,7 +11,7 @@ import (
 )
 
 func TestArchiveRefusesAProgramThatIsNotStaticBusybox(t *testing.T) {
-	shell := need.Program(t, "bash", "bash") // is not static in any distribution
+	shell := need.Program(t, "bash", "bash") // not static in any distribution
 	_, err := imageArchive(shell, nil)
 	require.EqualError(t, err, shell+" is not static, install the Debian package busybox-static")
 

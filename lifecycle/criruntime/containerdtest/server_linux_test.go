@@ -36,13 +36,13 @@ func testServerRunsPodsAndLeavesNothing(t *testing.T, build containerdtest.Build
 		require.NoError(t, err)
 		require.Equal(t, status.GetStatus().GetFinishedAt(), server.Exits()[container].At.UnixNano())
 
-		runContainer(t, server.Runtime(), "nginx:1.16.1") // still runs when the server ends
+		runContainer(t, server.Runtime(), "nginx:1.16.1") // runs when the server ends
 	})
 	if container == "" {
 		t.Skip("the server was skipped")
 	}
 	require.NoDirExists(t, filepath.Dir(socket))
-	require.Empty(t, processesNaming(t, socket))
+	require.Empty(t, processesWith(t, socket))
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	require.NoError(t, err)
 	require.NotContains(t, string(mounts), filepath.Dir(socket))
@@ -51,7 +51,7 @@ func testServerRunsPodsAndLeavesNothing(t *testing.T, build containerdtest.Build
 
 func runContainer(t *testing.T, runtime runtimeapi.RuntimeServiceClient, image string) string {
 	t.Helper()
-	name := strings.ToLower(filepath.Base(t.TempDir())) // unique, because each call of TempDir returns a new folder
+	name := strings.ToLower(filepath.Base(t.TempDir())) // unique
 	sandbox := &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "default", Uid: name},
 		Linux: &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
@@ -74,8 +74,8 @@ func runContainer(t *testing.T, runtime runtimeapi.RuntimeServiceClient, image s
 	return created.GetContainerId()
 }
 
-// processesNaming returns the command lines of all processes that contain text.
-func processesNaming(t *testing.T, text string) []string {
+// processesWith returns the command lines that contain text.
+func processesWith(t *testing.T, text string) []string {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	require.NoError(t, err)

@@ -1,5 +1,4 @@
-// Outside is a program of another module: a provider with a pod of two containers, which
-// a drain ends.
+// Outside is a program in another module: a provider with one pod, which a drain ends.
 package main
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// runtime is one of the kit for tests, with what that lacks.
+// runtime adds StartContainer to lifecycletest's runtime.
 type runtime struct{ *lifecycletest.Runtime }
 
 func (r runtime) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {

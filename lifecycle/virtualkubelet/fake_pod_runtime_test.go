@@ -17,23 +17,23 @@ import (
 
 var errAway = errors.New("500")
 
-// watchedRuntime is a runtime that tells when a container has exited.
+// watchedRuntime is a runtime with Exited.
 type watchedRuntime interface {
 	virtualkubelet.Runtime
 	lifecycle.ExitWatcher
 }
 
-// playedPods is a PodRuntime that runs the containers of its pods in a runtime.
-type playedPods struct {
+// fakePodRuntime is a PodRuntime that runs the containers of its pods in a runtime.
+type fakePodRuntime struct {
 	runtime watchedRuntime
 	poll    time.Duration
 
 	mu        sync.Mutex
 	pods      map[types.UID]*v1.Pod
-	hidden    map[types.UID]bool // Statuses leaves them out
-	more      []*v1.Pod          // Statuses has these, too
-	says      *v1.PodStatus      // the status of each pod in Statuses; nil: as it is
-	away      bool               // all calls fail
+	hidden    map[types.UID]bool // Statuses omits them
+	more      []*v1.Pod          // Statuses adds them
+	reported  *v1.PodStatus      // the status of each pod in Statuses; nil: as it is
+	down      bool               // all calls fail
 	hang      int                // so many calls of Create and Stop get no answer
 	failStops int                // so many calls of Stop fail
 	slow      time.Duration      // how long the answer of Statuses is on its way
@@ -48,8 +48,8 @@ type playedPods struct {
 	stopping  sync.WaitGroup
 }
 
-// onPlayedPods makes a provider run pods as a whole, in the runtime that it would have had.
-func onPlayedPods(p *playedPods) func(*virtualkubelet.Options) {
+// onFakePodRuntime replaces the provider's Runtime with a fakePodRuntime on it.
+func onFakePodRuntime(p *fakePodRuntime) func(*virtualkubelet.Options) {
 	return func(o *virtualkubelet.Options) {
 		if o.Runtime != nil {
 			p.runtime = o.Runtime.(watchedRuntime)
@@ -58,19 +58,19 @@ func onPlayedPods(p *playedPods) func(*virtualkubelet.Options) {
 	}
 }
 
-func newPlayedPods(poll time.Duration) *playedPods {
-	return &playedPods{poll: poll, pods: map[types.UID]*v1.Pod{}, hidden: map[types.UID]bool{}}
+func newFakePodRuntime(poll time.Duration) *fakePodRuntime {
+	return &fakePodRuntime{poll: poll, pods: map[types.UID]*v1.Pod{}, hidden: map[types.UID]bool{}}
 }
 
-// script changes the fields.
-func (p *playedPods) script(change func()) {
+// script changes fields while the provider runs.
+func (p *fakePodRuntime) script(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
 }
 
-// hangs waits for the end of ctx, if the call gets no answer.
-func (p *playedPods) hangs(ctx context.Context) bool {
+// hangs waits for the end of ctx if the call gets no answer.
+func (p *fakePodRuntime) hangs(ctx context.Context) bool {
 	hangs := false
 	p.script(func() {
 		hangs = p.hang > 0
@@ -82,12 +82,12 @@ func (p *playedPods) hangs(ctx context.Context) bool {
 	return hangs
 }
 
-// take returns the pod that is there, and counts the call.
-func (p *playedPods) take(pod *v1.Pod, calls *int) (*v1.Pod, error) {
+// take counts the call and returns the stored pod.
+func (p *fakePodRuntime) take(pod *v1.Pod, calls *int) (*v1.Pod, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*calls++
-	if p.away {
+	if p.down {
 		return nil, errAway
 	}
 	if there := p.pods[pod.UID]; there != nil {
@@ -96,7 +96,7 @@ func (p *playedPods) take(pod *v1.Pod, calls *int) (*v1.Pod, error) {
 	return nil, lifecycle.ErrContainerNotFound
 }
 
-func (p *playedPods) Create(ctx context.Context, pod *v1.Pod) error {
+func (p *fakePodRuntime) Create(ctx context.Context, pod *v1.Pod) error {
 	p.script(func() { p.created = pod.DeepCopy() })
 	if p.hangs(ctx) {
 		return context.Cause(ctx)
@@ -122,7 +122,7 @@ func (p *playedPods) Create(ctx context.Context, pod *v1.Pod) error {
 	return nil
 }
 
-func (p *playedPods) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error {
+func (p *fakePodRuntime) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error {
 	if p.hangs(ctx) {
 		return context.Cause(ctx)
 	}
@@ -144,7 +144,7 @@ func (p *playedPods) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) 
 	return nil
 }
 
-func (p *playedPods) Statuses(context.Context) ([]*v1.Pod, error) {
+func (p *fakePodRuntime) Statuses(context.Context) ([]*v1.Pod, error) {
 	pods, slow, err := p.statuses()
 	if slow > 0 {
 		<-time.After(slow)
@@ -152,11 +152,11 @@ func (p *playedPods) Statuses(context.Context) ([]*v1.Pod, error) {
 	return pods, err
 }
 
-func (p *playedPods) statuses() (pods []*v1.Pod, slow time.Duration, err error) {
+func (p *fakePodRuntime) statuses() (pods []*v1.Pod, slow time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lists++
-	if p.away {
+	if p.down {
 		return nil, p.slow, errAway
 	}
 	for uid, pod := range p.pods {
@@ -181,15 +181,15 @@ func (p *playedPods) statuses() (pods []*v1.Pod, slow time.Duration, err error) 
 			}
 			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
 		}
-		if p.says != nil {
-			pod.Status = *p.says
+		if p.reported != nil {
+			pod.Status = *p.reported
 		}
 		pods = append(pods, pod)
 	}
 	return append(pods, p.more...), p.slow, nil
 }
 
-func (p *playedPods) Delete(_ context.Context, pod *v1.Pod) error {
+func (p *fakePodRuntime) Delete(_ context.Context, pod *v1.Pod) error {
 	p.script(func() { p.deleted = pod })
 	if _, err := p.take(pod, &p.deletes); err != nil {
 		return err
@@ -204,14 +204,14 @@ func (p *playedPods) Delete(_ context.Context, pod *v1.Pod) error {
 	return nil
 }
 
-// kept returns the UIDs of the pods that are there.
-func (p *playedPods) kept() (uids []types.UID) {
+// kept returns the UIDs of the stored pods.
+func (p *fakePodRuntime) kept() (uids []types.UID) {
 	p.script(func() { uids = slices.Collect(maps.Keys(p.pods)) })
 	return uids
 }
 
 // calls returns one of the counts.
-func (p *playedPods) calls(count *int) (n int) {
+func (p *fakePodRuntime) calls(count *int) (n int) {
 	p.script(func() { n = *count })
 	return n
 }

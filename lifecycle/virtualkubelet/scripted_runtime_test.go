@@ -12,20 +12,20 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// scriptedRuntime is a runtime whose containers follow scripts, by their names. Killed containers
-// have the exit code 137, others the one in codes or 0.
+// scriptedRuntime is a runtime whose containers follow the script for their name. Killed containers exit with
+// 137, others with the code in codes.
 type scriptedRuntime struct {
 	*lifecycletest.Runtime
 
-	mu       sync.Mutex // guards scripts and codes, where they change while containers run
-	scripts  map[string]lifecycletest.Script
-	codes    map[string]int32
-	start    func(ctx context.Context, name string) error // nil: a start takes no time
-	codeless bool                                         // it knows no exit code
-	exitless bool                                         // it tells of no exit
-	lost     bool                                         // the answers of starts are lost
-	hooked   bool                                         // it knows that the hooks of all containers have run
-	started  sync.Map                                     // the IDs of all that was started
+	mu          sync.Mutex // guards scripts and codes, where they change while containers run
+	scripts     map[string]lifecycletest.Script
+	codes       map[string]int32
+	start       func(ctx context.Context, name string) error // nil: a start takes no time
+	noExitCodes bool                                         // it knows no exit code
+	noExits     bool                                         // it tells of no exit
+	lost        bool                                         // the answers of starts are lost
+	hooksDone   bool                                         // it knows that the hooks of all containers have run
+	started     sync.Map                                     // the IDs of all that was started
 
 	cancelled func() (string, error) // what a start gives that waits until it is cancelled; nil: none waits
 }
@@ -45,7 +45,7 @@ func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1
 		}
 	}
 	id := string(pod.UID) + "/" + c.Name
-	for n := 1; ; n++ { // of a container that is started again
+	for n := 1; ; n++ { // a restarted container
 		if _, taken := r.started.LoadOrStore(id, true); !taken {
 			break
 		}
@@ -61,7 +61,7 @@ func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1
 }
 
 func (r *scriptedRuntime) Exited(id string) <-chan struct{} {
-	if r.exitless {
+	if r.noExits {
 		return nil
 	}
 	return r.Runtime.Exited(id)
@@ -70,15 +70,15 @@ func (r *scriptedRuntime) Exited(id string) <-chan struct{} {
 func (r *scriptedRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	running, err := r.Runtime.Running(ctx, pod)
 	for i := range running {
-		running[i].PreStopDone = r.hooked
+		running[i].PreStopDone = r.hooksDone
 	}
 	return running, err
 }
 
 func (r *scriptedRuntime) ExitCode(id string) (int32, bool) {
 	code, exited := r.Runtime.ExitCode(id)
-	if !exited || code == 137 || r.codeless {
-		return code, exited && !r.codeless
+	if !exited || code == 137 || r.noExitCodes {
+		return code, exited && !r.noExitCodes
 	}
 	name, _, _ := strings.Cut(id[strings.LastIndex(id, "/")+1:], "#")
 	r.change(func() { code = r.codes[name] })

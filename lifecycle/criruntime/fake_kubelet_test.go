@@ -13,14 +13,14 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// sandboxConfig describes the sandbox of a pod with the marks of a kubelet. The sandbox is in the
-// network of the host, so that no network plugin is needed.
+// sandboxConfig returns the kubelet's configuration for a pod's sandbox. Pods with hostNetwork need no network
+// plugin.
 func sandboxConfig(pod *v1.Pod) *runtimeapi.PodSandboxConfig {
 	labels := maps.Clone(pod.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, podMarks(pod))
+	maps.Copy(labels, podIdentityLabels(pod))
 	network := runtimeapi.NamespaceMode_POD
 	if pod.Spec.HostNetwork {
 		network = runtimeapi.NamespaceMode_NODE
@@ -35,17 +35,17 @@ func sandboxConfig(pod *v1.Pod) *runtimeapi.PodSandboxConfig {
 	}
 }
 
-func podMarks(pod *v1.Pod) map[string]string {
+func podIdentityLabels(pod *v1.Pod) map[string]string {
 	return map[string]string{
 		"io.kubernetes.pod.name": pod.Name, "io.kubernetes.pod.namespace": pod.Namespace, "io.kubernetes.pod.uid": string(pod.UID),
 	}
 }
 
-// containerConfig describes a container of a pod with the marks of a kubelet (its
-// newContainerLabels and newContainerAnnotations).
+// containerConfig returns the kubelet's configuration for a container (newContainerLabels and
+// newContainerAnnotations).
 func containerConfig(t testing.TB, pod *v1.Pod, c *v1.Container, attempt uint32) *runtimeapi.ContainerConfig {
 	t.Helper()
-	labels := podMarks(pod)
+	labels := podIdentityLabels(pod)
 	labels["io.kubernetes.container.name"] = c.Name
 	annotations := map[string]string{
 		"io.kubernetes.container.hash":                     "deadbeef",
@@ -87,8 +87,7 @@ type kubelet struct {
 	client runtimeapi.RuntimeServiceClient
 }
 
-// runPod starts the sandbox and all containers of a pod, and returns the sandbox's ID and those of
-// the containers, in order.
+// runPod starts the sandbox and all containers of a pod, and returns their IDs.
 func (k kubelet) runPod(t testing.TB, pod *v1.Pod) (sandbox string, ids []string) {
 	t.Helper()
 	sandbox = k.runSandbox(t, pod)
@@ -127,8 +126,7 @@ func (k kubelet) start(t testing.TB, id string) {
 	require.NoError(t, err)
 }
 
-// onePod returns a pod of the namespace shop with one container, the name of which is that of the
-// pod, and with the UID name-uid.
+// onePod returns the pod shop/NAME with the UID NAME-uid and one container NAME.
 func onePod(name string, grace int64, edit ...func(*v1.Pod)) *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: types.UID(name + "-uid")},

@@ -13,19 +13,19 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// nameless is a runtime that returns no IDs.
-type nameless struct {
+// noIDRuntime is a runtime that returns no IDs.
+type noIDRuntime struct {
 	*scriptedRuntime
 
 	mu    sync.Mutex
-	asked []string // of whose exit
+	asked []string // IDs passed to Exited
 }
 
-func (*nameless) StartContainer(context.Context, *v1.Pod, *v1.Container) (string, error) {
+func (*noIDRuntime) StartContainer(context.Context, *v1.Pod, *v1.Container) (string, error) {
 	return "", nil
 }
 
-func (n *nameless) Exited(id string) <-chan struct{} {
+func (n *noIDRuntime) Exited(id string) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.asked = append(n.asked, id)
@@ -33,14 +33,14 @@ func (n *nameless) Exited(id string) <-chan struct{} {
 }
 
 func TestAContainerWithoutAnIDHasNotStarted(t *testing.T) {
-	rt := &nameless{}
-	inBubble(t, func(b *bed) {
+	rt := &noIDRuntime{}
+	inBubble(t, func(b *testbed) {
 		b.create(podOf(plain("app")))
 		wait(second)
 		status := b.last().pod.Status
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, "StartError", terminated(b, status, "app").Reason)
-		require.Empty(b, rt.asked, "nobody asks for the exit of no container")
+		require.Empty(b, rt.asked, "Exited is not called without an ID")
 	}, func(o *virtualkubelet.Options) {
 		rt.scriptedRuntime = o.Runtime.(*scriptedRuntime)
 		o.Runtime = rt
