@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,14 +195,14 @@ func TestMisuse(t *testing.T) {
 		},
 		"T15 M56 a list that panics": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				panics := true
+				var ended atomic.Bool
 				o.Runtime = misused{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
-					if panics {
+					if !ended.Load() {
 						panic("boom")
 					}
 					return nil, nil
 				}}
-				time.AfterFunc(3*time.Minute, func() { panics = false })
+				time.AfterFunc(3*time.Minute, func() { ended.Store(true) })
 			},
 			do: func(m misuse) {
 				for range 2 {
