@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// The kubelet's Ready condition. During a shutdown its message is the text of
-	// [shutdown.ErrNodeShuttingDown].
+	// reasonNotReady, reasonReady and messageReady are the kubelet's. During a shutdown the message is the
+	// text of [shutdown.ErrNodeShuttingDown].
 	reasonNotReady = "KubeletNotReady"
 	reasonReady    = "KubeletReady"
 	messageReady   = "kubelet is posting ready status"
 
-	// The condition types of KEP-5683. From k8s.io/api v0.37 on they are
-	// v1.NodeGracefulNodeShutdownInProgress and v1.NodeDrainInProgress.
+	// gracefulNodeShutdownInProgress and drainInProgress are the condition types of KEP-5683, from
+	// k8s.io/api v0.37 on v1.NodeGracefulNodeShutdownInProgress and v1.NodeDrainInProgress.
 	gracefulNodeShutdownInProgress v1.NodeConditionType = "GracefulNodeShutdownInProgress"
 	drainInProgress                v1.NodeConditionType = "DrainInProgress"
 	// reasonNodeShutdown is the reason of both, True and False: in KEP-5683 the reason names a cause,
 	// not a state. A DrainInProgress with another reason belongs to another program.
 	reasonNodeShutdown = "NodeShutdown"
-	// KEP-6249's messages of the two conditions when they are True.
+	// messageShutdown and messageDrain are KEP-6249's messages of the two conditions when they are True.
 	messageShutdown = "Kubelet received a shutdown signal and is terminating pods"
 	messageDrain    = "Graceful node shutdown is draining pods on this node"
 	// messageNoShutdown is the message of both when they are False; the KEP has none.

@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// What the kubelet's TerminatePod writes for a container with an unknown exit code.
+	// reasonStatusUnknown, messageStatusUnknown and exitCodeUnknown are what the kubelet's TerminatePod
+	// writes for a container with an unknown exit code.
 	reasonStatusUnknown  = "ContainerStatusUnknown"
 	messageStatusUnknown = "The container could not be located when the pod was terminated"
 	exitCodeUnknown      = 137

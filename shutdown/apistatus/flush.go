@@ -17,7 +17,7 @@ import (
 
 var (
 	errNoPod = errors.New("a pod is required")
-	// Without a UID, a pod cannot be distinguished from a newer one with the same name.
+	// errNoUID: without a UID, a pod cannot be distinguished from a newer one with the same name.
 	errNoUID = errors.New("the pod has no UID")
 )
 

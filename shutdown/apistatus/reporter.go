@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// Reason and message of the Ready condition that MarkNotReady sets. The message distinguishes it
-	// from other conditions with the same reason.
+	// reasonMarked and messageMarked are those of the Ready condition that MarkNotReady sets. The message
+	// distinguishes it from other conditions with the same reason.
 	reasonMarked  = v1.PodReasonTerminationByKubelet
 	messageMarked = "Pod is being terminated by its node."
 
-	// The kubelet's reasons for a pod that is not ready.
+	// reasonContainers and reasonGates are the kubelet's reasons for a pod that is not ready.
 	reasonContainers = "ContainersNotReady"
 	reasonGates      = "ReadinessGatesNotReady"
 )
