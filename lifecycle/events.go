@@ -11,14 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// recordKilling records the Killing event of the container.
 func (s *stop) recordKilling() {
 	s.record(containerReference(s.apiPod, s.role, s.container.Name), v1.EventTypeNormal, "Killing", killingMessage(s.options.message, s.container))
 }
 
-// killingMessage returns the message of the Killing event. Like the kubelet, it replaces the container's
-// ID in the request's message with the name, so that the events of several runs can be counted together.
-// It does not if the name contains the ID.
+// killingMessage returns the message of the Killing event. Like the kubelet, it replaces the container
+// ID with the name, so that the API server can aggregate the events of several runs. It does not if the
+// name contains the ID.
 func killingMessage(message string, c Container) string {
 	if message == "" || strings.Contains(c.Name, c.ID) {
 		return cmp.Or(message, "Stopping container "+c.Name)
@@ -26,23 +25,23 @@ func killingMessage(message string, c Container) string {
 	return strings.ReplaceAll(message, c.ID, c.Name)
 }
 
-// record records an event of the container.
+// record records an event about the container.
 func (s *stop) record(object runtime.Object, eventtype, reason, message string) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.recordLocked(object, eventtype, reason, message)
 }
 
-// recordLocked is record for a caller that holds the mutex.
+// recordLocked is record for callers that hold the mutex.
 func (s *stop) recordLocked(object runtime.Object, eventtype, reason, message string) {
 	if recorder := s.pod.terminator.opts.Events; recorder != nil {
 		s.notifyLocked(func() { recorder.Event(object, eventtype, reason, message) })
 	}
 }
 
-// notifyLocked calls notify, which calls the event recorder or OnHook, in another goroutine. The calls
-// for one container run one after the other. Only the end of the stop waits for them, so that a slow
-// recorder does not use up the grace period. The mutex is held.
+// notifyLocked runs notify, which calls the event recorder or OnHook, in another goroutine. The calls
+// for one container run in order. Only the end of the stop waits for them, so a slow recorder does not
+// use up the grace period. The caller holds the mutex.
 func (s *stop) notifyLocked(notify func()) {
 	previous, notified := s.lastNotified, make(chan struct{})
 	s.lastNotified = notified
@@ -60,14 +59,14 @@ func (s *stop) notifyLocked(notify func()) {
 	})
 }
 
-// addError adds the error of a panic in the embedder's code to the result.
+// addError adds the error of a callback that panicked to the result.
 func (s *stop) addError(err error) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Err = errors.Join(s.result.Err, err)
 }
 
-// waitForEvents waits for the container's events for at most abandonAfter. They are then usually recorded
+// waitForEvents waits up to abandonAfter for the container's events, so that they are usually recorded
 // before the termination ends.
 func (s *stop) waitForEvents() {
 	s.pod.mu.Lock()
@@ -85,8 +84,7 @@ func (s *stop) waitForEvents() {
 	}
 }
 
-// recordWarning records a warning outside of a stop. It waits for the recorder for at most abandonAfter, so
-// that a recorder that hangs does not block the caller.
+// recordWarning records a Warning event outside a stop. It waits up to abandonAfter for the recorder.
 func (p *pod) recordWarning(ctx context.Context, apiPod *v1.Pod, container string, object runtime.Object, reason, message string) {
 	recorder := p.terminator.opts.Events
 	if recorder == nil {
@@ -106,8 +104,7 @@ func (p *pod) recordWarning(ctx context.Context, apiPod *v1.Pod, container strin
 	}
 }
 
-// containerReference returns the object of a container's events, as the kubelet's GenerateContainerRef
-// does.
+// containerReference returns the object of a container's events (the kubelet's GenerateContainerRef).
 func containerReference(pod *v1.Pod, r role, name string) *v1.ObjectReference {
 	return &v1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod",

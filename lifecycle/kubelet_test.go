@@ -256,9 +256,9 @@ type killContainer struct {
 }
 
 type (
-	killRole   string
-	killHook   string
-	hookEnd    string
+	killRole  string
+	killHook  string
+	hookEnd   string
 	stopReply string
 )
 

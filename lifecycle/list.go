@@ -9,28 +9,28 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// lists makes the Running calls for a pod, one at a time. A request needs a call that begins after
-// it, because an earlier call may have missed what has changed. All requests that come during a call
-// therefore share the next call.
+// lists makes the Running calls for a pod, one at a time. A request needs a call that starts after it,
+// because an earlier call may miss the latest change. All requests that arrive during a call share the
+// next one.
 type lists struct {
-	started    int         // how many calls have begun
-	newestNumber int         // the number of the newest call that has succeeded
-	newestRuns   []Container // what that call has listed
-	inProgress *list
-	queued     *list // nil: nobody has requested one
+	started      int         // number of calls started
+	newestNumber int         // number of the newest call that succeeded
+	newestRuns   []Container // what that call returned
+	inProgress   *list
+	queued       *list // nil: not requested
 }
 
-// list is one call of Running.
+// list is one Running call.
 type list struct {
 	ctx     context.Context
 	pod     *v1.Pod
-	number  int // from 1
+	number  int // from 1, in the order of the calls
 	done    chan struct{}
 	running []Container
 	err     error
 }
 
-// has reports whether the newest list has a run. If Began is zero on either side, any run with the ID
+// has reports whether the newest list has the run. If Began is zero on either side, any run with the ID
 // matches.
 func (l *lists) has(c Container) bool {
 	return slices.ContainsFunc(l.newestRuns, func(other Container) bool {
@@ -38,8 +38,8 @@ func (l *lists) has(c Container) bool {
 	})
 }
 
-// requestList returns a list that begins after this request: now, or when the call that is under way has
-// ended. The mutex is held.
+// requestList returns a list that is requested now, or when the call in progress returns. The caller
+// holds the mutex.
 func (p *pod) requestList(ctx context.Context, apiPod *v1.Pod) *list {
 	l := p.lists.queued
 	if l == nil {
@@ -52,7 +52,7 @@ func (p *pod) requestList(ctx context.Context, apiPod *v1.Pod) *list {
 	return l
 }
 
-// startList makes the next call, if one was requested. The mutex is held.
+// startList makes the next call, if one is queued. The caller holds the mutex.
 func (p *pod) startList() {
 	l := p.lists.queued
 	p.lists.queued = nil
@@ -68,13 +68,13 @@ func (p *pod) startList() {
 	p.lists.started++
 	l.number = p.lists.started
 	ctx, cancel := context.WithCancelCause(l.ctx)
-	slow := time.AfterFunc(p.terminator.opts.StopTimeoutSlack, func() { // does not wait for a runtime that ignores its context
-		err := fmt.Errorf("the runtime did not list what runs within %v", p.terminator.opts.StopTimeoutSlack)
+	slow := time.AfterFunc(p.terminator.opts.StopTimeoutSlack, func() { // the runtime may ignore its context
+		err := fmt.Errorf("the runtime did not list the pod's containers within %v", p.terminator.opts.StopTimeoutSlack)
 		cancel(err)
 		p.finishList(l, nil, err)
 	})
 	var running []Container
-	p.spawn(ctx, "the list of the runtime", l.pod, "", func() (err error) {
+	p.spawn(ctx, "the runtime's list", l.pod, "", func() (err error) {
 		if pods := p.terminator.opts.Pods; pods != nil {
 			running, err = pods.Running(ctx, l.pod)
 		} else {
@@ -88,8 +88,8 @@ func (p *pod) startList() {
 	})
 }
 
-// finishList sets the answer of a list, applies it to the pod, and begins the next list. An answer that comes
-// too late changes nothing.
+// finishList sets a list's result, applies it to the pod, and starts the next list. It ignores a result
+// that arrives after the timeout.
 func (p *pod) finishList(l *list, running []Container, err error) {
 	p.mu.Lock()
 	defer p.unlock()
@@ -98,7 +98,7 @@ func (p *pod) finishList(l *list, running []Container, err error) {
 	}
 	for i := range running {
 		if invalid := running[i].check(); err == nil && invalid != nil {
-			err = fmt.Errorf("the list of the runtime: %w", invalid)
+			err = fmt.Errorf("the runtime's list: %w", invalid)
 		}
 	}
 	l.running, l.err = running, err
@@ -110,8 +110,8 @@ func (p *pod) finishList(l *list, running []Container, err error) {
 	p.startList()
 }
 
-// applyList brings the pod up to date with a list. A run that is not listed has ended. If the pod is
-// being terminated, every listed run is stopped. The mutex is held.
+// applyList updates the pod from a list. A run that is not listed has ended. During a termination,
+// every listed run is stopped. The caller holds the mutex.
 func (p *pod) applyList(l *list) {
 	t := p.termination
 	stopsAll := t.inProgress() && t.usesLists
@@ -126,14 +126,14 @@ func (p *pod) applyList(l *list) {
 	}
 	p.dropEnded(func(s *stop) bool { return s.listedBy != l.number })
 	for c := range p.starts {
-		if c.returned && c.listedBy <= l.number { // the list shows what this start has started
+		if c.returned && c.listedBy <= l.number { // the list includes what this start created
 			delete(p.starts, c)
 		}
 	}
 	p.unblockStops()
 }
 
-// find returns the listed run with the ID of c and, unless it is zero, with c.Began.
+// find returns the listed run with c.ID and, unless it is zero, with c.Began.
 func (l *list) find(c Container) (listed Container, found bool) {
 	for _, other := range l.running {
 		if other.ID == c.ID && (c.Began.IsZero() || runOf(other) == runOf(c)) {
@@ -144,7 +144,7 @@ func (l *list) find(c Container) (listed Container, found bool) {
 	return Container{}, false
 }
 
-// wait waits for the answer of a list, at most until ctx ends, and returns its error.
+// wait waits for the list until ctx ends, and returns its error.
 func (l *list) wait(ctx context.Context) error {
 	select {
 	case <-l.done:
