@@ -157,7 +157,7 @@ func ExampleTerminator_Start() {
 	// Output:
 	// <nil>
 	// true
-	// failed to start container "web" of pod "shop_default(6d1f)": pod is being terminated, or was and has not been forgotten
+	// failed to start container "web" of pod "shop_default(6d1f)": pod is being terminated, or was terminated and not forgotten
 }
 
 func ExampleTerminator_PostStart() {

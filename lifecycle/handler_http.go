@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
 )
 
-// HTTPDoer sends an HTTP request; *http.Client implements it. [HandlerRunnerOptions.HTTP]
-// says what it must do.
+// HTTPDoer sends an HTTP request; *http.Client implements it. See [HandlerRunnerOptions.HTTP] for the
+// requirements.
 type HTTPDoer interface {
 	Do(req *http.Request) (*http.Response, error)
 }
@@ -23,8 +23,7 @@ var (
 	errNoPodIP    = errors.New("PodIP has returned no address")
 )
 
-// get sends the request of an httpGet hook to the host that the hook names, or else to its
-// pod.
+// get sends the request of an httpGet hook to the hook's host, or to its pod if the hook has none.
 func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) error {
 	host, err := action.Host, error(nil)
 	if host == "" {
@@ -49,7 +48,7 @@ func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Cont
 	return err
 }
 
-// statusIP returns the first IP address in the pod's status, "" if it has none.
+// statusIP returns the first IP address in the pod's status; "" if there is none.
 func statusIP(_ context.Context, pod *v1.Pod) (string, error) {
 	switch {
 	case pod == nil:

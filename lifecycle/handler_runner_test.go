@@ -120,7 +120,7 @@ func TestHooksSurviveNilArguments(t *testing.T) {
 	}{
 		"exec": {
 			v1.LifecycleHandler{Exec: &v1.ExecAction{}},
-			`Exec lifecycle hook ([]) for Container "" in Pod "<nil>" failed - error: no command runner for exec hooks, Commands is nil, message: ""`,
+			`Exec lifecycle hook ([]) for Container "" in Pod "<nil>" failed - error: no command runner for exec hooks: Commands is nil, message: ""`,
 		},
 		"httpGet without a pod": {
 			v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Port: intstr.FromInt32(80)}},

@@ -9,22 +9,22 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// lists makes the Running calls for a pod, one at a time. A request needs a call that begins after
-// it, because an earlier call may have missed what has changed. All requests that come during a call
-// therefore share the next call.
+// lists makes the Running calls for a pod, one at a time. A request needs a call that starts after it,
+// because an earlier call may miss the latest change. All requests that arrive during a call share the
+// next one.
 type lists struct {
-	started      int         // how many calls have begun
-	newestNumber int         // the number of the newest call that has succeeded
-	newestRuns   []Container // what that call has listed
+	started      int         // number of calls started
+	newestNumber int         // number of the newest call that succeeded
+	newestRuns   []Container // what that call returned
 	inProgress   *list
-	queued       *list // nil: nobody has requested one
-	failed       error // the last failure that was logged; nil: none since the last success
-	failures     int   // since the last success
-	shared       bool  // an ID that several containers have was logged
+	queued       *list // nil: not requested
+	failed       error // the newest failure since the last success; nil: none
+	failures     int   // number of failures since the last success
+	hasSharedIDs bool  // the newest list has containers with the same ID, which was logged
 }
 
-// listFailed notes that a list has failed, and reports whether that is to be logged: the first failure, and
-// each change. It locks the mutex.
+// listFailed notes the failure of a list, and reports whether it must be logged: if it is the first, or
+// differs from the one before. It locks the mutex.
 func (p *pod) listFailed(err error) (isNews bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,8 +34,9 @@ func (p *pod) listFailed(err error) (isNews bool) {
 	return isNews
 }
 
-// listsSucceeded notes that a list has succeeded, and returns how many had failed. It locks the mutex.
-func (p *pod) listsSucceeded() (failures int) {
+// listSucceeded notes the success of a list, and returns the number of failures before it. It locks the
+// mutex.
+func (p *pod) listSucceeded() (failures int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	failures = p.lists.failures
@@ -43,17 +44,17 @@ func (p *pod) listsSucceeded() (failures int) {
 	return failures
 }
 
-// list is one call of Running.
+// list is one Running call.
 type list struct {
 	ctx     context.Context
 	pod     *v1.Pod
-	number  int // from 1
+	number  int // from 1, in the order of the calls
 	done    chan struct{}
 	running []Container
 	err     error
 }
 
-// has reports whether the newest list has a run. If Began is zero on either side, any run with the ID
+// has reports whether the newest list has the run. If Began is zero on either side, any run with the ID
 // matches.
 func (l *lists) has(c Container) bool {
 	return slices.ContainsFunc(l.newestRuns, func(other Container) bool {
@@ -61,8 +62,8 @@ func (l *lists) has(c Container) bool {
 	})
 }
 
-// requestList returns a list that begins after this request: now, or when the call that is under way has
-// ended. The mutex is held.
+// requestList returns a list that is requested now, or when the call in progress returns. The caller
+// holds the mutex.
 func (p *pod) requestList(ctx context.Context, apiPod *v1.Pod) *list {
 	l := p.lists.queued
 	if l == nil {
@@ -75,7 +76,7 @@ func (p *pod) requestList(ctx context.Context, apiPod *v1.Pod) *list {
 	return l
 }
 
-// startList makes the next call, if one was requested. The mutex is held.
+// startList makes the next call, if one is queued. The caller holds the mutex.
 func (p *pod) startList() {
 	l := p.lists.queued
 	p.lists.queued = nil
@@ -91,13 +92,13 @@ func (p *pod) startList() {
 	p.lists.started++
 	l.number = p.lists.started
 	ctx, cancel := context.WithCancelCause(l.ctx)
-	slow := time.AfterFunc(p.terminator.opts.StopTimeoutSlack, func() { // does not wait for a runtime that ignores its context
-		err := fmt.Errorf("the runtime did not list what runs within %v (StopTimeoutSlack)", p.terminator.opts.StopTimeoutSlack)
+	slow := time.AfterFunc(p.terminator.opts.StopTimeoutSlack, func() { // the runtime may ignore its context
+		err := fmt.Errorf("the runtime did not list the pod's containers within %v (StopTimeoutSlack)", p.terminator.opts.StopTimeoutSlack)
 		cancel(err)
 		p.finishList(l, nil, err)
 	})
 	var running []Container
-	p.spawnAfter(ctx, p.lists.failed, "the list of the runtime", l.pod, "", func() (err error) {
+	p.spawnAfter(ctx, p.lists.failed, "the runtime's list", l.pod, "", func() (err error) {
 		if pods := p.terminator.opts.Pods; pods != nil {
 			running, err = pods.Running(ctx, l.pod)
 		} else {
@@ -111,11 +112,11 @@ func (p *pod) startList() {
 	})
 }
 
-// finishList sets the answer of a list, applies it to the pod, and begins the next list. An answer that comes
-// too late changes nothing.
+// finishList sets a list's result, applies it to the pod, and starts the next list. It ignores a result
+// that arrives after the timeout.
 func (p *pod) finishList(l *list, running []Container, err error) {
 	shared := sharedIDs(running)
-	if p.isNewShared(shared) {
+	if p.isNewSharing(shared) {
 		shared.log(l.ctx, l.pod)
 	}
 	p.mu.Lock()
@@ -125,7 +126,7 @@ func (p *pod) finishList(l *list, running []Container, err error) {
 	}
 	for i := range running {
 		if invalid := running[i].check(); err == nil && invalid != nil {
-			err = fmt.Errorf("the list of the runtime: %w", invalid)
+			err = fmt.Errorf("the runtime's list: %w", invalid)
 		}
 	}
 	l.running, l.err = running, err
@@ -137,18 +138,18 @@ func (p *pod) finishList(l *list, running []Container, err error) {
 	p.startList()
 }
 
-// isNewShared reports whether a list has an ID that several containers have, and none before had. It
+// isNewSharing reports whether a list has containers with the same ID and the list before had none. It
 // locks the mutex.
-func (p *pod) isNewShared(shared idNames) bool {
+func (p *pod) isNewSharing(shared idNames) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	wasShared := p.lists.shared
-	p.lists.shared = shared != nil
-	return shared != nil && !wasShared
+	isNew := shared != nil && !p.lists.hasSharedIDs
+	p.lists.hasSharedIDs = shared != nil
+	return isNew
 }
 
-// applyList brings the pod up to date with a list. A run that is not listed has ended. If the pod is
-// being terminated, every listed run is stopped. The mutex is held.
+// applyList updates the pod from a list. A run that is not listed has ended. During a termination,
+// every listed run is stopped. The caller holds the mutex.
 func (p *pod) applyList(l *list, shared idNames) {
 	t := p.termination
 	stopsAll := t.inProgress() && t.usesLists
@@ -166,14 +167,14 @@ func (p *pod) applyList(l *list, shared idNames) {
 	}
 	p.dropEnded(func(s *stop) bool { return s.listedBy != l.number })
 	for c := range p.starts {
-		if c.returned && c.listedBy <= l.number { // the list shows what this start has started
+		if c.returned && c.listedBy <= l.number { // the list includes what this start created
 			delete(p.starts, c)
 		}
 	}
 	p.unblockStops()
 }
 
-// find returns the listed run with the ID of c and, unless it is zero, with c.Began.
+// find returns the listed run with c.ID and, unless it is zero, with c.Began.
 func (l *list) find(c Container) (listed Container, found bool) {
 	for _, other := range l.running {
 		if other.ID == c.ID && (c.Began.IsZero() || runOf(other) == runOf(c)) {
@@ -184,7 +185,7 @@ func (l *list) find(c Container) (listed Container, found bool) {
 	return Container{}, false
 }
 
-// wait waits for the answer of a list, at most until ctx ends, and returns its error.
+// wait waits for the list until ctx ends, and returns its error.
 func (l *list) wait(ctx context.Context) error {
 	select {
 	case <-l.done:

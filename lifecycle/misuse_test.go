@@ -175,7 +175,7 @@ func TestMisuse(t *testing.T) {
 			do: func(m misuse) {
 				_, err := m.KillPod(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
 				require.NoError(m, err)
-				m.require("A container that the pod's spec does not have is stopped, without a hook pod=default/web containerName=/k8s_a_web containerID=1")
+				m.require("Stopping container that is not in the pod's spec, without a hook pod=default/web containerName=/k8s_a_web containerID=1")
 			},
 		},
 		"T10 a pod without UID and name": {
@@ -208,9 +208,9 @@ func TestMisuse(t *testing.T) {
 				for range 2 {
 					<-m.Terminate(m.context(), misusedPod(), lifecycle.Request{}).Done()
 				}
-				m.require("Recovered from a panic: the list of the runtime panicked: boom")
-				m.require("Failed to list the containers of a pod, will try again")
-				m.require("Listed the containers of a pod after earlier failures")
+				m.require("Recovered from a panic: the runtime's list panicked: boom")
+				m.require("Failed to list the pod's containers, will retry")
+				m.require("Listed the pod's containers after earlier failures")
 			},
 		},
 		"T18b T26 a stop that hangs, and Close": {
@@ -260,7 +260,7 @@ func TestMisuse(t *testing.T) {
 				<-time.After(6 * time.Second)
 				m.require("A call has not returned since its context ended pod=default/web containerName=a call=the start after=5s")
 				require.ErrorContains(m, started(), `failed to stop container "a": its start has not returned`)
-				m.require(`Gave up waiting for a container: failed to stop container "a": its start has not returned`)
+				m.require(`Gave up waiting for container: failed to stop container "a": its start has not returned`)
 			},
 		},
 		"T30 Began changes with each list": {
@@ -275,7 +275,7 @@ func TestMisuse(t *testing.T) {
 			do: func(m misuse) {
 				m.Terminate(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
 				<-time.After(150 * time.Millisecond)
-				m.require("A container counts as stopped, because the runtime lists a later run with its ID and another Began")
+				m.require("Container counts as stopped, because the runtime lists a later run with its ID and another Began")
 			},
 		},
 		"T31b OnHook panics": {
@@ -311,7 +311,7 @@ func TestMisuse(t *testing.T) {
 				result, err := m.KillPod(m.context(), misusedPod(container("a", exec())), lifecycle.Request{})
 				require.NoError(m, err)
 				require.Equal(m, lifecycle.HookAbandoned, result.Containers[0].Hook.Outcome)
-				m.require("PreStop hook has not returned since it was cancelled, it is not waited for pod=default/web containerName=a")
+				m.require("PreStop hook has not returned after its cancellation, no longer waiting for it pod=default/web containerName=a")
 				require.ErrorContains(m, m.close(), "calls that have not returned: the hook of default/web/a: ")
 			},
 		},
@@ -353,7 +353,7 @@ func TestMisuse(t *testing.T) {
 			do: func(m misuse) {
 				m.Terminate(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
 				<-time.After(3 * time.Second)
-				m.require("the runtime did not list what runs within 2s (StopTimeoutSlack)")
+				m.require("the runtime did not list the pod's containers within 2s (StopTimeoutSlack)")
 			},
 		},
 		"T38 a stop does not find what is listed": {
@@ -364,7 +364,7 @@ func TestMisuse(t *testing.T) {
 			do: func(m misuse) {
 				m.Terminate(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
 				synctest.Wait()
-				m.require(`Failed to stop a container: StopContainer has returned "container not found", but the runtime lists the container`)
+				m.require(`Failed to stop container: StopContainer returned "container not found", but the runtime still lists the container`)
 			},
 		},
 		"W18 zero metrics": {
@@ -419,7 +419,7 @@ func TestMisuseOfZeroValues(t *testing.T) {
 	for _, termination := range []*lifecycle.Termination{nil, {}} {
 		<-termination.Done()
 		result, err := termination.Wait(ctx)
-		require.EqualError(t, err, "there is no termination: Terminate begins one")
+		require.EqualError(t, err, "there is no termination, Terminate begins one")
 		require.Equal(t, lifecycle.OutcomeRuntimeStuck, result.Outcome())
 		require.Equal(t, result, termination.Result())
 		require.False(t, termination.Shorten(1))
@@ -430,7 +430,7 @@ func TestMisuseOfZeroValues(t *testing.T) {
 	_, err := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
 		Commands: (*lifecycletest.Runtime)(nil), Events: (*lifecycletest.Events)(nil), Gates: featuregate.FeatureGate(nil),
 	}).Run(ctx, "id", pod, &pod.Spec.Containers[0], exec())
-	require.EqualError(t, err, "no command runner for exec hooks, Commands is nil")
+	require.EqualError(t, err, "no command runner for exec hooks: Commands is nil")
 	require.EqualError(t, lifecycle.AddFeatureGates(nil), "the feature gate is nil")
 }
 
@@ -441,7 +441,7 @@ func TestMisuseOfOptions(t *testing.T) {
 		Runtime: runtime, Pods: (*lifecycletest.Unit)(nil), Commands: runtime, Exits: runtime, Events: (*lifecycletest.Events)(nil),
 		Hooks: hookFunc(nil), Gates: gates,
 	})
-	require.EqualError(t, err, `failed to make a terminator: Runtime: is a nil *lifecycletest.Runtime, leave it out or make one
+	require.EqualError(t, err, `failed to create terminator: Runtime: is a nil *lifecycletest.Runtime, leave it out or make one
 Runtime: must not be set with Pods, which replaces it
 Pods: is a nil *lifecycletest.Unit, leave it out or make one
 Commands: is a nil *lifecycletest.Runtime, leave it out or make one

@@ -60,7 +60,7 @@ func TestAContainerOfAUnitIsNotKilledAlone(t *testing.T) {
 		app := b.addMain("app", nil, lifecycletest.Script{})
 		_, err := b.KillContainer(b.Context(), b.pod, app, lifecycle.ContainerRequest{})
 		require.ErrorIs(b, err, errors.ErrUnsupported)
-		require.ErrorContains(b, err, `failed to stop container "app" alone`)
+		require.ErrorContains(b, err, `failed to stop container "app": the pod's containers stop as a unit`)
 		require.Empty(b, b.rt.Stops())
 	}, asUnit)
 }

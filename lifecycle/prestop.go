@@ -11,23 +11,24 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// abandonAfter is how long a cancelled hook may take to return before it is [HookAbandoned]. StopContainer
-// does not wait for the hook. The end of the termination does, so that the result is final then.
+// abandonAfter is how long a cancelled hook may take to return before it is [HookAbandoned].
+// StopContainer does not wait for the hook. The end of the termination does, so that its result is
+// final.
 const abandonAfter = time.Second
 
 var errHookFailed = errors.New("the hook returned an error; see the result, OnHook or log verbosity 1")
 
 // preStop is the state of a run's preStop hook. The pod's mutex guards it.
 type preStop struct {
-	handled     bool // it was begun or skipped, by this agent or a previous one
+	handled     bool // this agent or a previous one has begun or skipped it
 	kind        handlerKind
 	startedAt   time.Time
-	cancelledAt time.Time     // zero: it was not cancelled
-	returned    chan struct{} // closed when it has returned and its outcome is set and logged; nil: it was not called
+	cancelledAt time.Time     // zero: not cancelled
+	returned    chan struct{} // closed when the hook has returned and its outcome is set and logged; nil: the hook was not called
 }
 
-// runHook runs the container's preStop hook if it is due. It returns when the hook has returned or was
-// cut.
+// runHook runs the container's preStop hook, unless it is to be skipped. It returns when the hook has
+// returned or was cancelled.
 func (s *stop) runHook() {
 	if s.spec == nil || s.spec.Lifecycle == nil || s.spec.Lifecycle.PreStop == nil || s.ctx.Err() != nil {
 		return
@@ -46,7 +47,7 @@ func (s *stop) runHook() {
 		return err
 	}, s.hookReturned)
 	var exited <-chan struct{}
-	if s.hook.kind == kindSleep { // other hooks may have work to do outside the container after its exit
+	if s.hook.kind == kindSleep { // other hooks may have work to do outside the exited container
 		exited = s.pod.watchExit(ctx, s.apiPod, s.container, s.addError)
 	}
 	select {
@@ -60,9 +61,9 @@ func (s *stop) runHook() {
 	}
 }
 
-// beginHook reports whether the hook has to run, and marks it as begun or skipped. A hook is skipped if
-// it has been begun before for this run, if the deadline has passed, or if it is a sleep and the feature
-// is off.
+// beginHook marks the hook as begun or skipped, and reports whether to run it. A hook is skipped if it
+// has begun before for this run, if the deadline has passed, or if it is a sleep and the feature is
+// off.
 func (s *stop) beginHook(handler *v1.LifecycleHandler) bool {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -78,8 +79,8 @@ func (s *stop) beginHook(handler *v1.LifecycleHandler) bool {
 	return true
 }
 
-// isSleepEnabled reports whether sleep hooks run. The runner of a request decides if it is of this
-// package, and otherwise the terminator's feature gates.
+// isSleepEnabled reports whether sleep hooks run: the feature gates of the request's runner decide if
+// it is this package's, otherwise the terminator's.
 func (tr *Terminator) isSleepEnabled(hooks HandlerRunner) bool {
 	if builtin, _ := hooks.(*handlerRunner); builtin != nil {
 		return builtin.sleepEnabled
@@ -87,14 +88,14 @@ func (tr *Terminator) isSleepEnabled(hooks HandlerRunner) bool {
 	return tr.sleepEnabled
 }
 
-// deadlineCause returns the cause with which the deadline cuts a hook.
+// deadlineCause returns the cause with which the deadline cancels a hook.
 func (s *stop) deadlineCause() Cause {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	return s.deadline.cause()
 }
 
-// cancelHook notes why the hook is cancelled, unless it has just returned. It returns the cause.
+// cancelHook records why the hook is cancelled, unless it has already returned. It returns cause.
 func (s *stop) cancelHook(cause Cause) Cause {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -105,10 +106,9 @@ func (s *stop) cancelHook(cause Cause) Cause {
 }
 
 // hookReturned sets the outcome of a hook that has returned, and logs a failure. The hook's error may
-// contain its output, which may be secret. The event and the log therefore omit the error; only
-// verbosity 1 shows it.
+// contain secret output, so the event and the log omit it; only verbosity 1 shows it.
 func (s *stop) hookReturned(err error) {
-	defer close(s.hook.returned) // after the log line, which is then there when the termination ends
+	defer close(s.hook.returned) // after the log line, so that it precedes the end of the termination
 	if s.setHookOutcome(err) != HookFailed {
 		return
 	}
@@ -119,9 +119,9 @@ func (s *stop) hookReturned(err error) {
 	logger.Error(err, "PreStop hook failed")
 }
 
-// setHookOutcome sets and returns the outcome of a hook that has returned. If the hook was cut, or returns
-// after the deadline, its error is not a failure. A hook without an error has completed even if it was
-// cut, unless the cause was the exit of its container.
+// setHookOutcome sets and returns the outcome of a hook that has returned. An error is not a failure if
+// the hook was cancelled or the deadline has passed. A cancelled hook without an error has completed,
+// unless its container exited.
 func (s *stop) setHookOutcome(err error) HookOutcome {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *stop) setHookOutcome(err error) HookOutcome {
 		hook.Cause = CauseTerminatorClosed
 	}
 	switch {
-	case hook.Outcome == HookAbandoned: // an outcome is final
+	case hook.Outcome == HookAbandoned: // final
 	case err == nil && hook.Cause != CauseContainerExited:
 		hook.Cause = ""
 		s.endHook(HookCompleted)
@@ -148,7 +148,7 @@ func (s *stop) setHookOutcome(err error) HookOutcome {
 	return hook.Outcome
 }
 
-// endHook sets the outcome of the hook, counts it, and calls OnHook. The mutex is held.
+// endHook sets the hook's outcome, counts it, and calls OnHook. The caller holds the mutex.
 func (s *stop) endHook(outcome HookOutcome) {
 	opts := &s.pod.terminator.opts
 	s.result.Hook.Outcome, s.result.Hook.Took = outcome, time.Since(s.hook.startedAt)
@@ -160,7 +160,7 @@ func (s *stop) endHook(outcome HookOutcome) {
 	}
 }
 
-// waitForHook waits until a hook that was cut returns, and abandons it after abandonAfter.
+// waitForHook waits until a cancelled hook returns, and abandons it after abandonAfter.
 func (s *stop) waitForHook() {
 	if s.hook.returned == nil {
 		return
@@ -171,12 +171,12 @@ func (s *stop) waitForHook() {
 	case <-s.hook.returned:
 	case <-timer.C:
 		if s.abandonHook() {
-			s.logger().Error(nil, "PreStop hook has not returned since it was cancelled, it is not waited for")
+			s.logger().Error(nil, "PreStop hook has not returned after its cancellation, no longer waiting for it")
 		}
 	}
 }
 
-// abandonHook ends the wait for a hook that was cut, and reports whether it has not returned.
+// abandonHook stops waiting for a cancelled hook, and reports whether it has not returned.
 func (s *stop) abandonHook() bool {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -187,8 +187,8 @@ func (s *stop) abandonHook() bool {
 	return true
 }
 
-// watchExit returns a channel that is closed when a container exits; nil if there is no ExitWatcher. It
-// calls the watcher in another goroutine, which ends with ctx, and calls failed if the watcher panics.
+// watchExit returns a channel that is closed when the container exits; nil without an ExitWatcher. It
+// watches in another goroutine until ctx ends, and calls failed if the watcher panics.
 func (p *pod) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, failed func(error)) <-chan struct{} {
 	watcher := p.terminator.opts.Exits
 	if watcher == nil {

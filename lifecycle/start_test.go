@@ -43,8 +43,8 @@ func TestWhatStartRefuses(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		nothing := func(context.Context) error { return nil }
 		require.ErrorContains(b, b.Start(b.Context(), nil, "app", nothing), "the pod is nil")
-		require.ErrorContains(b, b.Start(b.Context(), b.pod, "app", nil), "the function that starts it is nil")
-		require.ErrorContains(b, b.Start(b.Context(), b.pod, "app", nothing), "the pod's spec has no container of this name")
+		require.ErrorContains(b, b.Start(b.Context(), b.pod, "app", nil), "the start function is nil")
+		require.ErrorContains(b, b.Start(b.Context(), b.pod, "app", nothing), "the pod's spec has no such container")
 	})
 }
 

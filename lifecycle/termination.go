@@ -12,37 +12,36 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// Termination is the termination of one pod, under way or ended. All methods may be called
-// concurrently.
+// Termination is the termination of one pod, in progress or ended. All methods are safe for concurrent
+// use.
 type Termination struct {
 	pod       *pod // its mutex guards the fields below; most unexported methods need it held
 	ctx       context.Context
 	apiPod    *v1.Pod
 	request   Request      // the newest one
-	previous  *Termination // of the same pod; nil: none, or this one has ended
+	previous  *Termination // of the same pod; nil: there is none, or this one has ended
 	deadline  deadline
 	startedAt time.Time
-	usesLists bool // the runtime lists what runs; false: the request names it
+	usesLists bool // the runtime lists the containers; false: the request names them
 	minList   int  // the number of the first list that is new enough
 	stops     []*stop
-	wakeup    chan struct{} // has a value while run has to look at the termination again
+	wakeup    chan struct{} // has a value when run must check the termination again
 	done      chan struct{}
 	results   []ContainerResult // nil until the termination has ended
 
 	overdueRecorded bool // the ExceededGracePeriod event was recorded
 }
 
-// endedTermination returns a termination that has ended with an error and stopped nothing.
+// endedTermination returns a termination that has ended with err and stopped nothing.
 func endedTermination(outcome Outcome, err error) *Termination {
 	t := &Termination{pod: &pod{}, done: make(chan struct{}), results: []ContainerResult{{Outcome: outcome, Phase: PhaseEnded, Err: err}}}
 	close(t.done)
 	return t
 }
 
-var errNoTermination = errors.New("there is no termination: Terminate begins one")
+var errNoTermination = errors.New("there is no termination, Terminate begins one")
 
-// orNone returns the termination or, for one that Terminate has not returned, one that has ended with an
-// error.
+// orNone returns the termination, or one that has ended with an error for a nil or zero one.
 func (t *Termination) orNone() *Termination {
 	if t == nil || t.done == nil {
 		return endedTermination(OutcomeRuntimeStuck, errNoTermination)
@@ -50,8 +49,8 @@ func (t *Termination) orNone() *Termination {
 	return t
 }
 
-// terminate begins a termination of the pod, or adds the request to the one that is under way. The
-// mutex is held.
+// terminate begins a termination of the pod, or adds the request to the one in progress. shared has the
+// IDs that several containers of the request have. The caller holds the mutex.
 func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request, shared idNames) *Termination {
 	t := p.termination
 	if !t.inProgress() {
@@ -80,7 +79,7 @@ func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request, share
 	return t
 }
 
-// newTermination begins a termination and makes it the pod's current one. The mutex is held.
+// newTermination begins a termination and makes it the pod's current one. The caller holds the mutex.
 func (p *pod) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, until deadline) *Termination {
 	t := &Termination{
 		pod: p, ctx: ctx, apiPod: apiPod, request: *req, previous: p.termination, deadline: until, startedAt: time.Now(),
@@ -92,14 +91,14 @@ func (p *pod) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, 
 	return t
 }
 
-// requireList makes the termination wait for a list that begins from now on.
+// requireList makes the termination wait for a list that starts from now on.
 func (t *Termination) requireList() {
 	t.usesLists, t.minList = true, t.pod.lists.started+1
 	t.wake()
 }
 
-// run requests lists until the runtime lists nothing and nothing is being stopped or started. Applying
-// a list stops what it shows.
+// run requests lists until the runtime lists nothing and no stop or start is in progress. pod.applyList
+// stops what a list has.
 func (t *Termination) run() {
 	logger := klog.FromContext(t.ctx).WithValues("pod", klog.KObj(t.apiPod))
 	logger.V(1).Info("Terminating pod")
@@ -115,12 +114,12 @@ func (t *Termination) run() {
 		case t.ctx.Err() != nil:
 		case err != nil:
 			if t.pod.listFailed(err) {
-				logger.Error(err, "Failed to list the containers of a pod, will try again")
+				logger.Error(err, "Failed to list the pod's containers, will retry")
 			}
 			sleepContext(t.ctx, pause.next())
 		default:
-			if failures := t.pod.listsSucceeded(); failures > 0 {
-				logger.Info("Listed the containers of a pod after earlier failures", "failures", failures)
+			if failures := t.pod.listSucceeded(); failures > 0 {
+				logger.Info("Listed the pod's containers after earlier failures", "failures", failures)
 			}
 			pause = 0
 		}
@@ -132,20 +131,20 @@ func (t *Termination) run() {
 	}
 }
 
-// logGivenUp logs what the termination has given up without having stopped it: lists and starts. A
-// stop logs that itself.
+// logGivenUp logs the containers that were given up without a StopContainer call, because of a list or a
+// start. Stops log that themselves.
 func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
 	if t.ctx.Err() != nil || errors.Is(failure, errors.ErrUnsupported) {
 		return
 	}
 	for _, c := range t.Result().Containers {
 		if c.Outcome == OutcomeRuntimeStuck && c.ID == "" {
-			logger.Error(c.Err, "Gave up waiting for a container", "containerName", c.Name)
+			logger.Error(c.Err, "Gave up waiting for container", "containerName", c.Name)
 		}
 	}
 }
 
-// nextList requests the list that the termination waits for, nil if it waits for none.
+// nextList requests the list that the termination waits for; nil if it waits for none.
 func (t *Termination) nextList() *list {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
@@ -155,17 +154,17 @@ func (t *Termination) nextList() *list {
 	return t.pod.requestList(t.ctx, t.apiPod)
 }
 
-// needsList reports whether the termination still waits for a list that is new enough.
+// needsList reports whether the termination waits for a list that is new enough.
 func (t *Termination) needsList() bool {
 	return t.usesLists && t.pod.lists.newestNumber < t.minList
 }
 
-// isForgotten reports whether Forget was called. The termination then goes on with the containers that
-// it has listed before, and gets no new ones.
+// isForgotten reports whether Forget was called. The termination continues with the containers listed
+// before, and gets no new ones.
 func (t *Termination) isForgotten() bool { return t.pod.termination != t }
 
-// waitForChange waits until run has to look again: after the end of a stop or a start, at the deadline or
-// GiveUpAfter after it, and after another call of Terminate.
+// waitForChange waits until run must check again: when a stop or a start ends, at the deadline,
+// GiveUpAfter past it, and after another Terminate call.
 func (t *Termination) waitForChange() {
 	t.pod.mu.Lock()
 	until := t.deadline.end
@@ -178,10 +177,10 @@ func (t *Termination) waitForChange() {
 	}
 	nothingLeft := stopped == nil && !t.needsList() && (t.isForgotten() || len(t.pod.starts) == 0)
 	t.pod.mu.Unlock()
-	if nothingLeft { // the last stop has ended since run looked
+	if nothingLeft { // the last stop has just ended
 		return
 	}
-	if t.ctx.Err() != nil || !time.Now().Before(until) { // only stops can still be under way, and no time limit is left
+	if t.ctx.Err() != nil || !time.Now().Before(until) { // only stops can be in progress, which have their own limit
 		if stopped != nil {
 			select {
 			case <-t.wakeup:
@@ -200,25 +199,25 @@ func (t *Termination) waitForChange() {
 	}
 }
 
-// wake makes run look at the termination again. The receiver may be nil.
+// wake makes run check the termination again. The receiver may be nil.
 func (t *Termination) wake() {
 	if !t.inProgress() {
 		return
 	}
 	select {
 	case t.wakeup <- struct{}{}:
-	default: // an earlier value is unread
+	default: // an unread value is enough
 	}
 }
 
-// giveUpAt returns when the termination stops waiting for starts and lists: GiveUpAfter after the
-// deadline, or after the termination began if that was later. Stops have their own limit.
+// giveUpAt returns when the termination stops waiting for starts and lists: GiveUpAfter past the
+// deadline, or past the start of the termination if that was later. Stops have their own limit.
 func (t *Termination) giveUpAt() time.Time {
 	return times.Later(t.deadline.end, t.startedAt).Add(t.pod.terminator.opts.GiveUpAfter)
 }
 
-// stopContainer stops a container, unless the termination has given it up, and returns its stop. s is the stop of
-// the container so far, nil if there is none. A stop that is under way joins the termination.
+// stopContainer stops a container, unless the termination has given it up, and returns its stop. s is
+// its existing stop, nil if there is none. A stop in progress becomes part of the termination.
 func (t *Termination) stopContainer(c Container, s *stop, options stopOptions) *stop {
 	if s != nil && s.termination == t && (s.isGivenUp() || s.inProgress() && s.run == runOf(c)) {
 		return s
@@ -231,7 +230,8 @@ func (t *Termination) stopContainer(c Container, s *stop, options stopOptions) *
 	return s
 }
 
-// include adds a stop to the termination, whose deadline it gets if that is earlier.
+// include makes a stop part of the termination, and moves its deadline to the termination's if that is
+// earlier.
 func (t *Termination) include(s *stop) {
 	s.shorten(t.deadline)
 	if s.termination != t {
@@ -239,17 +239,17 @@ func (t *Termination) include(s *stop) {
 	}
 }
 
-// isRestartedSidecar reports whether a container is a new run of a sidecar that belongs to the termination
-// already. The preStop hook was for the earlier run, and does not run again.
+// isRestartedSidecar reports whether c is a new run of a sidecar that the termination already includes.
+// The preStop hook ran for the earlier run, and does not run again.
 func (t *Termination) isRestartedSidecar(c Container) bool {
 	_, role := findContainer(t.apiPod, c.Name)
 	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *stop) bool { return s.container.Name == c.Name })
 }
 
-// finishIfDone ends the termination, and reports true, when every stop has ended and one of two things
-// holds. Either no start is under way and a list that is new enough has succeeded. Or waiting for them
-// is over: the terminator was closed, the pod was forgotten, the runtime cannot list, or GiveUpAfter has
-// passed. failure is the error of the last list.
+// finishIfDone ends the termination and returns true if no stop is in progress, and either no start is
+// in progress and a new enough list has succeeded, or there is no reason to wait for them: the
+// terminator was closed, the pod was forgotten, the runtime cannot list, or GiveUpAfter has passed.
+// failure is the last list's error.
 func (t *Termination) finishIfDone(failure error) bool {
 	p := t.pod
 	p.mu.Lock()
@@ -283,7 +283,7 @@ func (t *Termination) finishIfDone(failure error) bool {
 	return true
 }
 
-// reappeared returns the stops of runs that are listed again.
+// reappeared returns the stops of ended runs that are listed again.
 func (t *Termination) reappeared() (stops []*stop) {
 	for _, s := range t.stops {
 		if t.usesLists && !t.isForgotten() && s.isListedAgain() {
@@ -293,13 +293,12 @@ func (t *Termination) reappeared() (stops []*stop) {
 	return stops
 }
 
-// foundNothing reports whether a list is new enough and the termination has seen neither a container nor
-// a start of the pod.
+// foundNothing reports whether a list is new enough and the pod had neither a container nor a start.
 func (t *Termination) foundNothing() bool {
 	return !t.needsList() && len(t.stops) == 0 && (t.isForgotten() || len(t.pod.starts) == 0)
 }
 
-// recordMetrics counts the termination in the metrics.
+// recordMetrics counts the termination.
 func (t *Termination) recordMetrics() {
 	result, metrics := t.result(), t.pod.terminator.opts.Metrics
 	metrics.PodTerminated(string(result.Outcome()), time.Since(t.startedAt))

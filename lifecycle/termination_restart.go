@@ -7,13 +7,13 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// ShouldRestart reports whether the agent should start a sidecar again, with [Terminator.Start], that has
-// exited while its pod is being terminated. Main containers and later sidecars may still need it
-// (KEP-4438). It is true, also for a sidecar that KillContainer has stopped, while such containers are
-// being stopped. left is then the time until the deadline.
+// ShouldRestart reports whether the agent should start a sidecar again, with [Terminator.Start], that
+// has exited during its pod's termination. It returns true while main containers or later sidecars,
+// which may need it, are being stopped (KEP-4438), even if KillContainer stopped the sidecar. left is
+// the time until the deadline.
 //
-// It is false, and left is 0, if the termination does not stop a sidecar of this name, if a start of it
-// is under way, after the deadline, for a grace period of 1 s or less, and with a [PodStopper].
+// It returns false and 0 for a container that is not a sidecar of this termination, while a start of it
+// is in progress, after the deadline, for a grace period of 1 s or less, and with a [PodStopper].
 func (t *Termination) ShouldRestart(name string) (restart bool, left time.Duration) {
 	t = t.orNone()
 	t.pod.mu.Lock()
@@ -24,7 +24,7 @@ func (t *Termination) ShouldRestart(name string) (restart bool, left time.Durati
 	return true, time.Until(t.deadline.end)
 }
 
-// canRestart is ShouldRestart with the mutex held.
+// canRestart is ShouldRestart for callers that hold the mutex.
 func (t *Termination) canRestart(name string) bool {
 	if !t.inProgress() || t.isForgotten() || t.deadline.hasPassed() || t.deadline.granted <= graceperiod.MinimumPodSeconds || t.pod.terminator.opts.Pods != nil {
 		return false

@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// unit is a group of containers that stop together. Their hooks run in parallel. StopPod is called once
-// the last hook has ended, or at the deadline, by the goroutine of one member. The pod's mutex guards
-// the fields.
+// unit is a group of containers that stop together. Their hooks run in parallel. After the last hook,
+// or at the deadline, the goroutine of one member calls StopPod. The pod's mutex guards the fields.
 type unit struct {
 	members  []*stop
-	previous *unit         // must have been stopped before this one; nil: none
-	ready    chan struct{} // closed when the hooks of all members have ended
-	claimed  bool          // one member makes the calls, and a container that comes later joins the next unit
-	done     chan struct{} // closed when the calls are over; the results below are valid from then on
+	previous *unit         // must have stopped first; nil: none
+	ready    chan struct{} // closed when all hooks have ended
+	claimed  bool          // a member makes the calls; later containers join the next unit
+	done     chan struct{} // closed after the calls; the fields below are then valid
 	outcome  Outcome
 	err      error
 	duration time.Duration // from the first call to the end
 }
 
-// joinableUnit returns the unit that a stop joins, nil if containers stop one by one.
+// joinableUnit returns the unit for a new stop; nil if containers stop one by one.
 func (p *pod) joinableUnit() *unit {
 	if p.terminator.opts.Pods == nil {
 		return nil
@@ -30,8 +29,8 @@ func (p *pod) joinableUnit() *unit {
 	return p.unit
 }
 
-// stopUntilEnded stops the unit and returns its outcome. Each member calls it when its hook has ended or the
-// deadline has passed. One of them makes the calls, and the others wait for the result.
+// stopUntilEnded stops the unit and returns its outcome. Each member calls it when its hook has ended
+// or the deadline has passed. One member makes the calls, and the others wait for the result.
 func (u *unit) stopUntilEnded(s *stop) (Outcome, error) {
 	began := time.Now()
 	if !u.waitForHooks(s) {
@@ -58,8 +57,8 @@ func (u *unit) stopUntilEnded(s *stop) (Outcome, error) {
 	return outcome, err
 }
 
-// waitForHooks waits for the hooks of all members, at most until the deadline, and then for the previous
-// unit. It returns false if the terminator was closed.
+// waitForHooks waits for the hooks of all members, at most until the deadline, and then for the
+// previous unit. It returns false if the terminator was closed.
 func (u *unit) waitForHooks(s *stop) bool {
 	s.pod.mu.Lock()
 	s.result.Phase = PhaseWaiting
@@ -82,7 +81,7 @@ func (u *unit) waitForHooks(s *stop) bool {
 	return s.ctx.Err() == nil
 }
 
-// isReady reports whether the hooks of all members have ended. The mutex is held.
+// isReady reports whether the hooks of all members have ended. The caller holds the mutex.
 func (u *unit) isReady() bool {
 	for _, s := range u.members {
 		if s.result.Phase != PhaseWaiting {
@@ -92,7 +91,7 @@ func (u *unit) isReady() bool {
 	return true
 }
 
-// claim returns the calls that stop the unit, which the caller has to make; nil if another member does.
+// claim returns the calls that stop the unit; nil if another member makes them.
 func (u *unit) claim(s *stop, waited time.Duration) *stopCalls {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
