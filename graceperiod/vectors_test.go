@@ -43,7 +43,7 @@ type vectors struct {
 	} `json:"check_graceful_delete"`
 	RepeatedDelete struct {
 		Columns []string
-		Cases   [][]any // as Columns says
+		Cases   [][]any // one value for each of Columns
 	} `json:"before_delete"`
 }
 
@@ -75,7 +75,7 @@ func TestVectorsForPod(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			seconds, shortened := graceperiod.ForPod(podWith(c.Spec, c.Deletion), 0, c.Override)
 			require.Equal(t, c.Want, seconds)
-			require.False(t, shortened, "nothing was given before")
+			require.False(t, shortened, "there was no current grace period")
 		})
 	}
 }
@@ -100,7 +100,7 @@ func TestVectorsForDelete(t *testing.T) {
 	}
 }
 
-func TestVectorsBeforeDelete(t *testing.T) {
+func TestVectorsForRepeatedDelete(t *testing.T) {
 	group := readVectors(t).RepeatedDelete
 	require.Equal(t, []string{"cur", "opt", "want_obj_grace", "want_opt_grace", "graceful", "pending"}, group.Columns)
 	require.Len(t, group.Cases, 16)
@@ -120,24 +120,24 @@ func TestVectorsBeforeDelete(t *testing.T) {
 	}
 }
 
-// seconds converts a cell of the YAML file; nil is unset.
+// seconds converts a cell of the YAML file.
 func seconds(cell any) *int64 {
 	return ptr.To(int64(cell.(float64)))
 }
 
-// podWith is a pod with these two grace periods; nil is unset.
+// podWith returns a pod with these grace periods in its spec and metadata; nil is unset.
 func podWith(spec, deletion *int64) *v1.Pod {
 	pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: spec}}
 	pod.DeletionGracePeriodSeconds = deletion
 	return pod
 }
 
-// podOf is a pod with these containers.
+// podOf returns a pod with these containers.
 func podOf(containers ...v1.Container) *v1.Pod {
 	return &v1.Pod{Spec: v1.PodSpec{Containers: containers}}
 }
 
-// container has two probes with these grace periods; nil is unset.
+// container returns a container whose probes have these grace periods; nil is unset.
 func container(name string, startup, liveness *int64) v1.Container {
 	return v1.Container{
 		Name:          name,
