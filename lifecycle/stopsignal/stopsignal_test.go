@@ -43,17 +43,17 @@ func TestOf(t *testing.T) {
 		container, image string
 		want             v1.Signal
 	}{
-		"status before spec":            {pod, "status", "SIGQUIT", v1.SIGKILL},
-		"status without a signal":               {pod, "spec", "SIGQUIT", v1.SIGUSR1},
-		"status of an ended container":       {pod, "ended", "SIGQUIT", v1.SIGUSR2},
-		"sidecar that has not started":             {pod, "sidecar", "", v1.SIGINT},
-		"init container":                  {pod, "init", "", v1.SIGALRM},
-		"ephemeral container":             {pod, "debug", "", v1.SIGQUIT},
+		"status before spec":           {pod, "status", "SIGQUIT", v1.SIGKILL},
+		"status without a signal":      {pod, "spec", "SIGQUIT", v1.SIGUSR1},
+		"status of an ended container": {pod, "ended", "SIGQUIT", v1.SIGUSR2},
+		"sidecar that has not started": {pod, "sidecar", "", v1.SIGINT},
+		"init container":               {pod, "init", "", v1.SIGALRM},
+		"ephemeral container":          {pod, "debug", "", v1.SIGQUIT},
 		"image":                        {pod, "none", "QUIT", v1.SIGQUIT},
-		"default":                           {pod, "none", "", v1.SIGTERM},
-		"unknown container": {pod, "gone", "", v1.SIGTERM},
-		"no name":                            {pod, "", "", v1.SIGTERM},
-		"nil pod":                             {nil, "web", "SIGQUIT", v1.SIGQUIT},
+		"default":                      {pod, "none", "", v1.SIGTERM},
+		"unknown container":            {pod, "gone", "", v1.SIGTERM},
+		"no name":                      {pod, "", "", v1.SIGTERM},
+		"nil pod":                      {nil, "web", "SIGQUIT", v1.SIGQUIT},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, stopsignal.Of(test.pod, test.container, test.image))

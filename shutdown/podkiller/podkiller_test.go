@@ -95,9 +95,9 @@ func TestARuntimeThatCannotListContainers(t *testing.T) {
 		err        error
 	}{
 		"no Containers":     {outcome: "RuntimeStuck", err: errors.ErrUnsupported},
-		"one container":         {containers: listing(nil, "id"), outcome: "Graceful", stops: []string{"id 60"}},
-		"no container":        {containers: listing(nil), outcome: "NotFound"},
-		"error":   {containers: listing(listErr), err: listErr},
+		"one container":     {containers: listing(nil, "id"), outcome: "Graceful", stops: []string{"id 60"}},
+		"no container":      {containers: listing(nil), outcome: "NotFound"},
+		"error":             {containers: listing(listErr), err: listErr},
 		"grace period of 0": {containers: listing(nil, "id"), grace: new(int64), outcome: "Graceful", stops: []string{"id 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
