@@ -420,7 +420,7 @@ func TestReleaseAfterTheContext(t *testing.T) {
 // A lock whose Close hangs, fails or panics is closed once, and the error says so within a second.
 func TestLockThatCannotBeClosed(t *testing.T) {
 	for text, f := range map[string]fault{
-		"the time for it was spent": {hangs: true},
+		"timed out":               {hangs: true},
 		"refused":                   {err: errRefused},
 		"panicked: of the source":   {panics: true},
 	} {
