@@ -125,10 +125,10 @@ func TestInvalidDeletesAreRejected(t *testing.T) {
 		contentType, body string
 		code              int
 	}{
-		"HTML":        {"text/html", `x`, http.StatusUnsupportedMediaType},
+		"HTML":             {"text/html", `x`, http.StatusUnsupportedMediaType},
 		"invalid protobuf": {"application/vnd.kubernetes.protobuf", `x`, http.StatusInternalServerError},
 		"invalid JSON":     {"", `{`, http.StatusInternalServerError},
-		"options":     {"", `{"orphanDependents":true,"propagationPolicy":"Orphan"}`, http.StatusUnprocessableEntity},
+		"options":          {"", `{"orphanDependents":true,"propagationPolicy":"Orphan"}`, http.StatusUnprocessableEntity},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, body := c.request(t, http.MethodDelete, "/api/v1/namespaces/default/pods/web", test.contentType, test.body)

@@ -161,13 +161,13 @@ func TestInvalidPatchesAreRejected(t *testing.T) {
 		body string
 		code int
 	}{
-		"no content type":         {"", `{}`, http.StatusUnsupportedMediaType},
-		"not an object":       {merge, `[]`, http.StatusBadRequest},
-		"invalid JSON":         {strategic, `{`, http.StatusBadRequest},
-		"invalid directive":       {strategic, `{"status":{"$patch":"explode"}}`, http.StatusInternalServerError},
-		"wrong type of a field": {merge, `{"status":{"phase":1}}`, http.StatusUnprocessableEntity},
-		"other name":            {merge, `{"metadata":{"name":"api"}}`, http.StatusBadRequest},
-		"other namespace":       {merge, `{"metadata":{"namespace":"other"}}`, http.StatusBadRequest},
+		"no content type":               {"", `{}`, http.StatusUnsupportedMediaType},
+		"not an object":                 {merge, `[]`, http.StatusBadRequest},
+		"invalid JSON":                  {strategic, `{`, http.StatusBadRequest},
+		"invalid directive":             {strategic, `{"status":{"$patch":"explode"}}`, http.StatusInternalServerError},
+		"wrong type of a field":         {merge, `{"status":{"phase":1}}`, http.StatusUnprocessableEntity},
+		"other name":                    {merge, `{"metadata":{"name":"api"}}`, http.StatusBadRequest},
+		"other namespace":               {merge, `{"metadata":{"namespace":"other"}}`, http.StatusBadRequest},
 		"apply without a field manager": {types.ApplyYAMLPatchType, `{}`, http.StatusUnprocessableEntity},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -50,12 +50,12 @@ func TestInvalidCreatesAreRejected(t *testing.T) {
 	}{
 		"no name":         {pods, `{}`, http.StatusUnprocessableEntity},
 		"upper case":      {pods, `{"metadata":{"name":"WEB"}}`, http.StatusUnprocessableEntity},
-		"long name":     {pods, `{"metadata":{"name":"` + strings.Repeat("x", 254) + `"}}`, http.StatusUnprocessableEntity},
-		"invalid label":         {pods, `{"metadata":{"name":"web","labels":{"!":"?"}}}`, http.StatusUnprocessableEntity},
-		"resourceVersion":       {pods, `{"metadata":{"name":"web","resourceVersion":"7"}}`, http.StatusInternalServerError},
+		"long name":       {pods, `{"metadata":{"name":"` + strings.Repeat("x", 254) + `"}}`, http.StatusUnprocessableEntity},
+		"invalid label":   {pods, `{"metadata":{"name":"web","labels":{"!":"?"}}}`, http.StatusUnprocessableEntity},
+		"resourceVersion": {pods, `{"metadata":{"name":"web","resourceVersion":"7"}}`, http.StatusInternalServerError},
 		"other namespace": {pods, `{"metadata":{"name":"web","namespace":"kube-system"}}`, http.StatusBadRequest},
 		"other kind":      {pods, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"web"}}`, http.StatusBadRequest},
-		"invalid JSON":         {pods, `{`, http.StatusBadRequest},
+		"invalid JSON":    {pods, `{`, http.StatusBadRequest},
 		"no namespace":    {"/api/v1/pods", `{}`, http.StatusMethodNotAllowed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,9 +21,9 @@ type Proxy struct {
 	running sync.WaitGroup // listeners and connections
 
 	mu      sync.Mutex // guards the fields below
-	current *frontend // nil: dead
+	current *frontend  // nil: dead
 	closed  bool
-	errs    []error   // errors of listeners
+	errs    []error // errors of listeners
 }
 
 // frontend is the HTTP server of a proxy from Start or Revive until Die.

@@ -44,18 +44,18 @@ func TestFaults(t *testing.T) {
 		done   bool
 		after  time.Duration
 	}{
-		"no fault":                 {status: http.StatusOK, done: true},
-		"delayed":                 {fault: apiserverproxy.Fault{Delay: time.Second}, status: http.StatusOK, done: true, after: time.Second},
-		"delayed beyond the timeout":             {fault: apiserverproxy.Fault{Delay: time.Hour}, err: "deadline exceeded", after: timeout},
-		"negative delay":      {fault: apiserverproxy.Fault{Delay: -1}, status: http.StatusOK, done: true},
-		"rejected":              {fault: apiserverproxy.Fault{Status: http.StatusForbidden}, status: http.StatusForbidden},
-		"delayed, rejected":   {fault: apiserverproxy.Fault{Delay: time.Second, Status: http.StatusConflict}, status: http.StatusConflict, after: time.Second},
-		"dropped":              {fault: apiserverproxy.Fault{Drop: true}, err: "the connection was dropped"},
-		"dropped and lost":    {fault: apiserverproxy.Fault{Drop: true, Lost: true}, err: "the connection was dropped"},
-		"hanging":              {fault: apiserverproxy.Fault{Hang: true, Status: http.StatusConflict}, err: "deadline exceeded", after: timeout},
-		"lost":                 {fault: apiserverproxy.Fault{Lost: true}, err: "the response was lost", done: true},
-		"lost and hanging":    {fault: apiserverproxy.Fault{Lost: true, Hang: true}, err: "deadline exceeded", done: true, after: timeout},
-		"delayed, lost": {fault: apiserverproxy.Fault{Lost: true, Delay: time.Second}, err: "the response was lost", done: true, after: time.Second},
+		"no fault":                   {status: http.StatusOK, done: true},
+		"delayed":                    {fault: apiserverproxy.Fault{Delay: time.Second}, status: http.StatusOK, done: true, after: time.Second},
+		"delayed beyond the timeout": {fault: apiserverproxy.Fault{Delay: time.Hour}, err: "deadline exceeded", after: timeout},
+		"negative delay":             {fault: apiserverproxy.Fault{Delay: -1}, status: http.StatusOK, done: true},
+		"rejected":                   {fault: apiserverproxy.Fault{Status: http.StatusForbidden}, status: http.StatusForbidden},
+		"delayed, rejected":          {fault: apiserverproxy.Fault{Delay: time.Second, Status: http.StatusConflict}, status: http.StatusConflict, after: time.Second},
+		"dropped":                    {fault: apiserverproxy.Fault{Drop: true}, err: "the connection was dropped"},
+		"dropped and lost":           {fault: apiserverproxy.Fault{Drop: true, Lost: true}, err: "the connection was dropped"},
+		"hanging":                    {fault: apiserverproxy.Fault{Hang: true, Status: http.StatusConflict}, err: "deadline exceeded", after: timeout},
+		"lost":                       {fault: apiserverproxy.Fault{Lost: true}, err: "the response was lost", done: true},
+		"lost and hanging":           {fault: apiserverproxy.Fault{Lost: true, Hang: true}, err: "deadline exceeded", done: true, after: timeout},
+		"delayed, lost":              {fault: apiserverproxy.Fault{Lost: true, Delay: time.Second}, err: "the response was lost", done: true, after: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -421,8 +421,8 @@ func TestReleaseAfterTheContext(t *testing.T) {
 func TestLockThatCannotBeClosed(t *testing.T) {
 	for text, f := range map[string]fault{
 		"timed out":               {hangs: true},
-		"refused":                   {err: errRefused},
-		"panicked: of the source":   {panics: true},
+		"refused":                 {err: errRefused},
+		"panicked: of the source": {panics: true},
 	} {
 		for name, release := range map[string]func(r *rig) error{
 			"Release": func(r *rig) error { return r.host.Suspend().Release()(r.quiet()) },
