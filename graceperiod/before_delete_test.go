@@ -40,8 +40,8 @@ func TestFirstDelete(t *testing.T) {
 		{"no options", scheduledPod(ptr.To(int64(30))), nil, 1, 0, 0},
 		{"negative spec", scheduledPod(ptr.To(int64(-30))), deleteOptions(nil), 1, 1, time.Second},
 		{"negative options", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(math.MinInt64))), 1, 1, time.Second},
-		{"not scheduled", podWith(ptr.To(int64(30)), nil), deleteOptions(ptr.To(int64(20))), 1, 0, 0},
-		{"stored grace period without a timestamp", podWith(nil, ptr.To(int64(-9))), deleteOptions(nil), 0, 0, 0},
+		{"not scheduled", podWithSpecAndDeletion(ptr.To(int64(30)), nil), deleteOptions(ptr.To(int64(20))), 1, 0, 0},
+		{"stored grace period without a timestamp", podWithSpecAndDeletion(nil, ptr.To(int64(-9))), deleteOptions(nil), 0, 0, 0},
 		{"max int64", scheduledPod(nil), deleteOptions(ptr.To(int64(math.MaxInt64))), 0, math.MaxInt64, longest},
 	} {
 		t.Run(c.name, func(t *testing.T) {

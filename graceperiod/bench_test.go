@@ -15,7 +15,7 @@ import (
 // A node agent calls these functions repeatedly for every pod and container.
 func TestForFunctionsDoNotAllocate(t *testing.T) {
 	pod, deleted := scheduledPod(ptr.To(int64(30))), deletedPod(9*time.Second, ptr.To(int64(30)))
-	pod.Spec.Containers = []v1.Container{container("app", ptr.To(int64(10)), nil)}
+	pod.Spec.Containers = []v1.Container{containerWithProbes("app", ptr.To(int64(10)), nil)}
 	options, override, now := deleteOptions(nil), ptr.To(int64(10)), testTime()
 	var span time.Duration
 	require.Zero(t, testing.AllocsPerRun(100, func() {
@@ -51,7 +51,7 @@ func compareWithHandwritten[T any](b *testing.B, plain, kubegrace func() T) {
 
 // podWithProbe returns a pod with one container, whose liveness probe has a grace period.
 func podWithProbe() (*v1.Pod, *v1.Container) {
-	pod := podOf(container("app", ptr.To(int64(10)), ptr.To(int64(20))))
+	pod := podOf(containerWithProbes("app", ptr.To(int64(10)), ptr.To(int64(20))))
 	pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
 	return pod, &pod.Spec.Containers[0]
 }
@@ -64,14 +64,14 @@ func BenchmarkForContainer(b *testing.B) {
 }
 
 func BenchmarkForPod(b *testing.B) {
-	pod, override := podWith(ptr.To(int64(30)), ptr.To(int64(25))), ptr.To(int64(10))
+	pod, override := podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(25))), ptr.To(int64(10))
 	compareWithHandwritten(b,
 		func() int64 { return plainPod(pod, 20, override) },
 		func() int64 { seconds, _ := graceperiod.ForPod(pod, 20, override); return seconds })
 }
 
 func BenchmarkForNodeShutdown(b *testing.B) {
-	pod := podWith(ptr.To(int64(30)), nil)
+	pod := podWithSpecAndDeletion(ptr.To(int64(30)), nil)
 	compareWithHandwritten(b,
 		func() int64 { return plainNodeShutdown(pod, 60) },
 		func() int64 { return graceperiod.ForNodeShutdown(pod, 60) })
@@ -85,7 +85,7 @@ func BenchmarkForDelete(b *testing.B) {
 }
 
 func BenchmarkForSoftEviction(b *testing.B) {
-	pod := podWith(ptr.To(int64(30)), nil)
+	pod := podWithSpecAndDeletion(ptr.To(int64(30)), nil)
 	compareWithHandwritten(b,
 		func() int64 { return plainSoftEviction(pod, -1) },
 		func() int64 { return graceperiod.ForSoftEviction(pod, -1) })
@@ -150,7 +150,7 @@ func BenchmarkDuration(b *testing.B) {
 
 func BenchmarkLeftOfDeletion(b *testing.B) {
 	now := testTime()
-	pod := podWith(nil, ptr.To(int64(30)))
+	pod := podWithSpecAndDeletion(nil, ptr.To(int64(30)))
 	pod.DeletionTimestamp = &metav1.Time{Time: now.Add(9 * time.Second)}
 	compareWithHandwritten(b,
 		func() int64 { return plainLeftOfDeletion(pod, now) },

@@ -15,7 +15,7 @@ import (
 
 // scheduledPod returns a running pod on a node with this grace period in its spec.
 func scheduledPod(spec *int64) *v1.Pod {
-	pod := podWith(spec, nil)
+	pod := podWithSpecAndDeletion(spec, nil)
 	pod.Spec.NodeName = "node-1"
 	pod.Status.Phase = v1.PodRunning
 	return pod
@@ -43,8 +43,8 @@ func TestForDelete(t *testing.T) {
 		{"options of 0", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), 0, true},
 		{"options without a grace period", scheduledPod(ptr.To(int64(30))), deleteOptions(nil), 30, true},
 		{"no grace period", scheduledPod(nil), deleteOptions(nil), 0, true},
-		{"not scheduled", podWith(ptr.To(int64(30)), nil), deleteOptions(nil), 0, true},
-		{"not scheduled, negative", podWith(ptr.To(int64(-30)), nil), deleteOptions(ptr.To(int64(-1))), 0, true},
+		{"not scheduled", podWithSpecAndDeletion(ptr.To(int64(30)), nil), deleteOptions(nil), 0, true},
+		{"not scheduled, negative", podWithSpecAndDeletion(ptr.To(int64(-30)), nil), deleteOptions(ptr.To(int64(-1))), 0, true},
 		{"finished", succeeded, deleteOptions(ptr.To(int64(9))), 0, true},
 		{"negative options", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(-1))), 1, true},
 		{"negative spec", scheduledPod(ptr.To(int64(math.MinInt64))), deleteOptions(nil), 1, true},

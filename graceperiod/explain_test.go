@@ -11,9 +11,9 @@ import (
 )
 
 func TestExplanationSentences(t *testing.T) {
-	probed := podOf(container("app", nil, nil), container("proxy", ptr.To(int64(10)), nil))
+	probed := podOf(containerWithProbes("app", nil, nil), containerWithProbes("proxy", ptr.To(int64(10)), nil))
 	probed.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
-	withoutSpecGrace := podOf(container("app", nil, ptr.To(int64(9))))
+	withoutSpecGrace := podOf(containerWithProbes("app", nil, ptr.To(int64(9))))
 	finished := scheduledPod(ptr.To(int64(30)))
 	finished.Status.Phase = v1.PodFailed
 
@@ -29,7 +29,7 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 2 s because metadata.deletionGracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a container without a grace period gets 2 s.",
 		},
 		{
-			"container, deletion", graceperiod.ExplainContainer(podWith(nil, ptr.To(int64(5))), nil, graceperiod.ReasonUnknown),
+			"container, deletion", graceperiod.ExplainContainer(podWithSpecAndDeletion(nil, ptr.To(int64(5))), nil, graceperiod.ReasonUnknown),
 			"The grace period is 5 s because metadata.deletionGracePeriodSeconds is 5.",
 		},
 		{
@@ -46,27 +46,27 @@ func TestExplanationSentences(t *testing.T) {
 		},
 
 		{
-			"pod, shortened twice to the minimum", graceperiod.ExplainPod(podWith(nil, ptr.To(int64(5))), 20, ptr.To(int64(0))),
+			"pod, shortened twice to the minimum", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, ptr.To(int64(5))), 20, ptr.To(int64(0))),
 			"The grace period is 1 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is shorter with 5, the override is shorter with 0, and a pod gets at least 1 s.",
 		},
 		{
-			"pod, longer deletion grace period", graceperiod.ExplainPod(podWith(nil, ptr.To(int64(25))), 20, nil),
+			"pod, longer deletion grace period", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, ptr.To(int64(25))), 20, nil),
 			"The grace period is 20 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is no shorter with 25, and the override is not set.",
 		},
 		{
-			"pod, equal override", graceperiod.ExplainPod(podWith(nil, nil), 20, ptr.To(int64(20))),
+			"pod, equal override", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, nil), 20, ptr.To(int64(20))),
 			"The grace period is 20 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is not set, and the override is no shorter with 20.",
 		},
 		{
-			"pod, override equal to the minimum", graceperiod.ExplainPod(podWith(nil, nil), 0, ptr.To(int64(1))),
+			"pod, override equal to the minimum", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, nil), 0, ptr.To(int64(1))),
 			"The grace period is 1 s because metadata.deletionGracePeriodSeconds is not set and the override is 1.",
 		},
 		{
-			"pod, spec", graceperiod.ExplainPod(podWith(ptr.To(int64(30)), nil), 0, nil),
+			"pod, spec", graceperiod.ExplainPod(podWithSpecAndDeletion(ptr.To(int64(30)), nil), 0, nil),
 			"The grace period is 30 s because metadata.deletionGracePeriodSeconds is not set, the override is not set, and spec.terminationGracePeriodSeconds is 30.",
 		},
 		{
-			"pod, override longer than the current grace period", graceperiod.ExplainPod(podWith(nil, ptr.To(int64(0))), 20, ptr.To(int64(60))),
+			"pod, override longer than the current grace period", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, ptr.To(int64(0))), 20, ptr.To(int64(60))),
 			"The grace period is 20 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is shorter with 0, the override is 60, and a grace period is never extended.",
 		},
 
@@ -96,11 +96,11 @@ func TestExplanationSentences(t *testing.T) {
 		},
 
 		{
-			"soft eviction, limited", graceperiod.ExplainSoftEviction(podWith(ptr.To(int64(60)), nil), 20),
+			"soft eviction, limited", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(ptr.To(int64(60)), nil), 20),
 			"The grace period is 20 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is no shorter with 60.",
 		},
 		{
-			"soft eviction, shorter spec", graceperiod.ExplainSoftEviction(podWith(ptr.To(int64(5)), nil), 20),
+			"soft eviction, shorter spec", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(ptr.To(int64(5)), nil), 20),
 			"The grace period is 5 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is shorter with 5.",
 		},
 		{
@@ -109,11 +109,11 @@ func TestExplanationSentences(t *testing.T) {
 		},
 
 		{
-			"node shutdown, bucket", graceperiod.ExplainNodeShutdown(podWith(ptr.To(int64(60)), nil), 20),
+			"node shutdown, bucket", graceperiod.ExplainNodeShutdown(podWithSpecAndDeletion(ptr.To(int64(60)), nil), 20),
 			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is no shorter with 60.",
 		},
 		{
-			"node shutdown, equal spec", graceperiod.ExplainNodeShutdown(podWith(ptr.To(int64(20)), nil), 20),
+			"node shutdown, equal spec", graceperiod.ExplainNodeShutdown(podWithSpecAndDeletion(ptr.To(int64(20)), nil), 20),
 			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is 20.",
 		},
 	} {
@@ -131,8 +131,8 @@ func TestTheFirstOfTwoEqualValuesApplies(t *testing.T) {
 		applied string // the field of the last step that applied
 	}{
 		{"current and override", graceperiod.ExplainPod(nil, 20, ptr.To(int64(20))), "current"},
-		{"deletion and override", graceperiod.ExplainPod(podWith(nil, ptr.To(int64(20))), 0, ptr.To(int64(20))), "metadata.deletionGracePeriodSeconds"},
-		{"eviction maximum and spec", graceperiod.ExplainSoftEviction(podWith(ptr.To(int64(20)), nil), 20), "maxPodGracePeriodSeconds"},
+		{"deletion and override", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, ptr.To(int64(20))), 0, ptr.To(int64(20))), "metadata.deletionGracePeriodSeconds"},
+		{"eviction maximum and spec", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(ptr.To(int64(20)), nil), 20), "maxPodGracePeriodSeconds"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.EqualValues(t, 20, c.got.Seconds)
@@ -144,11 +144,11 @@ func TestTheFirstOfTwoEqualValuesApplies(t *testing.T) {
 
 // An explanation names the container by its path, for a pointer into the pod and for a copy.
 func TestExplainContainerNamesTheField(t *testing.T) {
-	pod := podOf(container("web", nil, nil), container("app", nil, nil))
-	pod.Spec.InitContainers = []v1.Container{container("setup", nil, nil), container("proxy", nil, nil)}
-	pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon(container("shell", nil, nil))}}
-	twins := podOf(container("", nil, nil), container("", nil, nil))
-	outsider, copied := container("other", nil, nil), pod.Spec.InitContainers[1]
+	pod := podOf(containerWithProbes("web", nil, nil), containerWithProbes("app", nil, nil))
+	pod.Spec.InitContainers = []v1.Container{containerWithProbes("setup", nil, nil), containerWithProbes("proxy", nil, nil)}
+	pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon(containerWithProbes("shell", nil, nil))}}
+	twins := podOf(containerWithProbes("", nil, nil), containerWithProbes("", nil, nil))
+	outsider, copied := containerWithProbes("other", nil, nil), pod.Spec.InitContainers[1]
 	for _, c := range []struct {
 		name      string
 		pod       *v1.Pod

@@ -42,7 +42,7 @@ func requireExplained(t *testing.T, seconds int64, e graceperiod.Explanation) {
 }
 
 func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, reason graceperiod.KillReason) {
-	pod := podOf(container("app", startup, liveness))
+	pod := podOf(containerWithProbes("app", startup, liveness))
 	pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = deletion, spec
 	seconds := graceperiod.ForContainer(pod, &pod.Spec.Containers[0], reason)
 
@@ -75,7 +75,7 @@ func TestForContainerAtEdgeValues(t *testing.T) {
 }
 
 func checkForPod(t *testing.T, spec, deletion *int64, current int64, override *int64, longer int64) {
-	pod := podWith(spec, deletion)
+	pod := podWithSpecAndDeletion(spec, deletion)
 	seconds, shortened := graceperiod.ForPod(pod, current, override)
 	require.GreaterOrEqual(t, seconds, graceperiod.MinimumPodSeconds, "at least the minimum")
 	if current > 0 {
@@ -107,7 +107,7 @@ func TestForPodAtEdgeValues(t *testing.T) {
 }
 
 func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.PodPhase, longer int64) {
-	pod, options := podWith(spec, nil), deleteOptions(requested)
+	pod, options := podWithSpecAndDeletion(spec, nil), deleteOptions(requested)
 	pod.Spec.NodeName, pod.Status.Phase = node, phase
 	seconds, graceful := graceperiod.ForDelete(pod, options)
 	require.True(t, graceful)
@@ -185,7 +185,7 @@ func TestBeforeDeleteAtEdgeValues(t *testing.T) {
 }
 
 func checkForSoftEviction(t *testing.T, spec *int64, limit, higher int64) {
-	pod := podWith(spec, nil)
+	pod := podWithSpecAndDeletion(spec, nil)
 	seconds := graceperiod.ForSoftEviction(pod, limit)
 	switch {
 	case limit >= 0:
@@ -205,7 +205,7 @@ func checkForSoftEviction(t *testing.T, spec *int64, limit, higher int64) {
 }
 
 func checkForNodeShutdown(t *testing.T, spec *int64, bucket, longer int64) {
-	pod := podWith(spec, nil)
+	pod := podWithSpecAndDeletion(spec, nil)
 	seconds := graceperiod.ForNodeShutdown(pod, bucket)
 	want := bucket
 	if spec != nil {
@@ -269,7 +269,7 @@ func TestDurationsAtEdgeValues(t *testing.T) {
 }
 
 func checkLeftOfDeletion(t *testing.T, grace *int64, end, now, later time.Time) {
-	pod := podWith(nil, grace)
+	pod := podWithSpecAndDeletion(nil, grace)
 	pod.DeletionTimestamp = &metav1.Time{Time: end}
 	left := graceperiod.LeftOfDeletion(pod, now)
 	if end.IsZero() {

@@ -65,13 +65,7 @@ func TestRemaining(t *testing.T) {
 }
 
 func TestLeftOfDeletion(t *testing.T) {
-	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	deleted := func(in time.Duration, grace *int64) *v1.Pod {
-		pod := podWith(ptr.To(int64(60)), grace)
-		pod.DeletionTimestamp = &metav1.Time{Time: now.Add(in)}
-		return pod
-	}
-	unset := podWith(ptr.To(int64(60)), nil)
+	unset := podWithSpecAndDeletion(ptr.To(int64(60)), nil)
 	unset.DeletionTimestamp = &metav1.Time{}
 	for _, c := range []struct {
 		name string
@@ -80,23 +74,23 @@ func TestLeftOfDeletion(t *testing.T) {
 	}{
 		{"nil pod", nil, 1},
 		{"not deleted, no spec", &v1.Pod{}, 1},
-		{"not deleted", podWith(ptr.To(int64(60)), nil), 60},
-		{"no timestamp, deletion grace period", podWith(ptr.To(int64(60)), ptr.To(int64(20))), 20},
+		{"not deleted", podWithSpecAndDeletion(ptr.To(int64(60)), nil), 60},
+		{"no timestamp, deletion grace period", podWithSpecAndDeletion(ptr.To(int64(60)), ptr.To(int64(20))), 20},
 		{"zero timestamp", unset, 60},
-		{"all left", deleted(30*time.Second, ptr.To(int64(30))), 30},
-		{"some left", deleted(10*time.Second, ptr.To(int64(30))), 10},
-		{"rounded up", deleted(10*time.Second+time.Nanosecond, ptr.To(int64(30))), 11},
-		{"clock of the node is behind", deleted(time.Hour, ptr.To(int64(30))), 30},
-		{"ended now", deleted(0, ptr.To(int64(30))), 1},
-		{"ended long ago", deleted(-time.Hour, ptr.To(int64(30))), 1},
-		{"ended a nanosecond ago", deleted(-time.Nanosecond, ptr.To(int64(30))), 1},
-		{"forced", deleted(0, ptr.To(int64(0))), 1},
-		{"negative grace period", deleted(time.Hour, ptr.To(int64(-5))), 1},
-		{"deletion without a grace period", deleted(time.Hour, nil), 1},
-		{"max int64", deleted(longest, ptr.To(int64(math.MaxInt64))), math.MaxInt64/int64(time.Second) + 1},
+		{"all left", deletedPod(30*time.Second, ptr.To(int64(30))), 30},
+		{"some left", deletedPod(10*time.Second, ptr.To(int64(30))), 10},
+		{"rounded up", deletedPod(10*time.Second+time.Nanosecond, ptr.To(int64(30))), 11},
+		{"clock of the node is behind", deletedPod(time.Hour, ptr.To(int64(30))), 30},
+		{"ended now", deletedPod(0, ptr.To(int64(30))), 1},
+		{"ended long ago", deletedPod(-time.Hour, ptr.To(int64(30))), 1},
+		{"ended a nanosecond ago", deletedPod(-time.Nanosecond, ptr.To(int64(30))), 1},
+		{"forced", deletedPod(0, ptr.To(int64(0))), 1},
+		{"negative grace period", deletedPod(time.Hour, ptr.To(int64(-5))), 1},
+		{"deletion without a grace period", deletedPod(time.Hour, nil), 1},
+		{"max int64", deletedPod(longest, ptr.To(int64(math.MaxInt64))), math.MaxInt64/int64(time.Second) + 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, graceperiod.LeftOfDeletion(c.pod, now))
+			require.Equal(t, c.want, graceperiod.LeftOfDeletion(c.pod, testTime()))
 		})
 	}
 }
@@ -114,7 +108,7 @@ func TestLeftOfDeletionDoesNotOverflow(t *testing.T) {
 		{time.Unix(math.MaxInt64, 9), time.Unix(0, 0), 600},
 		{time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64, 0), 1},
 	} {
-		pod := podWith(nil, ptr.To(int64(600)))
+		pod := podWithSpecAndDeletion(nil, ptr.To(int64(600)))
 		pod.DeletionTimestamp = &metav1.Time{Time: c.then}
 		require.Equal(t, c.want, graceperiod.LeftOfDeletion(pod, c.now), "%v to %v", c.now, c.then)
 	}

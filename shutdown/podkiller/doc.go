@@ -76,10 +76,10 @@
 //	what fails                       what happens                           what to do
 //	a container cannot be stopped    KillPod returns an error and no final  call KillPod again, as the
 //	                                   status, because the pod may run        manager does
-//	a kill exceeds its timeout       [TimedKiller.KillPod] returns an       call [OverdueError.Await]
-//	                                   *[OverdueError]; the kill continues
+//	a kill exceeds its timeout       TimedKiller.KillPod returns an         call OverdueError.Await
+//	                                   *OverdueError; the kill continues
 //	a function of Options hangs      KillPod waits for it                   return when ctx ends
-//	the terminator is closed         the error wraps [shutdown.ErrNoRetry]  nothing
+//	the terminator is closed         the error wraps shutdown.ErrNoRetry    nothing
 //
 // # Concurrency
 //

@@ -43,7 +43,7 @@
 //	                                                                         the manager do)
 //	a lock is dropped without Close  it is held as long as its session     keep the lock
 //	the host grants less than        RequestDelay returns a                raise the limit, or work with the
-//	  requested                        *[DelayCappedError]                   granted time
+//	  requested                        *DelayCappedError                     granted time
 //
 // # Concurrency
 //

@@ -184,8 +184,8 @@ func TestACancellationBetweenSessions(t *testing.T) {
 func TestAShutdownThatIsPendingAtTheStart(t *testing.T) {
 	for name, change := range map[string]func(*shutdowntest.Host){
 		"kept by the host": func(h *shutdowntest.Host) { h.Kept = true },
-		"adopted":  func(h *shutdowntest.Host) { h.Left = true },
-		"no lock":         func(*shutdowntest.Host) {},
+		"adopted":          func(h *shutdowntest.Host) { h.Left = true },
+		"no lock":          func(*shutdowntest.Host) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := &shutdowntest.Host{}
