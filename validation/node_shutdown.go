@@ -6,17 +6,17 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// ValidateNodeShutdown checks the shutdown settings of a node. It returns the six errors
-// of the kubelet, with its texts and in its order, and then errors for three mistakes that
-// the kubelet accepts and that make its drain wrong: negative seconds, a priority that is
-// listed twice, and seconds whose sum does not fit into a duration. All errors are joined,
-// in a stable order; each contains its field and value.
+// ValidateNodeShutdown checks the shutdown settings of a node. It returns the kubelet's six
+// errors, with its texts and in its order, and then errors for three mistakes that the kubelet
+// accepts although they break its drain: negative seconds, a duplicate priority, and seconds
+// whose sum overflows a time.Duration. All errors are joined in a stable order. Each names its
+// field and value.
 func ValidateNodeShutdown(cfg plan.Config, opts Options) error {
-	return errors.Join(refusedByKubelet(cfg, opts), cfg.ValidateList())
+	return errors.Join(kubeletErrors(cfg, opts), cfg.ValidateList())
 }
 
-// refusedByKubelet returns the kubelet's own errors.
-func refusedByKubelet(cfg plan.Config, opts Options) error {
+// kubeletErrors returns the errors that the kubelet returns too.
+func kubeletErrors(cfg plan.Config, opts Options) error {
 	if opts.NoGracefulNodeShutdown {
 		return cfg.ValidateWithoutGate(!opts.NoShutdownByPodPriority)
 	}

@@ -52,7 +52,7 @@ func ExampleEvents() {
 	// Output: Normal Killing Stopping container app
 }
 
-// The runtime is unavailable now, as if its process had crashed.
+// An unavailable runtime fails all calls, as if its process had crashed.
 func ExampleRuntime_Away() {
 	rt := lifecycletest.NewRuntime()
 	rt.Start(pod, "app", "app", lifecycletest.Script{})
@@ -60,7 +60,7 @@ func ExampleRuntime_Away() {
 	fmt.Println(rt.StopContainer(context.Background(), "app", 30))
 	fmt.Println(rt.ExitCode("app"))
 	// Output:
-	// the runtime is away
+	// the runtime is unavailable
 	// 0 false
 }
 

@@ -10,34 +10,33 @@ import (
 )
 
 const (
-	// reconnectPause is the time between two attempts to hold the lock.
+	// reconnectPause is the pause between two sessions.
 	reconnectPause = time.Second
-	// limitInterval is the time between two readings of the host's limit, which others may change.
+	// limitInterval is how often the host's limit is checked, because others may change it.
 	limitInterval = 10 * time.Second
 )
 
-// Holder holds the inhibitor lock of a host for a program that needs no manager, and calls the program
-// when the host shuts down. Set its fields before [Holder.Run].
+// Holder holds the inhibitor lock of a host, and calls OnShutdown when the host shuts down. It is for
+// programs without pods. Set its fields before [Holder.Run].
 type Holder struct {
 	// Source is the host. It is required.
 	Source Source
-	// Delay is how long the host shall wait at a shutdown. It must be more than 0. A host that grants
-	// less is held for what it grants, and the log says so.
+	// Delay is the delay of the shutdown that is requested from the host. It must be more than 0. If the
+	// host grants less, the lock is held anyway, and a warning is logged.
 	Delay time.Duration
-	// OnShutdown is called when the host announces a shutdown. The inhibitor lock is released when it
-	// returns. Its context ends at the deadline of the event, when the host cancels the shutdown, and with
-	// the context of Run. It is called once for each shutdown, and never twice at the same time. It is
-	// required.
+	// OnShutdown is called once for each announced shutdown, never concurrently. When it returns, the
+	// inhibitor lock is released. Its context ends at the deadline of the event, when the host cancels
+	// the shutdown, and with the context of Run. It is required.
 	OnShutdown func(context.Context, Event)
-	// Logger gets a warning when the lock cannot be held or the host grants less than Delay, and a line
-	// when the lock is held again. A failure that repeats is logged once. Nil: [slog.Default].
+	// Logger logs when the lock cannot be held or the host grants less than Delay, and when that is over.
+	// A repeated failure is logged once. Nil means [slog.Default].
 	Logger *slog.Logger
 }
 
-// Run holds the lock until ctx ends. It connects again when the host or the lock is lost, holds the old
-// lock until it has a new one, and takes a new lock when a shutdown is cancelled after OnShutdown has
-// returned. When ctx ends, Run waits for OnShutdown, releases the lock, and returns nil, or the error of
-// the release. A missing field is an error at once.
+// Run holds the lock until ctx ends. If the session or the lock is lost, it connects again and keeps the
+// old lock until it has a new one. If a shutdown is cancelled after OnShutdown has returned, it takes a
+// new lock. When ctx ends, Run waits for OnShutdown, releases the lock, and returns nil or the error of
+// the release. If a required field is missing, it returns an error immediately.
 func (h Holder) Run(ctx context.Context) error {
 	if err := h.validate(); err != nil {
 		return err
@@ -58,14 +57,14 @@ func (h Holder) Run(ctx context.Context) error {
 	return holding.end()
 }
 
-// validate returns what is missing, joined.
+// validate returns the joined errors of the fields.
 func (h Holder) validate() error {
 	var errs []error
 	if h.Source == nil {
 		errs = append(errs, errors.New("Holder.Source is required"))
 	}
 	if h.Delay <= 0 {
-		errs = append(errs, fmt.Errorf("Holder.Delay is %v, it must be more than 0", h.Delay))
+		errs = append(errs, fmt.Errorf("Holder.Delay is %v, but must be more than 0", h.Delay))
 	}
 	if h.OnShutdown == nil {
 		errs = append(errs, errors.New("Holder.OnShutdown is required"))
@@ -77,12 +76,12 @@ func (h Holder) validate() error {
 type holding struct {
 	Holder
 
-	lock      io.Closer          // nil: none is held
-	announced *Event             // the shutdown that was not cancelled; nil: none
-	called    bool               // OnShutdown was called for it
-	returned  chan struct{}      // closed when OnShutdown has returned; nil: it is not under way
-	cancel    context.CancelFunc // of the context of the newest OnShutdown
-	failure   string             // what was logged last; "": the lock is held for Delay
+	lock      io.Closer          // nil: not held
+	announced *Event             // the announced shutdown; nil: none, or cancelled
+	called    bool               // OnShutdown was called for announced
+	returned  chan struct{}      // closed when OnShutdown returns; nil: it is not running
+	cancel    context.CancelFunc // of the last OnShutdown's context
+	failure   string             // the last logged failure; "": the lock is held for Delay
 }
 
 // session holds the lock until the session is lost or ctx ends.
@@ -95,7 +94,7 @@ func (h *holding) session(ctx context.Context) (err error) {
 	switch pending, err := session.Pending(ctx); {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:
-		return fmt.Errorf("failed to ask the host whether it is shutting down: %w", err)
+		return fmt.Errorf("failed to ask the host for a pending shutdown: %w", err)
 	case pending == nil:
 		h.cancelShutdown()
 	default:
@@ -111,7 +110,7 @@ func (h *holding) session(ctx context.Context) (err error) {
 		case event, open := <-session.Events():
 			switch {
 			case !open:
-				return errors.New("the session with the host is lost")
+				return errors.New("the session with the host was lost")
 			case event.Cancelled:
 				h.cancelShutdown()
 			default:
@@ -131,36 +130,36 @@ func (h *holding) session(ctx context.Context) (err error) {
 				return err
 			}
 		default:
-			lack, err := h.requestDelay(ctx, session)
+			capped, err := h.requestDelay(ctx, session)
 			if err != nil {
 				return err
 			}
-			h.log(ctx, lack)
+			h.log(ctx, capped)
 		}
 	}
 }
 
-// replaceLock requests the delay, takes a lock, and closes the lock of the session before.
+// replaceLock requests the delay, takes a lock, and closes the previous session's lock.
 func (h *holding) replaceLock(ctx context.Context, session Session) error {
 	if h.announced != nil {
 		h.takeKeptLock(ctx, session)
 		return nil
 	}
-	lack, err := h.requestDelay(ctx, session)
+	capped, err := h.requestDelay(ctx, session)
 	if err != nil {
 		return err
 	}
 	if err := h.inhibit(ctx, session); err != nil {
 		return err
 	}
-	h.log(ctx, lack)
+	h.log(ctx, capped)
 	return nil
 }
 
-// takeKeptLock takes the lock that the host may have kept for this program, if none is held. A host that is
-// shutting down grants no other.
+// takeKeptLock takes the lock that the host may have kept for this program, if none is held. During a
+// shutdown, a host grants no new lock.
 func (h *holding) takeKeptLock(ctx context.Context, session Session) {
-	if h.lock != nil || h.returned == nil { // OnShutdown has returned, and needs no lock any more
+	if h.lock != nil || h.returned == nil { // OnShutdown has returned, so no lock is needed
 		return
 	}
 	if err := h.inhibit(ctx, session); err != nil {
@@ -181,8 +180,8 @@ func (h *holding) inhibit(ctx context.Context, session Session) error {
 	return nil
 }
 
-// requestDelay asks the host for Delay. If the host grants less, it returns that as lack.
-func (h *holding) requestDelay(ctx context.Context, session Session) (lack, err error) {
+// requestDelay requests Delay from the host. If the host grants less, capped is a *DelayCappedError.
+func (h *holding) requestDelay(ctx context.Context, session Session) (capped, err error) {
 	_, err = session.RequestDelay(ctx, h.Delay)
 	if errors.As(err, new(*DelayCappedError)) {
 		return err, nil
@@ -193,7 +192,7 @@ func (h *holding) requestDelay(ctx context.Context, session Session) (lack, err 
 	return nil, nil
 }
 
-// announce begins a shutdown. An announcement of the same shutdown again changes nothing.
+// announce starts a shutdown. A repeated announcement changes nothing.
 func (h *holding) announce(ctx context.Context, event Event) {
 	if h.announced == nil {
 		h.announced, h.called = &event, false
@@ -201,7 +200,7 @@ func (h *holding) announce(ctx context.Context, event Event) {
 	}
 }
 
-// cancelShutdown takes the announcement back. The lock stays held while OnShutdown returns.
+// cancelShutdown withdraws the announcement. The lock stays held.
 func (h *holding) cancelShutdown() {
 	if h.announced != nil {
 		h.announced = nil
@@ -209,7 +208,7 @@ func (h *holding) cancelShutdown() {
 	}
 }
 
-// call calls OnShutdown for the announced shutdown, unless a call for an earlier one is still under way.
+// call calls OnShutdown for the announced shutdown, unless the call for an earlier one is still running.
 func (h *holding) call(ctx context.Context) {
 	if h.announced == nil || h.called || h.returned != nil {
 		return
@@ -227,7 +226,7 @@ func (h *holding) call(ctx context.Context) {
 	}()
 }
 
-// afterShutdown releases the lock when OnShutdown has returned. If that shutdown was cancelled, the lock stays held.
+// afterShutdown releases the lock after OnShutdown has returned, unless that shutdown was cancelled.
 func (h *holding) afterShutdown(ctx context.Context) {
 	h.cancel()
 	h.returned = nil
@@ -239,7 +238,7 @@ func (h *holding) afterShutdown(ctx context.Context) {
 	h.call(ctx)
 }
 
-// pause waits before the next session.
+// pause waits for reconnectPause or the end of ctx.
 func (h *holding) pause(ctx context.Context) {
 	timer := time.NewTimer(reconnectPause)
 	defer timer.Stop()
@@ -277,16 +276,16 @@ func (h *holding) release() error {
 	return nil
 }
 
-// log logs an error, unless it repeats the newest one. Nil ends a failure.
+// log logs an error, unless it is the same as the last one. Nil means that the failure is over.
 func (h *holding) log(ctx context.Context, err error) {
 	switch text := textOf(err); {
 	case ctx.Err() != nil || text == h.failure:
 	case err != nil:
 		h.failure = text
-		h.Logger.WarnContext(ctx, "Cannot hold the inhibitor lock as requested, will try again", "err", err)
+		h.Logger.WarnContext(ctx, "Failed to hold the inhibitor lock for the requested delay, will retry", "err", err)
 	default:
 		h.failure = ""
-		h.Logger.InfoContext(ctx, "The inhibitor lock is held as requested")
+		h.Logger.InfoContext(ctx, "The inhibitor lock is held for the requested delay")
 	}
 }
 

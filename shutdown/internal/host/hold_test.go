@@ -420,9 +420,9 @@ func TestReleaseAfterTheContext(t *testing.T) {
 // A lock whose Close hangs, fails or panics is closed once, and the error says so within a second.
 func TestLockThatCannotBeClosed(t *testing.T) {
 	for text, f := range map[string]fault{
-		"the time for it was spent": {hangs: true},
-		"refused":                   {err: errRefused},
-		"panicked: of the source":   {panics: true},
+		"timed out":               {hangs: true},
+		"refused":                 {err: errRefused},
+		"panicked: of the source": {panics: true},
 	} {
 		for name, release := range map[string]func(r *rig) error{
 			"Release": func(r *rig) error { return r.host.Suspend().Release()(r.quiet()) },
