@@ -21,8 +21,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Pods are refused, with the kubelet's texts, from the event until the host is gone.
-func TestAdmit(t *testing.T) {
+// Admit and ShutdownStatus refuse pods with the kubelet's texts from the announcement on, also after the
+// drain.
+func TestAPodIsRefusedDuringAShutdown(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 5)
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
@@ -42,8 +43,8 @@ func TestAdmit(t *testing.T) {
 	})
 }
 
-// Admission is refused when Trigger returns, and open when its cancellation does.
-func TestTriggerRefusesAtOnce(t *testing.T) {
+// Pods are refused as soon as Trigger returns, and admitted as soon as its cancellation returns.
+func TestAdmitReflectsTriggerWhenItReturns(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Source = nil
 		n.run()
@@ -56,8 +57,7 @@ func TestTriggerRefusesAtOnce(t *testing.T) {
 	})
 }
 
-// listingAgent is an agent that lists a pod before it asks for admission, and removes the pod
-// from the list if it is refused.
+// listingAgent lists a pod before it calls Admit, and removes the pod from the list if it is refused.
 type listingAgent struct {
 	mu   sync.Mutex // guards pods
 	pods []*v1.Pod
@@ -81,12 +81,12 @@ func (k *listingAgent) remove(pod *v1.Pod) {
 	k.pods = slices.DeleteFunc(k.pods, func(other *v1.Pod) bool { return other == pod })
 }
 
-// No pod is admitted after the event, and each that was admitted before it is
-// killed: 1,000 admissions race one shutdown.
-func TestAdmissionRace(t *testing.T) {
+// No pod is admitted after the announcement, and every pod that was admitted before it is killed: 1,000
+// admissions race one shutdown.
+func TestEveryAdmittedPodIsKilled(t *testing.T) {
 	const admissions = 1000
-	seen := map[bool]int{}  // both answers were given
-	for round := range 10 { // the shutdown is triggered after another number of admissions each time
+	seen := map[bool]int{}  // by the result of Admit
+	for round := range 10 { // each round announces the shutdown after another number of admissions
 		inBubble(t, nil, func(t *testing.T, n *node) {
 			agent := &listingAgent{}
 			n.opts.Source, n.opts.ListPods = nil, shutdown.ListPodsFunc(agent.list, nil)
@@ -105,7 +105,7 @@ func TestAdmissionRace(t *testing.T) {
 						agent.remove(pod)
 					}
 					if after && admitted[i] {
-						t.Errorf("%s was admitted after the event", pod.Name)
+						t.Errorf("%s was admitted after the announcement", pod.Name)
 					}
 				})
 				if i == admissions/10*round {

@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Refuse, publish, kill: in this order, however slow the reporter is.
-func TestRefuseThenPublishThenKill(t *testing.T) {
+// A drain first refuses pods, then publishes the node state, then kills, even if the reporter is slow.
+func TestPodsAreKilledAfterTheNodeStateIsPublished(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{PublishTakes: time.Second}
 		n.opts.Reporter = reporter
@@ -33,9 +33,9 @@ func TestRefuseThenPublishThenKill(t *testing.T) {
 	})
 }
 
-// The pods of each bucket are marked not ready before they are killed. Pods that were deleted are not
-// marked, because they count as not ready already.
-func TestMarkNotReadyThenKill(t *testing.T) {
+// The pods of each bucket are marked not ready before they are killed, except pods with a deletion
+// timestamp, which services leave out anyway.
+func TestPodsAreMarkedNotReadyBeforeTheirKill(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", 0, 60), deletedPod("gone"), shutdowntest.Pod("etcd", topPriority, 60))
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -59,8 +59,8 @@ func TestMarkNotReadyThenKill(t *testing.T) {
 	})
 }
 
-// A server that is slow with marks only costs each bucket the reserve for marks.
-func TestMarksThatTakeTooLong(t *testing.T) {
+// If the API server is slow, readiness marks delay each bucket by no more than the time reserved for them.
+func TestSlowReadinessMarksDelayABucketByTheirReserve(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{MarkTakes: time.Hour}
 		n.opts.Reporter = reporter
@@ -76,9 +76,9 @@ func TestMarksThatTakeTooLong(t *testing.T) {
 	})
 }
 
-// Marks and final statuses cost a bucket no more than their reserves, and its pods nothing: if
-// the API server is down, the pods keep all of their time.
-func TestADeadServerTakesNothingFromThePods(t *testing.T) {
+// If the API server is down, marks and final statuses use no more than their reserves, and the pods keep
+// their time.
+func TestADeadAPIServerTakesNoTimeFromThePods(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Hour, MarkTakes: time.Hour, FlushTakes: time.Hour}

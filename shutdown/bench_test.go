@@ -31,8 +31,8 @@ func killAtOnce(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutd
 	return shutdown.KillResult{Outcome: "Graceful"}, nil
 }
 
-// killInAMoment is a killer whose pods end after 100 ms.
-func killInAMoment(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+// killIn100ms is a killer whose pods end after 100 ms.
+func killIn100ms(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	timer := time.NewTimer(100 * time.Millisecond)
 	defer timer.Stop()
 	select {
@@ -61,8 +61,8 @@ func (h *benchHost) Inhibit(context.Context) (io.Closer, error) {
 
 func (h *benchHost) Close() error { close(h.events); return nil }
 
-func (h *benchHost) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
-	return wish, nil
+func (h *benchHost) RequestDelay(_ context.Context, delay time.Duration) (time.Duration, error) {
+	return delay, nil
 }
 
 type notifyingLock chan struct{}
@@ -82,15 +82,14 @@ func benchPods(n int) []*v1.Pod {
 	return pods
 }
 
-// BenchmarkSignalToRelease is the time from the host's event to the release of its lock, with
-// the state on the disk. "plain" does it as the kubelet does: with a goroutine for each pod and
-// the kubelet's small state file.
+// BenchmarkSignalToRelease measures the time from the host's event to the release of its lock, with a state
+// folder. "plain" works like the kubelet: a goroutine for each pod, and the kubelet's small state file.
 func BenchmarkSignalToRelease(b *testing.B) {
 	for _, n := range []int{10, 110, 1_000, 10_000, 50_000} {
 		benchWays(b, fmt.Sprintf("pods=%d/stop=instant", n), benchPods(n), killAtOnce)
 	}
 	for _, n := range []int{110, 10_000} {
-		benchWays(b, fmt.Sprintf("pods=%d/stop=100ms", n), benchPods(n), killInAMoment)
+		benchWays(b, fmt.Sprintf("pods=%d/stop=100ms", n), benchPods(n), killIn100ms)
 	}
 }
 
@@ -99,9 +98,8 @@ func benchWays(b *testing.B, name string, pods []*v1.Pod, killer shutdown.PodKil
 	b.Run(name+"/way=kubegrace", func(b *testing.B) { benchManager(b, pods, killer) })
 }
 
-// BenchmarkStart is the time from the call of Run until the lock is held. The host answers at
-// once and there is no state folder, so that only the manager is measured. "plain" calls the
-// three functions of the host.
+// BenchmarkStart measures the time from the call of Run until the lock is held, without a state folder and with a host
+// that answers at once. "plain" calls the three functions of the host.
 func BenchmarkStart(b *testing.B) {
 	b.Run("host=instant/way=plain", func(b *testing.B) {
 		for b.Loop() {
@@ -160,7 +158,7 @@ func benchManager(b *testing.B, pods []*v1.Pod, killer shutdown.PodKiller) {
 		b.StopTimer()
 		host := newBenchHost()
 		end := startManager(b, benchManaged(b, host, pods, killer, b.TempDir()))
-		runtime.GC() // the garbage of the start is not measured
+		runtime.GC() // do not measure the garbage of the start
 		b.StartTimer()
 
 		host.events <- source.Event{}

@@ -18,10 +18,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A cancellation is heard while pods are killed. No further pod is signalled; the signalled ones
-// use their grace period, are in the report, and are refused until they have ended. At once
-// admission is open to the others, the node state is reverted, and a new lock replaces the old one.
-func TestCancelled(t *testing.T) {
+// A cancellation takes effect during the kills. No further pod is signalled. Signalled pods use their grace
+// periods, are reported, and are refused until they have ended. All other pods are admitted at once, the
+// node state is reverted, and a new lock replaces the old one.
+func TestCancellationDuringTheKills(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("etcd", topPriority, 5)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{}
@@ -61,8 +61,8 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// Cancelled shutdowns leave no goroutines behind, though each has a pod that never ends (findings X6).
-func TestManyCancelledShutdowns(t *testing.T) {
+// Cancelled shutdowns leave no goroutines behind, although each has a pod that never ends.
+func TestCancelledShutdownsLeaveNoGoroutines(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.opts.Killer = n.killer
@@ -81,9 +81,9 @@ func TestManyCancelledShutdowns(t *testing.T) {
 	})
 }
 
-// A host does not wait for a triggered shutdown, so its report does not complain that no lock is held. That of
-// a shutdown of the host does.
-func TestNoLockIsHeld(t *testing.T) {
+// The report says that no lock is held if the host announced the shutdown. A shutdown of Trigger needs no
+// lock.
+func TestOnlyAShutdownOfTheHostReportsThatNoLockIsHeld(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.host.InhibitErr = errors.New("refused")
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
@@ -99,7 +99,7 @@ func TestNoLockIsHeld(t *testing.T) {
 	})
 }
 
-// A pod that has ended in one shutdown and is listed in the next one runs again, and is killed again.
+// A pod that ended in one shutdown and is listed in the next one is killed again.
 func TestAPodThatRunsAgainIsKilledAgain(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// steppedClock is a clock that stands still between its steps.
+// steppedClock is a clock that moves only when step is called.
 type steppedClock struct {
 	mu    sync.Mutex // guards all below
 	now   time.Time
@@ -35,7 +35,7 @@ func (c *steppedClock) After(d time.Duration) <-chan time.Time {
 	return passed
 }
 
-// step moves the clock, and waits until all that follows from it is done.
+// step moves the clock, then waits until all goroutines are blocked.
 func (c *steppedClock) step(d time.Duration) {
 	c.mu.Lock()
 	c.now = c.now.Add(d)
@@ -49,8 +49,8 @@ func (c *steppedClock) step(d time.Duration) {
 	synctest.Wait()
 }
 
-// A drain is counted by the clock of the options: the next bucket begins when that says so.
-func TestClockOfTheOptions(t *testing.T) {
+// Options.Clock decides when the next bucket begins.
+func TestBucketsFollowTheClockOfTheOptions(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		clock := &steppedClock{now: time.Now(), waits: map[chan time.Time]time.Time{}}

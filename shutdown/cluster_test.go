@@ -11,11 +11,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// cluster is a reporter of final statuses that can be unreachable.
+// cluster is a StatusFlusher that keeps the flushed pods. It can be unreachable.
 type cluster struct {
-	mu    sync.Mutex
-	away  bool
-	final map[string]*v1.Pod
+	mu          sync.Mutex
+	unreachable bool
+	final       map[string]*v1.Pod
 }
 
 func (*cluster) PublishNode(context.Context, shutdown.NodeState) error { return nil }
@@ -23,7 +23,7 @@ func (*cluster) PublishNode(context.Context, shutdown.NodeState) error { return 
 func (c *cluster) FlushPod(_ context.Context, pod *v1.Pod) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.away {
+	if c.unreachable {
 		return errors.New("no route to host")
 	}
 	if c.final == nil {
@@ -33,10 +33,10 @@ func (c *cluster) FlushPod(_ context.Context, pod *v1.Pod) error {
 	return nil
 }
 
-func (c *cluster) setAway(away bool) {
+func (c *cluster) setUnreachable(unreachable bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.away = away
+	c.unreachable = unreachable
 }
 
 func (c *cluster) flushedPods() []string {

@@ -113,22 +113,22 @@ func podFromDescription(t *testing.T, name string, description []string) *v1.Pod
 	return pod
 }
 
-// These are the cases of the kubelet's own manager, with roll-over off and no hook set.
+// The manager passes the kubelet's own cases, with NoRollOver and without hooks.
 func TestConformanceManager(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {
 		t.Run(c.Desc, func(t *testing.T) {
 			inBubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
 				n.opts.Plan.NoRollOver = true
-				n.host.Limit = time.Duration(c.After) * time.Second // the limit that the host can be raised to
+				n.host.Limit = time.Duration(c.After) * time.Second // to which the host can raise its limit
 				vectors.check(t, n, c)
 			})
 		})
 	}
 }
 
-// With all hooks set, in order or failing, each pod has the same seconds, if
-// the host grants what it is asked for or no more than the kubelet's sum.
+// Hooks that succeed or fail do not change the seconds of the kubelet's cases, whether the host grants the
+// requested delay or only the kubelet's sum.
 func TestConformanceManagerWithHooks(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {
@@ -137,7 +137,7 @@ func TestConformanceManagerWithHooks(t *testing.T) {
 				t.Run(c.Desc+", hooks take "+takes.String()+", "+name, func(t *testing.T) {
 					inBubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
 						n.opts.Plan.NoRollOver = true
-						setHooksThatTake(n, takes)
+						setSlowHooks(n, takes)
 						n.host.Limit = limit
 						vectors.check(t, n, c)
 					})
@@ -147,16 +147,15 @@ func TestConformanceManagerWithHooks(t *testing.T) {
 	}
 }
 
-// setHooksThatTake sets all hooks that are not asked for more time than there is, which Prepare is.
-func setHooksThatTake(n *node, takes time.Duration) {
+// setSlowHooks sets all hooks but Prepare, for which the kubelet's sum has no time.
+func setSlowHooks(n *node, takes time.Duration) {
 	n.opts.Hold = func(ctx context.Context) error { return waitOrCancelled(ctx, takes) }
 	n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: takes, MarkTakes: takes, FlushTakes: takes}
 	n.opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return waitOrCancelled(ctx, takes) })
 }
 
-// The kubelet's own two other cases are those of a host that grants less than the sum. There it
-// takes no lock and gives an error. This manager takes the lock, gives each bucket its part of what there
-// is, and says so.
+// The kubelet's two other cases have a host that grants less than the sum. The kubelet takes no lock then
+// and returns an error. The manager takes the lock, gives each bucket its share, and sets Inhibitor.Err.
 func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 	for _, c := range []struct {
 		total, critical, granted int64
@@ -165,7 +164,7 @@ func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 		{30, 10, 5, map[string]int64{"normal-nil": 3, "critical-nil": 1}},
 		{5, 5, 0, map[string]int64{"normal-nil": 0, "critical-nil": 0}},
 	} {
-		for name, set := range map[string]func(*node){"no hook": func(*node) {}, "all hooks": setAllHooks} {
+		for name, set := range map[string]func(*node){"no hook": func(*node) {}, "all hooks": enableAllSteps} {
 			t.Run(fmt.Sprintf("%d s of %d s, %s", c.granted, c.total, name), func(t *testing.T) {
 				pods := list(shutdowntest.Pod("normal-nil", 0, -1), shutdowntest.Pod("critical-nil", topPriority, -1))
 				inBubble(t, pods, func(t *testing.T, n *node) {
@@ -186,7 +185,7 @@ func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 	}
 }
 
-// grantingHost is a host that grants a fixed time, which may be 0.
+// grantingHost is a host that grants a fixed delay, which may be 0.
 type grantingHost struct {
 	*shutdowntest.Host
 
@@ -204,8 +203,8 @@ func (h grantingHost) Connect(ctx context.Context) (source.Session, error) {
 	return grantingSession{session, h.granted}, err
 }
 
-func (s grantingSession) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
-	return s.granted, &source.DelayCappedError{Requested: wish, Granted: s.granted}
+func (s grantingSession) RequestDelay(_ context.Context, delay time.Duration) (time.Duration, error) {
+	return s.granted, &source.DelayCappedError{Requested: delay, Granted: s.granted}
 }
 
 func (v managerVectors) check(t *testing.T, n *node, c managerCase) {

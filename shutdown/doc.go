@@ -1,6 +1,5 @@
-// Package shutdown drains the pods of a node when its host shuts down. It is the kubelet's
-// graceful node shutdown (KEP-2000, KEP-2712) for any node agent: pods are killed in buckets
-// by priority, each bucket with its seconds, while an inhibitor lock delays the host.
+// Package shutdown drains the pods of a node when its host shuts down. It implements the kubelet's
+// graceful node shutdown (KEP-2000, KEP-2712) for any node agent.
 //
 //	package main
 //
@@ -54,68 +53,57 @@
 //
 // # What happens in a shutdown
 //
-// A [plan.Config] gives a [plan.Schedule]: buckets of pods by priority, each with its seconds. When the
-// [source.Source] announces a shutdown, the [Manager] refuses new pods, has the [Reporter] publish the node's
-// state, and drains the buckets from the lowest priority to the highest. It kills the pods of a bucket and
-// waits for their end, their volumes and their final statuses. Then it releases the inhibitor lock, and
-// [Options.OnReport] gets a [Report].
+// A [Manager] holds the host's inhibitor lock. When a [source.Source] announces a shutdown, it
 //
-// Package logind is a source for systemd, package unixsocket for other hosts. Without a source
-// [Manager.Trigger] announces a shutdown; [Manager.TerminateAll] drains the node without one. Package
-// podkiller makes a lifecycle.Terminator the [PodKiller]. Each announcer takes back its own
-// announcement, and a shutdown is cancelled when none is left: no further pod is signalled, and those that
-// were run out their grace periods.
+//   - refuses new pods and publishes the node state through the [Reporter],
+//   - drains the buckets of a [plan.Schedule], lowest priority first: it kills a bucket's pods, then
+//     waits for them to end, for their volumes, and for their final statuses,
+//   - releases the lock and passes a [Report] to [Options.OnReport].
 //
-// [Manager.Run] blocks. A Start method like the kubelet's is made of Run and Ready:
+// Package logind is a source for systemd, package unixsocket for other hosts. [Manager.Trigger] announces a
+// shutdown without a source; [Manager.TerminateAll] drains without a shutdown.
 //
-//	func (a *agent) Start(ctx context.Context) error {
-//		a.ended = make(chan error, 1) // received from before the agent exits
-//		go func() { a.ended <- a.manager.Run(ctx) }()
-//		<-a.manager.Ready()
-//		return a.manager.Inhibitor().Err // log it and go on: the manager tries again every second
-//	}
+// When all announcers have withdrawn a shutdown, no further pod is killed. Signalled pods still terminate.
 //
 // # Time
 //
-// The configured seconds are for the pods alone. Everything else, such as [Options.Hold] and final
-// statuses, has time of its own, which the host is asked for on top. If the host waits for less, the pods
-// come first. [Manager.Plan] shows what each gets, and package plan explains it. A deadline only moves
-// earlier, and the lock is never held past the end of the host's time. Times are those of the monotonic
-// clock: neither a step of the wall clock nor a suspend moves them.
+// The configured seconds are for the pods alone. The manager requests extra time from the host for all other
+// steps. If the host grants less, these steps are shortened first (see package plan). Deadlines only move
+// earlier. Wall-clock steps do not move them.
 //
-// # When something fails
+// # Failures
 //
-// Each failure is logged when it happens. Those of a drain are in its report, and [Report.Err] joins them.
+// All failures are logged. [Report.Err] joins those of a shutdown.
 //
-//	what fails                    what happens                                    what to do
-//	the host: not reached, or     tried again every second                        see Inhibitor().Err
-//	  refuses or loses the lock
-//	the host waits for less       held all the same; a *DelayCappedError          raise the limit that it names
-//	a kill                        repeated every second with what is left         wrap ErrNoRetry if that is no use
-//	the list of pods              repeated; the last complete list counts         return an error, never half a list
-//	the API server                tried again; a drain waits 2.5 s in vain, once  set StateDir: the next agent sends
-//	                                                                              what was not accepted
-//	your code hangs or panics     logged after 5 s; the lock goes in time         heed the context
-//	the agent is restarted        the shutdown goes on with the same deadlines    set StateDir; let systemd keep the
-//	                                                                              lock (FileDescriptorStoreMax)
-//	the state log                 named and ignored, or written again             see the report
-//	another agent has the folder  pods are refused for 10 s; then no state        RequireStateDir ends Run instead
-//	Run's context ends in a       ErrInterrupted with the pods that may still     end it after the shutdown, or call
-//	  drain                       run; OnReport is called                         TerminateAll
+//	what fails                    what happens                         what to do
+//	the lock is refused or lost   retried every second                 check Inhibitor().Err
+//	the host grants too little    the lock is held anyway              raise the limit named by
+//	  time                                                               the *DelayCappedError
+//	a kill                        retried every second with the        wrap ErrNoRetry to stop
+//	                                remaining time                       the retries
+//	ListPods                      retried; the last complete list      return an error, never a
+//	                                is used                              partial list
+//	the API server                retried; a drain waits 2.5 s, once   set StateDir: the next agent
+//	                                                                     sends pending statuses
+//	your code panics or hangs     logged (a hang after 5 s); the       respect the context
+//	                                lock is released on time
+//	the agent restarts            the shutdown resumes with the        set StateDir; keep the lock
+//	                                same deadlines                       in systemd's FD store
+//	the state log is damaged      the damaged part is ignored          check Report.Errors
+//	another agent uses StateDir   pods are refused for 10 s; then      set RequireStateDir: Run
+//	                                nothing is stored                    fails instead
+//	Run's context ends during     Run returns ErrInterrupted           cancel it later, or call
+//	  a drain                                                            TerminateAll
 //
-// # The state log
+// # Concurrency
 //
-// graceful_node_shutdown_log in [Options.StateDir] is a file of JSON lines: the version and the boot, then
-// a line for each shutdown or pod whenever it changes. The last line of each counts; a torn one is ignored.
-// The next agent goes on with what it reads, and [StoredReport] reads it for any other program. Beside it
-// are the kubelet's graceful_node_shutdown_state and a lock file.
+// All methods of Manager may be called concurrently.
 //
 // # Testing
 //
-// Package shutdowntest has a host, a killer and a reporter that do what a test tells them to. In a bubble of
-// testing/synctest a shutdown of an hour takes a millisecond.
+// Package shutdowntest has a fake host, killer and reporter.
 //
 // # Stability
 //
-// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog says how.
+// Stable: from v0.1.0 on, exported names change in minor releases only; see the changelog.
 package shutdown

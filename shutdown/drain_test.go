@@ -15,9 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A bucket that ends early leaves its time to later ones, unless NoRollOver is set. A pod without
-// a grace period gets no more than its bucket's own time.
-func TestRollOver(t *testing.T) {
+// The unused time of a bucket goes to later ones, unless NoRollOver is set. A pod without a grace period
+// gets no more than the time of its own bucket.
+func TestUnusedTimeOfABucketRollsOver(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		noRollOver bool
@@ -47,9 +47,9 @@ func TestRollOver(t *testing.T) {
 	}
 }
 
-// The limit that comes with the event counts, not the one that was granted. An event that is on its way for a
-// moment costs no pod a second, and one that leaves no time signals everybody.
-func TestDeadlineOfTheEvent(t *testing.T) {
+// The deadline in the event counts, not the granted delay. A few milliseconds of transmission cost no pod a
+// second. If the deadline has passed, all pods are signalled.
+func TestTheDeadlineOfTheEventOverridesTheGrantedDelay(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	for _, test := range []struct {
 		name     string
@@ -77,9 +77,8 @@ func TestDeadlineOfTheEvent(t *testing.T) {
 	}
 }
 
-// A bucket without time is signalled with 0 and not waited for, even if lower
-// buckets have left time.
-func TestBucketOfNoTime(t *testing.T) {
+// A bucket of 0 s is signalled with 0 and not waited for, even if lower buckets left time.
+func TestABucketOfZeroSecondsIsKilledAndNotWaitedFor(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("early", -5, 60), shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", 10, 60)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.opts.Config = config(0, 0, priorityPeriod(10, 10), priorityPeriod(0, 0), priorityPeriod(-10, 20))
@@ -94,8 +93,8 @@ func TestBucketOfNoTime(t *testing.T) {
 	})
 }
 
-// Without a schedule, a triggered drain gives each pod its own grace period.
-func TestNoSchedule(t *testing.T) {
+// Without a schedule, Trigger gives each pod its own grace period.
+func TestWithoutAScheduleEachPodHasItsOwnGracePeriod(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", topPriority, 90), shutdowntest.Pod("plain", 0, -1), shutdowntest.Pod("cni", topPriority, 5)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.opts.Config = plan.Config{}
@@ -116,8 +115,8 @@ func TestNoSchedule(t *testing.T) {
 	})
 }
 
-// The manager does not change the pods of its caller.
-func TestPodsAreNotChanged(t *testing.T) {
+// The manager does not change the pods of ListPods.
+func TestTheManagerDoesNotChangePods(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 5)
 	before := pod.DeepCopy()
 	inBubble(t, []*v1.Pod{pod, nil}, func(t *testing.T, n *node) {

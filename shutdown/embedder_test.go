@@ -23,8 +23,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// misbehaviours maps the name of a call of the embedder's code to a function that changes the
-// options of a node: the call then calls misbehave first.
+// misbehaviours has, for each call to embedder code, a function that changes the options of a node so that the
+// call first calls misbehave.
 var misbehaviours = map[string]func(n *node, misbehave func()){
 	"Options.ListPods": func(n *node, misbehave func()) {
 		n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod { misbehave(); return n.currentPods() }, nil)
@@ -74,12 +74,12 @@ var misbehaviours = map[string]func(n *node, misbehave func()){
 	},
 }
 
-// eventFunc is a recorder of events that calls a function.
+// eventFunc is an EventRecorder that calls a function.
 type eventFunc func()
 
 func (r eventFunc) Event(k8sruntime.Object, string, string, string) { r() }
 
-// callingReporter is a reporter that calls functions; nil ones do nothing.
+// callingReporter is a reporter that calls functions, if they are not nil, and succeeds.
 type callingReporter struct{ publish, mark, flush func() }
 
 func (r callingReporter) PublishNode(context.Context, shutdown.NodeState) error {
@@ -139,10 +139,9 @@ type closerFunc func() error
 
 func (f closerFunc) Close() error { return f() }
 
-// Code of the embedder that hangs, panics or ends its goroutine neither delays the host beyond
-// its time, nor keeps the loop from a cancellation or other pods from their kills. Run waits ten
-// seconds for calls that hang, and names them.
-func TestCodeOfTheEmbedderMisbehaves(t *testing.T) {
+// Embedder code that hangs, panics or ends its goroutine delays neither the host, nor a cancellation, nor
+// the kills of other pods. Run waits ten seconds for calls that hang, and names them.
+func TestMisbehavingEmbedderCodeDelaysNothing(t *testing.T) {
 	for name, set := range misbehaviours {
 		for how, misbehave := range map[string]func(over <-chan struct{}){
 			"hangs":  func(over <-chan struct{}) { <-over },
@@ -150,20 +149,31 @@ func TestCodeOfTheEmbedderMisbehaves(t *testing.T) {
 			"exits":  func(<-chan struct{}) { runtime.Goexit() },
 		} {
 			t.Run(name+" "+how, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { drainWithMisbehaviour(t, name, how == "hangs", set, misbehave) })
+				synctest.Test(t, func(t *testing.T) {
+					drainWithMisbehaviour(t, misbehaviour{call: name, hangs: how == "hangs", set: set, misbehave: misbehave})
+				})
 			})
 		}
 	}
 }
 
-func drainWithMisbehaviour(t *testing.T, name string, hangs bool, set func(*node, func()), misbehave func(<-chan struct{})) {
+// misbehaviour is a call to embedder code that misbehaves during a drain.
+type misbehaviour struct {
+	call      string
+	hangs     bool
+	set       func(n *node, misbehave func()) // changes the options of the node
+	misbehave func(over <-chan struct{})
+}
+
+// drainWithMisbehaviour checks a drain, its cancellation and the end of Run.
+func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	t.Helper()
 	n := newNode(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)))
 	over := make(chan struct{})
 	var begun atomic.Bool
-	set(n, func() {
+	m.set(n, func() {
 		if begun.Load() {
-			misbehave(over)
+			m.misbehave(over)
 		}
 	})
 	n.run()
@@ -173,23 +183,23 @@ func drainWithMisbehaviour(t *testing.T, name string, hangs bool, set func(*node
 	const limit = 50 * time.Second
 	n.host.Announce(source.Event{Deadline: began.Add(limit)})
 	n.advance(limit)
-	if name != "the closing of the shutdown inhibitor" {
-		require.LessOrEqual(t, n.releasedAfter(began), limit, "the lock was released in time")
+	if m.call != "the closing of the shutdown inhibitor" {
+		require.LessOrEqual(t, n.releasedAfter(began), limit, "the lock was released on time")
 	}
-	if name != "Options.ListPods" {
+	if m.call != "Options.ListPods" {
 		_, killed := n.killer.Kill("etcd")
 		require.True(t, killed)
 	}
 	n.host.Cancel()
 	synctest.Wait()
-	require.NoError(t, n.m.ShutdownStatus(), "a cancellation is heard")
+	require.NoError(t, n.m.ShutdownStatus(), "the cancellation takes effect")
 
 	n.stop()
 	n.stop = nil
 	stopped := time.Now()
 	err := <-n.ended
-	if hangs {
-		require.ErrorContains(t, err, name)
+	if m.hangs {
+		require.ErrorContains(t, err, m.call)
 		require.LessOrEqual(t, time.Since(stopped), 10*time.Second)
 	} else {
 		require.Less(t, time.Since(stopped), 10*time.Second)
@@ -197,8 +207,9 @@ func drainWithMisbehaviour(t *testing.T, name string, hangs bool, set func(*node
 	close(over)
 }
 
-// Run waits for a call until ten seconds after the host's time, not only after the end of its context.
-func TestRunWaitsUntilTheHostsTimeIsOver(t *testing.T) {
+// Run waits for a hanging call until ten seconds after the host's time, not only after the end of its
+// context.
+func TestRunWaitsForCallsUntilTenSecondsAfterTheHostsTime(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.OnPlan = func(context.Context, plan.Plan) { <-time.After(30 * time.Second) }
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -211,8 +222,8 @@ func TestRunWaitsUntilTheHostsTimeIsOver(t *testing.T) {
 	})
 }
 
-// nilError is an error type whose methods panic if the pointer is nil, as happens with a function
-// that returns a nil *nilError as an error.
+// nilError is an error whose methods panic if the pointer is nil, which happens if a function returns a nil *nilError
+// as an error.
 type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
@@ -220,7 +231,7 @@ func (e *nilError) Error() string { return e.text }
 func (e *nilError) Is(error) bool { return e.text == "" }
 
 // A killer's error whose methods panic ends neither the process nor the drain.
-func TestKillersErrorPanics(t *testing.T) {
+func TestAKillersErrorMayPanic(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 			if pod.Name == "web" {
@@ -237,15 +248,15 @@ func TestKillersErrorPanics(t *testing.T) {
 	})
 }
 
-// flushFunc is a reporter that flushes with a function.
+// flushFunc is a StatusFlusher of one function.
 type flushFunc func(pod *v1.Pod) error
 
 func (flushFunc) PublishNode(context.Context, shutdown.NodeState) error { return nil }
 
 func (f flushFunc) FlushPod(_ context.Context, pod *v1.Pod) error { return f(pod) }
 
-// A nil *StatusError of a reporter costs only the status of that pod.
-func TestReportersErrorPanics(t *testing.T) {
+// A nil *StatusError of a reporter affects only the status of that pod.
+func TestAReportersErrorMayPanic(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Reporter = flushFunc(func(pod *v1.Pod) error {
 			if pod.Name == "web" {

@@ -6,17 +6,17 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 )
 
-// NewManagerOn is NewManager on another boot and another clock since the boot.
+// NewManagerOn is NewManager with another boot ID and boot clock.
 func NewManagerOn(opts Options, boot func() (id string, since time.Duration, err error)) (*Manager, error) {
 	return NewManagerWith(opts, boot, nil)
 }
 
-// NewManagerWith is NewManagerOn with a function that is called before each step on the disk.
+// NewManagerWith is NewManagerOn with a function that is called before each disk operation, which fails with its error.
 func NewManagerWith(opts Options, boot func() (id string, since time.Duration, err error), before func(step, path string) error) (*Manager, error) {
 	return newManager(opts, statelog.Options{Boot: boot, Before: before})
 }
 
-// RunningPods returns the number of pods that were signalled and are waited for.
+// RunningPods returns the number of pods that were signalled and that the manager still waits for.
 func (m *Manager) RunningPods() (n int) {
 	m.shell.mu.Lock()
 	defer m.shell.mu.Unlock()

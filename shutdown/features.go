@@ -7,22 +7,21 @@ import (
 )
 
 const (
-	// GracefulNodeShutdown is the gate of KEP-2000: the node is drained when its host shuts down.
-	// If it is off, the manager watches no host, admits every pod, and drains only on Trigger and
+	// GracefulNodeShutdown is the gate of KEP-2000, which drains the node when its host shuts down. If
+	// it is off, the manager watches no host, admits every pod, and drains only on Trigger and
 	// TerminateAll.
 	GracefulNodeShutdown = features.GracefulNodeShutdown
-	// GracefulNodeShutdownBasedOnPodPriority is the gate of KEP-2712: the buckets are those of
+	// GracefulNodeShutdownBasedOnPodPriority is the gate of KEP-2712, which adds
 	// shutdownGracePeriodByPodPriority. If it is off, only shutdownGracePeriod and
-	// shutdownGracePeriodCriticalPods count, and the start and the end of a shutdown are not
-	// stored.
+	// shutdownGracePeriodCriticalPods are used, and graceful_node_shutdown_state is not written.
 	GracefulNodeShutdownBasedOnPodPriority = features.GracefulNodeShutdownBasedOnPodPriority
 	// DaemonSetGracefulNodeShutdown is the gate of KEP-6249, alpha and off by default. If it is on,
-	// the reporter of package apistatus also publishes the node condition DrainInProgress.
+	// package apistatus also publishes the node condition DrainInProgress.
 	DaemonSetGracefulNodeShutdown = features.DaemonSetGracefulNodeShutdown
 )
 
-// AddFeatureGates adds the gates of this package to gate, except those that gate has. Call it
-// before the gate's AddFlag, which refuses later additions; that is an error.
+// AddFeatureGates adds the gates of this package that gate does not have yet. Call it before gate.AddFlag,
+// after which it returns an error.
 func AddFeatureGates(gate featuregate.MutableFeatureGate) error {
 	return features.Add(gate, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority, DaemonSetGracefulNodeShutdown)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-func TestAddFeatureGates(t *testing.T) {
+// AddFeatureGates adds the gates with the kubelet's defaults, and may be called twice.
+func TestAddFeatureGatesKeepsExistingGates(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, shutdown.AddFeatureGates(gate))
 	require.NoError(t, shutdown.AddFeatureGates(gate), "they are there already")

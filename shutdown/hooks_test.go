@@ -27,7 +27,7 @@ func (v volumes) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) erro
 }
 
 // A hook that ignores its context delays neither the drain nor the host.
-func TestDeafHooks(t *testing.T) {
+func TestHooksThatIgnoreTheirContextsDelayNothing(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		over := make(chan struct{})
 		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { <-over; return nil })
@@ -41,8 +41,8 @@ func TestDeafHooks(t *testing.T) {
 	})
 }
 
-// A hold delays the first kill, and the host is asked for its time too.
-func TestHold(t *testing.T) {
+// Hold delays the first kill, and its time is requested from the host.
+func TestHoldDelaysTheFirstKill(t *testing.T) {
 	for _, test := range []struct {
 		name            string
 		limit           time.Duration
@@ -80,8 +80,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// The hold and the publishing have separate times: publishing does not get what the hold leaves.
-func TestPublishingAfterAShortHold(t *testing.T) {
+// Publishing has its own time: it does not get what Hold leaves.
+func TestPublishingDoesNotGetTheTimeOfTheHold(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.Hold = func(context.Context) error { return nil }
 		n.opts.Reporter = flusher{&shutdowntest.Reporter{PublishTakes: time.Hour}}
@@ -93,8 +93,8 @@ func TestPublishingAfterAShortHold(t *testing.T) {
 	})
 }
 
-// OnRelease is called right before the host is released.
-func TestOnRelease(t *testing.T) {
+// The lock is still held when OnRelease is called.
+func TestOnReleaseIsCalledBeforeTheRelease(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		var held []int
 		n.opts.OnRelease = func(context.Context) { held = append(held, n.host.Held()) }
@@ -105,8 +105,8 @@ func TestOnRelease(t *testing.T) {
 	})
 }
 
-// An OnRelease that panics is in the stored report, though the report was complete before it.
-func TestAFailureAtTheReleaseIsStored(t *testing.T) {
+// A panic of OnRelease is in the stored report, although the drain was over before.
+func TestAPanicOfOnReleaseIsStored(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		n.opts.OnRelease = func(context.Context) { panic("nobody listens") }
 		n.runOnBoot(one)
@@ -120,9 +120,8 @@ func TestAFailureAtTheReleaseIsStored(t *testing.T) {
 	})
 }
 
-// The report names the hooks that fail. It names none if they succeed, or if the shutdown was
-// cancelled while they ran.
-func TestReportOfTheHooks(t *testing.T) {
+// The report has the errors of failed hooks, but not of hooks that a cancellation ended.
+func TestTheReportHasTheErrorsOfHooks(t *testing.T) {
 	errBoom := errors.New("boom")
 	for _, test := range []struct {
 		name   string
@@ -166,31 +165,32 @@ func TestReportOfTheHooks(t *testing.T) {
 	}
 }
 
-// OnPlan gets the plan when a drain begins, and OnReport the report when it has ended or was
-// cancelled.
-func TestOnPlanAndOnReport(t *testing.T) {
-	for _, cancels := range []bool{false, true} {
-		inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
-			n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
-			plans, reports := make(chan plan.Plan, 9), make(chan shutdown.Report, 9)
-			n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
-			n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports <- r }
-			n.run()
-			n.host.Announce(source.Event{Kind: source.KindReboot, Deadline: time.Now().Add(20 * time.Second)})
-			synctest.Wait()
-			require.Len(t, plans, 1)
-			require.Equal(t, map[string]int64{"web": 13, "etcd": 5}, granted(<-plans))
-			require.Empty(t, reports)
-			if cancels {
-				n.host.Cancel()
-			}
-			n.advance(time.Minute)
-			require.Empty(t, plans)
-			require.Len(t, reports, 1)
-			report := <-reports
-			require.Equal(t, source.KindReboot, report.Kind)
-			require.Equal(t, cancels, report.Cancelled)
-			require.Equal(t, n.lastReport(), report)
+// OnPlan gets the plan when a drain begins, and OnReport the report when it is over or cancelled.
+func TestOnPlanAtTheBeginningAndOnReportAtTheEnd(t *testing.T) {
+	for name, cancels := range map[string]bool{"drained": false, "cancelled": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+				plans, reports := make(chan plan.Plan, 9), make(chan shutdown.Report, 9)
+				n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
+				n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports <- r }
+				n.run()
+				n.host.Announce(source.Event{Kind: source.KindReboot, Deadline: time.Now().Add(20 * time.Second)})
+				synctest.Wait()
+				require.Len(t, plans, 1)
+				require.Equal(t, map[string]int64{"web": 13, "etcd": 5}, granted(<-plans))
+				require.Empty(t, reports)
+				if cancels {
+					n.host.Cancel()
+				}
+				n.advance(time.Minute)
+				require.Empty(t, plans)
+				require.Len(t, reports, 1)
+				report := <-reports
+				require.Equal(t, source.KindReboot, report.Kind)
+				require.Equal(t, cancels, report.Cancelled)
+				require.Equal(t, n.lastReport(), report)
+			})
 		})
 	}
 }

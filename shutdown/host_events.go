@@ -12,29 +12,29 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// This file passes on what the host, or Trigger, announces.
+// This file passes announcements of the host and of Trigger to the core.
 
-// event returns an event as an input.
-func (s *shell) event(event source.Event, isOfHost bool) node.Input {
+// event returns the core's input for an event.
+func (s *shell) event(event source.Event, fromHost bool) node.Input {
 	now := s.opts.Clock.Now()
 	if !event.Deadline.IsZero() {
 		event.Deadline = s.log.Since(now.Add(time.Until(event.Deadline)))
 	}
-	return node.Event{Event: event, Host: isOfHost, Wall: now}
+	return node.Event{Event: event, Host: fromHost, Wall: now}
 }
 
 // HostEvent implements host.Listener.
 func (s *shell) HostEvent(event source.Event, _ time.Time) {
-	s.hearLimit()
+	s.updateLimit()
 	in := s.event(event, true)
 	s.opening.then(func() { s.step(in) })
 }
 
 // HostPending implements host.Listener.
 func (s *shell) HostPending(pending *source.Event, known bool, received time.Time) {
-	s.hearLimit()
+	s.updateLimit()
 	in := node.Pending{Known: known, Wall: received}
-	if pending != nil { // whether a delay is asked for follows from what is done now
+	if pending != nil { // the caller requests a delay depending on the state after this step
 		<-s.opening.over
 		event := s.event(*pending, true).(node.Event).Event //nolint:forcetypeassert // event returns nothing else
 		in.Event = &event
@@ -53,14 +53,14 @@ func (s *shell) HostTried() { s.ready.hostTried() }
 
 // HostCapped implements host.Listener.
 func (s *shell) HostCapped(err error) {
-	text := fmt.Sprint(err) // an Error method that panics gives a text too
+	text := fmt.Sprint(err) // recovers a panic of the Error method
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events.record(s.ctx, s.calls, v1.EventTypeWarning, text)
 }
 
-// hearLimit passes on how long the host waits.
-func (s *shell) hearLimit() {
+// updateLimit passes the granted delay to the core.
+func (s *shell) updateLimit() {
 	if granted, known := s.host.Load().Granted(); known {
 		s.step(node.Limit(cmp.Or(granted, -1)))
 	}

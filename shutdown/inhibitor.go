@@ -7,20 +7,20 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// InhibitorState is what a manager does with the inhibitor lock of its host.
+// InhibitorState is the state of the manager's inhibitor lock.
 type InhibitorState string
 
 const (
 	// InhibitorOff means that no host is watched. [Inhibitor.Off] says why.
 	InhibitorOff InhibitorState = "Off"
-	// InhibitorTrying means that the lock is wanted but not held.
+	// InhibitorTrying means that the manager tries to take the lock.
 	InhibitorTrying InhibitorState = "Trying"
-	// InhibitorHeld means that the lock is held: the host waits, unless Err says that the session
-	// was lost.
+	// InhibitorHeld means that the lock is held. The host waits, unless Err says that the session was
+	// lost.
 	InhibitorHeld InhibitorState = "Held"
-	// InhibitorAdopted means that the lock that is held is that of a previous agent.
+	// InhibitorAdopted means that the manager holds the lock of a previous agent.
 	InhibitorAdopted InhibitorState = "Adopted"
-	// InhibitorReleased means that no lock is held because a shutdown is under way or Run is over.
+	// InhibitorReleased means that the lock was released in a shutdown or at the end of Run.
 	InhibitorReleased InhibitorState = "Released"
 )
 
@@ -29,16 +29,16 @@ type Inhibitor struct {
 	State     InhibitorState
 	Off       string        // why no host is watched; "" if one is
 	Held      bool          // a lock is held: the host waits, unless Err says that the session was lost
-	Requested time.Duration // the delay that the host was asked for; 0 before that
-	// Granted is how long the host waits, as it said last; 0 before it has answered. It is read every
-	// 10 s until a shutdown is announced.
+	Requested time.Duration // the requested delay; 0 before the request
+	// Granted is the delay that the host granted last; 0 before it has answered. It is read every 10 s
+	// until a shutdown is announced.
 	Granted time.Duration
-	// Budget is what was asked for, part by part, as the host's limit shortens it. Before the host
-	// has answered it is not shortened.
+	// Budget is the requested delay, part by part, shortened to what the host grants. It is not
+	// shortened before the host has answered.
 	Budget plan.Budget
-	// Err is the reason why the lock is not held as wanted: the host cannot be reached, it
-	// refuses, or it waits for so much less than asked that a bucket loses time (a
-	// *[source.DelayCappedError]). Nil if all is well or no host is watched.
+	// Err says what is wrong with the lock: the host is unreachable, it refuses the lock, or it grants
+	// so little that a bucket loses time (a *[source.DelayCappedError]). Nil: nothing is wrong, or no
+	// host is watched.
 	Err error
 }
 

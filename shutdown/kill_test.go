@@ -38,9 +38,9 @@ func (a *failingKiller) kill(_ context.Context, _ *v1.Pod, req shutdown.KillRequ
 	return shutdown.KillResult{Outcome: "Graceful"}, nil
 }
 
-// A failed kill is tried again a second later with the rest of the grace period, and then with 0.
-// Its bucket goes on meanwhile. A final error is not tried again.
-func TestKillIsTriedAgain(t *testing.T) {
+// A failed kill is retried a second later with the rest of the grace period, in the end with 0. Its bucket
+// waits for that. An error that wraps ErrNoRetry is not retried.
+func TestAFailedKillIsRetriedWithTheRemainingTime(t *testing.T) {
 	errAway := errors.New("the runtime is away")
 	for _, test := range []struct {
 		name     string
@@ -53,7 +53,7 @@ func TestKillIsTriedAgain(t *testing.T) {
 	}{
 		{"twice", 2, errAway, []int64{5, 3, 1}, 5 * time.Second, "Graceful", ""},
 		{"beyond its grace", 4, errAway, []int64{5, 3, 1, 0, 0}, 9 * time.Second, "Graceful", ""},
-		{"for good", 1, fmt.Errorf("%w: %w", errAway, shutdown.ErrNoRetry), []int64{5}, time.Second, "", "the runtime is away: the kill is not tried again"},
+		{"for good", 1, fmt.Errorf("%w: %w", errAway, shutdown.ErrNoRetry), []int64{5}, time.Second, "", "the runtime is away: the kill is not retried"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
@@ -77,7 +77,7 @@ func TestKillIsTriedAgain(t *testing.T) {
 	}
 }
 
-// ongoingKillError is an error of a kill that ends later.
+// ongoingKillError is the error of a kill that is still under way.
 type ongoingKillError struct{ after time.Duration }
 
 func (ongoingKillError) Error() string { return "timeout waiting to kill pod" }
@@ -87,8 +87,8 @@ func (g ongoingKillError) Await(context.Context) (shutdown.KillResult, error) {
 	return shutdown.KillResult{Outcome: "Forced"}, nil
 }
 
-// A killer whose error says that the kill goes on is waited for and not called again.
-func TestKillThatGoesOn(t *testing.T) {
+// If the killer's error has an Await method, the manager calls Await and does not call the killer again.
+func TestAKillWhoseErrorHasAwaitIsNotRepeated(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
 		asked := 0
 		n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
@@ -108,9 +108,9 @@ func TestKillThatGoesOn(t *testing.T) {
 	})
 }
 
-// The end of a pod that outlives its shutdown is added to the stored report, whether the pod
-// ends before or after the end of the host's time.
-func TestEndAfterTheReleaseIsStored(t *testing.T) {
+// The end of a pod that outlives its shutdown is added to the stored report, also after the host's time is
+// over.
+func TestTheEndOfAPodAfterTheReleaseIsStored(t *testing.T) {
 	for _, after := range []time.Duration{25 * time.Second, time.Minute} {
 		t.Run(fmt.Sprint("after ", after), func(t *testing.T) {
 			inBubbleWithState(t, list(shutdowntest.Pod("stuck", 0, 20)), func(t *testing.T, n *node, one *boot) {

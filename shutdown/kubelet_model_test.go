@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// kubeletDrain is the kubelet's drain of a node, worked out without goroutines or a clock: the manager's
-// configuration, its Start, and killPods. All times count from the announcement of the shutdown. Where kubegrace
-// differs on purpose, and differs has the class, the model does what kubegrace does instead: each condition
-// that mentions differs is a difference, and all other lines are the kubelet.
+// kubeletDrain is a model of the kubelet's drain (its configuration, Start and killPods) without goroutines and
+// clock. All times count from the announcement of the shutdown. If differs has a class, the model does what kubegrace
+// does instead: each condition on differs is a difference, and all other lines are the kubelet.
 type kubeletDrain struct {
 	drainInput
 
@@ -23,14 +22,14 @@ type kubeletDrain struct {
 	listedAt time.Duration // the newest list of pods
 }
 
-// run drains the node, unless the lock is not taken.
+// run returns the timeline of the drain; nil if the kubelet takes no lock.
 func (k *kubeletDrain) run() drainTimeline {
 	k.schedule = k.config()
 	sum := time.Duration(0)
 	for _, bucket := range k.schedule {
 		sum += inSeconds(bucket.Seconds)
 	}
-	if k.Limit < sum && !k.differs[limitBelowSum] { // Start fails: shutdowns are not heard of
+	if k.Limit < sum && !k.differs[limitBelowSum] { // Start fails
 		return nil
 	}
 	for _, p := range k.Pods {
@@ -46,7 +45,7 @@ func (k *kubeletDrain) run() drainTimeline {
 	return slices.DeleteFunc(k.lines, func(l drainLine) bool { return k.isTooLate(l, now) })
 }
 
-// config returns the list by priority, or what the two fields mean, ascending.
+// config returns the buckets of either form, ascending.
 func (k *kubeletDrain) config() []drainBucket {
 	list := slices.Clone(k.ByPriority)
 	if len(list) == 0 {
@@ -56,13 +55,13 @@ func (k *kubeletDrain) config() []drainBucket {
 	return list
 }
 
-// groupOf returns the group of a pod: that of the highest priority that is not above the pod's, else the first.
+// groupOf returns the last group whose priority is not above the pod's, else the first.
 func (k *kubeletDrain) groupOf(p drainPod) (group int) {
 	priority := int32(0)
 	switch {
 	case p.Priority != nil:
 		priority = *p.Priority
-	case p.Class != "" && k.differs[classIsIgnored]:
+	case p.Class != "" && k.differs[classIgnored]:
 		priority = topPriority
 	}
 	for i, bucket := range k.schedule {
@@ -73,11 +72,11 @@ func (k *kubeletDrain) groupOf(p drainPod) (group int) {
 	return group
 }
 
-// killGroup kills a group's pods side by side, waits for their volumes, and returns when the next group has its
-// turn: when both are done, or the group's seconds are over. An empty group is skipped.
+// killGroup kills a group's pods concurrently and waits for their volumes. It returns when the next group begins: when
+// both are done, or the group's seconds are over. An empty group is skipped.
 func (k *kubeletDrain) killGroup(i int, began time.Duration) (ended time.Duration) {
 	killsEnd, unmountsEnd, graceEnd := k.window(i, began)
-	if k.differs[listIsReadOnce] && began < k.table.waitEnd {
+	if k.differs[listReadOnce] && began < k.table.waitEnd {
 		k.listedAt = began
 	}
 	var picked []*modelPod
@@ -98,24 +97,23 @@ func (k *kubeletDrain) killGroup(i int, began time.Duration) (ended time.Duratio
 	return min(ended+k.Unmounts, unmountsEnd)
 }
 
-// takes reports whether a pod belongs to a group. kubegrace takes those of groups that have passed too, but a group
-// without time leaves them to the next one.
+// takes reports whether group i kills a pod. In kubegrace it also kills pods of earlier groups, unless it has no time.
 func (k *kubeletDrain) takes(i int, p *modelPod) bool {
 	return p.bucket == i && (k.schedule[i].Seconds == 0 || k.table.pods[i] > 0) || p.bucket < i && k.table.pods[i] > 0
 }
 
-// window returns when the waits of a group end, and until when its pods have time. The kubelet counts the seconds
-// of the group from its beginning, and unmounts share them.
+// window returns when the waits of a group end, and when the grace periods of its pods end. The kubelet counts the
+// group's seconds from its beginning, and unmounts share them.
 func (k *kubeletDrain) window(i int, began time.Duration) (killsEnd, unmountsEnd, graceEnd time.Duration) {
 	own, unmount, last := k.table.pods[i], time.Duration(0), k.table.ends[len(k.schedule)-1]
-	if k.differs[unmountShares] {
+	if k.differs[unmountsShareTime] {
 		unmount = k.table.unmounts[i]
 	}
 	unmountsEnd = began + own + unmount
 	switch {
 	case k.schedule[i].Seconds == 0:
 		unmountsEnd, unmount = began, 0
-	case k.differs[timeIsLost] && !k.NoRollOver:
+	case k.differs[unusedTimeLost] && !k.NoRollOver:
 		unmountsEnd = k.table.ends[i]
 	case k.differs[lockOutlastsLimit]:
 		unmountsEnd = min(unmountsEnd, last)
@@ -128,7 +126,7 @@ func (k *kubeletDrain) window(i int, began time.Duration) (killsEnd, unmountsEnd
 	return max(killsEnd, began), max(unmountsEnd, began), graceEnd
 }
 
-// override returns the seconds of the group, or the pod's own grace period if that is not more.
+// override returns the remaining seconds of the group, or the pod's own grace period if that is not longer.
 func (k *kubeletDrain) override(p *modelPod, now, graceEnd, own time.Duration) int64 {
 	left := graceEnd - now
 	if p.Grace == nil {
@@ -141,11 +139,11 @@ func (k *kubeletDrain) override(p *modelPod, now, graceEnd, own time.Duration) i
 	return seconds
 }
 
-// kill kills a pod. What goes wrong is logged, and the pod counts as done.
+// kill kills a pod. The kubelet only logs a failure.
 func (k *kubeletDrain) kill(p *modelPod, at time.Duration, grace int64) {
 	for deadline := at + inSeconds(grace); ; grace = wholeSeconds(deadline - at) {
 		returned, isKilled := k.killPodNow(p, at, grace)
-		if isKilled || !k.differs[failureIsLogged] {
+		if isKilled || !k.differs[failureOnlyLogged] {
 			p.doneAt = returned
 			return
 		}
@@ -153,7 +151,7 @@ func (k *kubeletDrain) kill(p *modelPod, at time.Duration, grace int64) {
 	}
 }
 
-// killPodNow waits for one and a half of the grace period, at least 10 s. The kill goes on after that.
+// killPodNow waits for 1.5 grace periods, at least 10 s. The kill continues after this timeout.
 func (k *kubeletDrain) killPodNow(p *modelPod, at time.Duration, grace int64) (returned time.Duration, isKilled bool) {
 	k.lines.add(at, p.Name, "killed with %d s", grace)
 	if p.calls++; p.calls <= p.Fails {
@@ -169,7 +167,7 @@ func (k *kubeletDrain) killPodNow(p *modelPod, at time.Duration, grace int64) (r
 	return max(p.endsAt, at), true
 }
 
-// finish returns when the lock is released: the kubelet waits for nothing more.
+// finish returns when the lock is released. The kubelet waits for nothing more.
 func (k *kubeletDrain) finish(now time.Duration) (released time.Duration) {
 	last := len(k.schedule) - 1
 	for last > 0 && k.table.pods[last] == 0 {
@@ -178,11 +176,11 @@ func (k *kubeletDrain) finish(now time.Duration) (released time.Duration) {
 	_, _, graceEnd := k.window(last, now)
 	released = now
 	for _, p := range k.pods {
-		isLate := k.differs[listIsReadOnce] && !p.isPicked && p.ListedAt <= now && now < k.table.waitEnd
+		isLate := k.differs[listReadOnce] && !p.isPicked && p.ListedAt <= now && now < k.table.waitEnd
 		if isLate {
 			k.kill(p, now, k.override(p, now, graceEnd, k.table.pods[last]))
 		}
-		if isLate || k.differs[stragglerIsLeft] && p.isPicked {
+		if isLate || k.differs[lateEndNotAwaited] && p.isPicked {
 			released = max(released, min(p.doneAt, k.table.waitEnd))
 		}
 	}

@@ -42,45 +42,45 @@ type difference string
 
 const (
 	limitBelowSum     difference = "logind's limit below the wish"
-	classIsIgnored    difference = "static pod with a class name only"
-	timeIsLost        difference = "unused time of a bucket"
-	unmountShares     difference = "unmount wait"
-	failureIsLogged   difference = "kill that fails in a shutdown"
+	classIgnored      difference = "static pod with a class name only"
+	unusedTimeLost    difference = "unused time of a bucket"
+	unmountsShareTime difference = "unmount wait"
+	failureOnlyLogged difference = "kill that fails in a shutdown"
 	killTimesOut      difference = "kill that exceeds its timeout in a shutdown"
-	listIsReadOnce    difference = "pod that is listed for the first time during a drain"
-	stragglerIsLeft   difference = "pod that outlasts its bucket"
+	listReadOnce      difference = "pod that is listed for the first time during a drain"
+	lateEndNotAwaited difference = "pod that outlasts its bucket"
 	lockOutlastsLimit difference = "end of the wait for the last bucket"
 )
 
-// drainDifferences returns the classes that there are in a fork, or in an agent. In a fork no time is asked for
-// unmounts, and the kubelet's function kills.
+// drainDifferences returns the classes that exist in a fork, or in an agent. A fork requests no time for unmounts, and
+// kills with the kubelet's function.
 func drainDifferences(inFork bool) map[difference]bool {
 	differs := map[difference]bool{
-		limitBelowSum: true, classIsIgnored: true, timeIsLost: true, failureIsLogged: true, listIsReadOnce: true, stragglerIsLeft: true, lockOutlastsLimit: true,
+		limitBelowSum: true, classIgnored: true, unusedTimeLost: true, failureOnlyLogged: true, listReadOnce: true, lateEndNotAwaited: true, lockOutlastsLimit: true,
 	}
 	if !inFork {
-		differs[unmountShares], differs[killTimesOut] = true, true
+		differs[unmountsShareTime], differs[killTimesOut] = true, true
 	}
 	return differs
 }
 
 const (
-	never       time.Duration = math.MaxInt64 / 4
-	simPatience               = 10 * time.Second // of real time
+	never      time.Duration = math.MaxInt64 / 4
+	simTimeout               = 10 * time.Second // in real time
 )
 
 func inSeconds(seconds int64) time.Duration { return time.Duration(seconds) * time.Second }
 
-// TestDrainIsTheKubelets plays drains that are drawn by a seed each, and compares what happens with the model of the
-// kubelet's drain. Each difference has a class, and each class occurs.
+// TestDrainMatchesTheKubeletsModel compares random drains with a model of the kubelet's drain. Every difference has a class, and
+// every class occurs.
 //
-//	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestDrainIsTheKubelets -timeout 0 ./shutdown
-//	KUBEGRACE_SIM_SEED=4711 go test -run TestDrainIsTheKubelets -v ./shutdown # one seed, with its timelines
-func TestDrainIsTheKubelets(t *testing.T) {
+//	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestDrainMatchesTheKubeletsModel -timeout 0 ./shutdown
+//	KUBEGRACE_SIM_SEED=4711 go test -run TestDrainMatchesTheKubeletsModel -v ./shutdown # one seed, with its timelines
+func TestDrainMatchesTheKubeletsModel(t *testing.T) {
 	if text := os.Getenv("KUBEGRACE_SIM_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err)
-		compared := compareDrains(t, drawDrain(seed))
+		compared := compareDrains(t, randomDrain(seed))
 		t.Logf("seed %d\n%s", seed, compared)
 		require.NoError(t, compared.err())
 		return
@@ -97,10 +97,10 @@ func TestDrainIsTheKubelets(t *testing.T) {
 	occurs := map[bool]map[difference]int{false: {}, true: {}} // in a fork or not
 	t.Run("seeds", func(t *testing.T) {
 		for worker := range runtime.GOMAXPROCS(0) {
-			t.Run(strconv.Itoa(worker), func(t *testing.T) {
+			t.Run("worker "+strconv.Itoa(worker), func(t *testing.T) {
 				t.Parallel()
 				for seed := next.Add(1); seed <= seeds && failed.Load() < 10; seed = next.Add(1) {
-					compared := compareDrains(t, drawDrain(seed))
+					compared := compareDrains(t, randomDrain(seed))
 					if err := compared.err(); err != nil {
 						if failed.Add(1) == 1 {
 							t.Logf("seed %d\n%s", seed, compared)
@@ -119,14 +119,14 @@ func TestDrainIsTheKubelets(t *testing.T) {
 	for _, inFork := range []bool{false, true} {
 		t.Logf("in a fork: %t, differences: %v", inFork, occurs[inFork])
 		for class := range drainDifferences(inFork) {
-			require.False(t, seeds >= enough && occurs[inFork][class] == 0, "no seed shows this class, in a fork: %t: %s", inFork, class)
+			require.False(t, seeds >= enough && occurs[inFork][class] == 0, "no seed has a difference of this class, in a fork: %t: %s", inFork, class)
 		}
 	}
 }
 
-// A host that grants 30 s or 40 s to a configuration of 30 s, of which 10 s are for critical pods: whatever the grace
-// period of a pod is, and however late it ends, no critical pod is killed before the kubelet would kill it,
-// and no pod has less time.
+// If the host grants 30 s or 40 s to a configuration of 30 s with 10 s for critical pods, no critical pod
+// is killed earlier than by the kubelet, and no pod has less time, whatever its grace period and however
+// late it ends.
 func TestCriticalPodIsNotKilledBeforeTheKubeletWould(t *testing.T) {
 	steps := func(takes time.Duration) func(*shutdown.Options) {
 		return func(o *shutdown.Options) {
@@ -158,7 +158,7 @@ func TestCriticalPodIsNotKilledBeforeTheKubeletWould(t *testing.T) {
 							{Name: "critical", Priority: ptr.To(topPriority), Grace: ptr.To(int64(30)), Takes: time.Hour},
 						}
 						var ours drainTimeline
-						synctest.Test(t, func(t *testing.T) { ours = playDrain(t, in, test.change).sorted() })
+						synctest.Test(t, func(t *testing.T) { ours = runDrain(t, in, test.change).sorted() })
 						k := kubeletDrain{drainInput: in}
 						kubelet := k.run().sorted()
 						for _, pod := range in.Pods {
@@ -173,21 +173,21 @@ func TestCriticalPodIsNotKilledBeforeTheKubeletWould(t *testing.T) {
 	}
 }
 
-// drainComparison has what happens in a drain: in the kubelet, in the kubelet with the differences that have a
-// class, and in kubegrace.
+// drainComparison compares the timelines of one drain: of the kubelet, of the kubelet with all differences that have
+// a class, and of kubegrace.
 type drainComparison struct {
 	in                   drainInput
 	kubelet, named, ours drainTimeline
-	classes              []difference // of which none may be left out, or else those of which each is enough
+	classes              []difference // that are each necessary for the difference, or else each sufficient
 }
 
-// compareDrains plays a drain.
+// compareDrains runs a drain and the models.
 func compareDrains(t *testing.T, in drainInput) *drainComparison {
 	t.Helper()
 	c := &drainComparison{in: in}
-	watchdog := time.AfterFunc(simPatience, func() { panic(fmt.Sprintf("it does not end, something is busy without waiting: %s", c)) })
+	watchdog := time.AfterFunc(simTimeout, func() { panic(fmt.Sprintf("the drain does not end: %s", c)) })
 	defer watchdog.Stop()
-	synctest.Test(t, func(t *testing.T) { c.ours = playDrain(t, in).sorted() })
+	synctest.Test(t, func(t *testing.T) { c.ours = runDrain(t, in).sorted() })
 	model := func(differs map[difference]bool) drainTimeline {
 		k := kubeletDrain{drainInput: in, differs: differs}
 		return k.run().sorted()
@@ -200,7 +200,7 @@ func compareDrains(t *testing.T, in drainInput) *drainComparison {
 			c.classes = append(c.classes, class)
 		}
 	}
-	if len(c.classes) == 0 { // each of several would do
+	if len(c.classes) == 0 { // several classes explain the difference alone
 		for class := range differs {
 			if !slices.Equal(model(map[difference]bool{class: true}), c.kubelet) {
 				c.classes = append(c.classes, class)
@@ -243,7 +243,7 @@ func (l *drainTimeline) add(at time.Duration, pod, format string, args ...any) {
 	*l = append(*l, drainLine{at: at, pod: pod, text: fmt.Sprintf(format, args...)})
 }
 
-// sorted sorts the lines, those of one moment in an order of their own.
+// sorted sorts the lines by time, then by pod and text.
 func (l drainTimeline) sorted() drainTimeline {
 	slices.SortFunc(l, func(a, b drainLine) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.pod, b.pod), cmp.Compare(a.text, b.text))
@@ -260,7 +260,7 @@ func (l drainTimeline) String() string {
 	return text.String()
 }
 
-// firstKill returns when a pod is killed first, and with which grace period.
+// firstKill returns the time and the grace period of the first kill of a pod.
 func (l drainTimeline) firstKill(pod string) (at time.Duration, seconds int64) {
 	for _, line := range l {
 		if n, err := fmt.Sscanf(line.text, "killed with %d s", &seconds); line.pod == pod && n == 1 && err == nil {
@@ -270,13 +270,13 @@ func (l drainTimeline) firstKill(pod string) (at time.Duration, seconds int64) {
 	return never, 0
 }
 
-// drainInput is a node with its pods and its configuration, and a host that shuts down.
+// drainInput is the input of a drain: a node with its configuration and pods, and a host.
 type drainInput struct {
-	InFork          bool          // the sum is asked for, and the kubelet's function kills
-	NoRollOver      bool          // of kubegrace
-	Total, Critical int64         // of the two fields
-	ByPriority      []drainBucket // in place of them, if there are any
-	Limit           time.Duration // the most that the host waits for
+	InFork          bool          // only the kubelet's sum is requested, and the kubelet's function kills
+	NoRollOver      bool          // in kubegrace
+	Total, Critical int64         // the two-field form
+	ByPriority      []drainBucket // the list form; empty: the two-field form is used
+	Limit           time.Duration // the longest delay that the host grants
 	HasVolumes      bool
 	Unmounts        time.Duration // how long the volumes of a bucket take
 	Pods            []drainPod
@@ -290,11 +290,11 @@ type drainBucket struct {
 type drainPod struct {
 	Name       string
 	Priority   *int32
-	Class      string // of the priority
+	Class      string // the priority class
 	Grace      *int64
-	Takes      time.Duration // until it has ended by itself
-	Late       time.Duration // after that, or after the SIGKILL, until it is gone
-	Fails      int           // how many calls of the killer fail
+	Takes      time.Duration // from the SIGTERM to its exit, if it is not killed before
+	Late       time.Duration // from its exit or the SIGKILL to its end
+	Fails      int           // the number of failing calls of the killer
 	FailsAfter time.Duration
 	ListedAt   time.Duration // 0: before the shutdown
 }
@@ -304,24 +304,24 @@ type modelPod struct {
 	drainPod
 
 	bucket   int
-	isPicked bool
+	isPicked bool          // a group has killed it
 	calls    int           // of the killer
-	killedAt time.Duration // by the first call that reaches the pod
-	endsAt   time.Duration // because of it; never: none reaches it
-	doneAt   time.Duration // when no call is made any more
+	killedAt time.Duration // by the first call that does not fail
+	endsAt   time.Duration // never: every call fails
+	doneAt   time.Duration // when the last call returns
 }
 
-// wholeSeconds rounds down, but forgives the lag of a timer.
+// wholeSeconds rounds down, but allows for a timer that is up to 100 ms late.
 func wholeSeconds(d time.Duration) int64 { return int64(max(d+100*time.Millisecond, 0) / time.Second) }
 
-// drainTable is kubegrace's timetable: what it asks of the host, fitted into what the host grants.
+// drainTable is kubegrace's timetable: the requested delay, shortened to what the host grants.
 type drainTable struct {
-	pods, unmounts, ends []time.Duration // of each bucket
+	pods, unmounts, ends []time.Duration // by bucket
 	waitEnd              time.Duration
 }
 
-// newTable makes the timetable. Pods come first: if there is time for all of them, the margin, the unmounts and the
-// containers' floor share the rest in this order, and else the buckets that have pods are cut in proportion.
+// newTable returns the timetable. If the limit covers the pods' time, the margin, the unmounts and the containers'
+// floor share the rest in this order. Otherwise the buckets that have pods are cut in proportion.
 func (k *kubeletDrain) newTable(sum time.Duration) (t drainTable) {
 	n := len(k.schedule)
 	t.pods, t.unmounts, t.ends = make([]time.Duration, n), make([]time.Duration, n), make([]time.Duration, n)
@@ -332,11 +332,11 @@ func (k *kubeletDrain) newTable(sum time.Duration) (t drainTable) {
 			unmounts += t.unmounts[i]
 		}
 	}
-	asked := sum + unmounts + 2500*time.Millisecond
+	requested := sum + unmounts + 2500*time.Millisecond
 	if k.InFork {
-		asked = sum
+		requested = sum
 	}
-	end := min(asked, k.Limit)
+	end := min(requested, k.Limit)
 	var floor, margin time.Duration
 	left := end - sum
 	take := func(most time.Duration) time.Duration {
@@ -362,7 +362,7 @@ func (k *kubeletDrain) newTable(sum time.Duration) (t drainTable) {
 	return t
 }
 
-// cutPods cuts the buckets that have pods in proportion. The others have what is left.
+// cutPods cuts the buckets that have pods in proportion. The others get the rest.
 func (k *kubeletDrain) cutPods(pods []time.Duration, end time.Duration) {
 	used, empty := slices.Clone(pods), slices.Clone(pods)
 	var sum time.Duration
@@ -396,7 +396,7 @@ func cut(parts []time.Duration, limit time.Duration) {
 	}
 }
 
-// isTooLate reports whether a line is about a call of the killer that is not made, because the lock was released.
+// isTooLate reports whether a line belongs to a kill after the release of the lock, which is not made.
 func (k *kubeletDrain) isTooLate(l drainLine, released time.Duration) bool {
 	if l.text != "ended" {
 		return l.at > released
@@ -404,9 +404,9 @@ func (k *kubeletDrain) isTooLate(l drainLine, released time.Duration) bool {
 	return slices.ContainsFunc(k.pods, func(p *modelPod) bool { return p.Name == l.pod && p.killedAt > released })
 }
 
-// drawDrain draws the input of a seed.
-func drawDrain(seed uint64) drainInput {
-	rng := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // it has to be the same again
+// randomDrain returns the input of a seed.
+func randomDrain(seed uint64) drainInput {
+	rng := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // it must be reproducible
 	oneIn := func(n int) bool { return rng.IntN(n) == 0 }
 	upTo := func(limit time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(limit))) }
 	in := drainInput{InFork: oneIn(2), NoRollOver: oneIn(3), HasVolumes: oneIn(3)}
@@ -429,7 +429,7 @@ func drawDrain(seed uint64) drainInput {
 			in.ByPriority[0].Seconds, sum = 5, 5
 		}
 	}
-	switch rng.IntN(6) { // what lacks at most 100 ms of a whole second counts as one
+	switch rng.IntN(6) { // no limit is less than 100 ms below a whole second, which would count as that second
 	case 0:
 		in.Limit = inSeconds(sum)
 	case 1:
@@ -478,8 +478,8 @@ func (p drainPod) pod() *v1.Pod {
 	return pod
 }
 
-// playDrain has a manager drain the node, and returns what has happened.
-func playDrain(t *testing.T, in drainInput, change ...func(*shutdown.Options)) drainTimeline {
+// runDrain drains the node with a manager, and returns the timeline.
+func runDrain(t *testing.T, in drainInput, change ...func(*shutdown.Options)) drainTimeline {
 	w := &drainWorld{drainInput: in, pods: map[string]*worldPod{}}
 	for _, p := range in.Pods {
 		w.pods[p.Name] = &worldPod{drainPod: p, pod: p.pod(), ended: make(chan struct{})}
@@ -512,7 +512,7 @@ func playDrain(t *testing.T, in drainInput, change ...func(*shutdown.Options)) d
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
 	<-m.Ready()
-	<-time.After(time.Minute) // a list that is empty now is not asked for again
+	<-time.After(time.Minute) // from then on an empty list is not read again
 	w.mu.Lock()
 	w.began = time.Now()
 	w.mu.Unlock()
@@ -523,14 +523,14 @@ func playDrain(t *testing.T, in drainInput, change ...func(*shutdown.Options)) d
 		w.lines.add(released.Sub(w.began), "", "lock released")
 		w.mu.Unlock()
 	}
-	<-time.After(time.Hour) // pods that take an hour
+	<-time.After(time.Hour) // until pods that take an hour have ended
 	stop()
 	requireEnded(t, <-ended)
 	require.NoError(t, host.Err())
 	return w.lines
 }
 
-// drainWorld is the pods of a node and their killer.
+// drainWorld has the pods of a node, and is their killer.
 type drainWorld struct {
 	drainInput
 
@@ -544,13 +544,13 @@ type drainWorld struct {
 type worldPod struct {
 	drainPod
 
-	pod   *v1.Pod
-	calls int
-	isHit bool
-	ended chan struct{}
+	pod      *v1.Pod
+	calls    int
+	isKilled bool // a call has not failed
+	ended    chan struct{}
 }
 
-// list returns the pods that are there.
+// list returns the pods that are listed now.
 func (w *drainWorld) list() (pods []*v1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -562,17 +562,17 @@ func (w *drainWorld) list() (pods []*v1.Pod) {
 	return pods
 }
 
-var errDrainKill = errors.New("the killer of the world fails")
+var errDrainKill = errors.New("the killer fails")
 
-// KillPod kills a pod, and waits as long as the kubelet's killPodNow if it is in a fork.
+// KillPod kills a pod. In a fork it has the timeout of the kubelet's killPodNow.
 func (w *drainWorld) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	p, grace := w.pods[pod.Name], *req.GracePeriodSeconds
 	w.mu.Lock()
 	w.lines.add(time.Since(w.began), pod.Name, "killed with %d s", grace)
 	p.calls++
 	fails := p.calls <= p.Fails
-	if !fails && !p.isHit {
-		p.isHit = true
+	if !fails && !p.isKilled {
+		p.isKilled = true
 		time.AfterFunc(min(p.Takes, inSeconds(grace))+p.Late, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -585,14 +585,14 @@ func (w *drainWorld) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kill
 		<-time.After(p.FailsAfter)
 		return shutdown.KillResult{}, errDrainKill
 	}
-	patience := never
+	timeout := never
 	if w.InFork {
-		patience = inSeconds(max(grace+grace/2, 10))
+		timeout = inSeconds(max(grace+grace/2, 10))
 	}
 	select {
 	case <-p.ended:
 		return shutdown.KillResult{}, nil
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		return shutdown.KillResult{}, shutdowntest.ErrNotWaited
 	case <-ctx.Done():
 		return shutdown.KillResult{}, context.Cause(ctx)

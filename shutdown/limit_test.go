@@ -4,8 +4,6 @@ package shutdown_test
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,9 +21,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A limit below the schedule makes a smaller plan, which gives all of it to the pods, and to each
-// bucket its part. The lock is released before the host's end all the same.
-func TestLimitBelowTheSchedule(t *testing.T) {
+// If the limit is below the schedule, the pods get all of it, and each bucket its share. The lock is still
+// released before the limit.
+func TestALimitBelowTheScheduleIsShared(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.host.Limit, n.host.SetBy = 15*time.Second, "/etc/systemd/logind.conf.d/zz.conf"
@@ -49,37 +47,37 @@ func TestLimitBelowTheSchedule(t *testing.T) {
 	})
 }
 
-// sitesFile is the file of an administrator who lowers the limit.
-const sitesFile = "/etc/systemd/logind.conf.d/zzz-site.conf"
+// siteFile is a drop-in with which an administrator lowers the limit.
+const siteFile = "/etc/systemd/logind.conf.d/zzz-site.conf"
 
-// setLimit gives the host of a node another limit; 0: none.
+// setLimit changes the limit of the host; 0: none.
 func (n *node) setLimit(limit time.Duration) {
-	n.host.Script(func(h *shutdowntest.Host) { h.Limit, h.SetBy = limit, sitesFile })
+	n.host.Script(func(h *shutdowntest.Host) { h.Limit, h.SetBy = limit, siteFile })
 }
 
-// A limit that is lowered under the manager is seen within ten seconds, by everything that shows it, and
-// a shutdown that comes then goes by it. So is one that is raised again.
-func TestLimitThatChangesUnderTheManager(t *testing.T) {
+// A limit that is lowered or raised while the manager runs is seen within ten seconds: by Inhibitor, Plan,
+// an event, and a shutdown that follows.
+func TestAChangedLimitAppliesWithinTenSeconds(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
-		usePodsThatUseAllTheirGrace(n)
+		useGreedyPods(n)
 		registry := prometheus.NewRegistry()
 		series, err := metrics.NewShutdown(registry, metrics.Options{})
 		require.NoError(t, err)
 		n.opts.Metrics = series
 		n.run()
 		full := granted(n.m.Plan())
-		asked := n.m.Inhibitor().Requested
+		requested := n.m.Inhibitor().Requested
 		n.advance(time.Minute)
 		n.setLimit(15 * time.Second)
 		n.advance(10 * time.Second)
 
 		now := n.m.Inhibitor()
 		require.True(t, now.Held)
-		require.Equal(t, asked, now.Requested)
+		require.Equal(t, requested, now.Requested)
 		require.Equal(t, 15*time.Second, now.Granted)
 		var capped *source.DelayCappedError
 		require.ErrorAs(t, now.Err, &capped)
-		require.Equal(t, sitesFile, capped.SetBy)
+		require.Equal(t, siteFile, capped.SetBy)
 		require.Equal(t, []string{"Warning Shutdown " + capped.Error()}, n.events.all())
 		short := granted(n.m.Plan())
 		require.NotEqual(t, full, short)
@@ -87,7 +85,7 @@ func TestLimitThatChangesUnderTheManager(t *testing.T) {
 		n.setLimit(0)
 		n.advance(10 * time.Second)
 		require.NoError(t, n.m.Inhibitor().Err)
-		require.Equal(t, asked, n.m.Inhibitor().Granted)
+		require.Equal(t, requested, n.m.Inhibitor().Granted)
 		require.Equal(t, full, granted(n.m.Plan()))
 
 		n.setLimit(15 * time.Second)
@@ -101,8 +99,8 @@ func TestLimitThatChangesUnderTheManager(t *testing.T) {
 	})
 }
 
-// The first line of a drain has the time that it has and what sets that time, at the default verbosity.
-func TestDrainLogsItsTime(t *testing.T) {
+// At the default verbosity, the first log line of a drain has its time and what sets that time.
+func TestADrainLogsItsTimeAndWhatSetsIt(t *testing.T) {
 	for setBy, c := range map[string]struct {
 		change      func(n *node)
 		deadline    time.Duration // of the event; 0: none
@@ -111,7 +109,7 @@ func TestDrainLogsItsTime(t *testing.T) {
 		"the configured grace periods":  {least: 30 * time.Second, most: 33 * time.Second},
 		"the grace periods of the pods": {change: func(n *node) { n.opts.Config = plan.Config{} }},
 		"Options.Plan.Limit":            {change: func(n *node) { n.opts.Plan.Limit = 20 * time.Second }, least: 18 * time.Second, most: 20 * time.Second},
-		sitesFile:                       {change: func(n *node) { n.setLimit(15 * time.Second) }, least: 13 * time.Second, most: 15 * time.Second},
+		siteFile:                        {change: func(n *node) { n.setLimit(15 * time.Second) }, least: 13 * time.Second, most: 15 * time.Second},
 		"the announcement":              {change: func(n *node) { n.setLimit(20 * time.Second) }, deadline: 8 * time.Second, least: 7 * time.Second, most: 8 * time.Second},
 	} {
 		t.Run(setBy, func(t *testing.T) {
@@ -122,7 +120,7 @@ func TestDrainLogsItsTime(t *testing.T) {
 				}
 				m, err := shutdown.NewManager(n.opts)
 				require.NoError(t, err)
-				log := newValuesLog()
+				log := newLogLines()
 				ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.New(log)))
 				ended := make(chan error, 1)
 				go func() { ended <- m.Run(ctx) }()
@@ -138,7 +136,7 @@ func TestDrainLogsItsTime(t *testing.T) {
 					n.host.Announce(event)
 				}
 				synctest.Wait()
-				first := log.first("setBy")
+				first := log.valuesWith("setBy")
 				require.Equal(t, setBy, first["setBy"])
 				require.Equal(t, source.KindReboot, first["kind"])
 				if c.most == 0 {
@@ -152,47 +150,4 @@ func TestDrainLogsItsTime(t *testing.T) {
 			})
 		})
 	}
-}
-
-// valuesLog remembers the values of the lines of the default verbosity.
-type valuesLog struct {
-	lines  *[]map[string]any // guarded by mu
-	mu     *sync.Mutex
-	values []any
-}
-
-func newValuesLog() *valuesLog { return &valuesLog{lines: &[]map[string]any{}, mu: &sync.Mutex{}} }
-
-func (l *valuesLog) Init(klog.RuntimeInfo) {}
-
-func (l *valuesLog) Enabled(level int) bool { return level == 0 }
-
-func (l *valuesLog) Error(error, string, ...any) {}
-
-func (l *valuesLog) WithName(string) klog.LogSink { return l }
-
-func (l *valuesLog) WithValues(pairs ...any) klog.LogSink {
-	return &valuesLog{l.lines, l.mu, slices.Concat(l.values, pairs)}
-}
-
-func (l *valuesLog) Info(_ int, _ string, pairs ...any) {
-	values := map[string]any{}
-	for pair := range slices.Chunk(slices.Concat(l.values, pairs), 2) {
-		values[pair[0].(string)] = pair[1]
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	*l.lines = append(*l.lines, values)
-}
-
-// first returns the first line with a key; nil: there is none.
-func (l *valuesLog) first(key string) map[string]any {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, values := range *l.lines {
-		if _, has := values[key]; has {
-			return values
-		}
-	}
-	return nil
 }

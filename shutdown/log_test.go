@@ -24,7 +24,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// logLines are the lines that a manager has logged at the default verbosity.
+// logLines records what is logged at the default verbosity. It implements klog.LogSink.
 type logLines struct {
 	mu    *sync.Mutex
 	lines *[]logLine
@@ -56,7 +56,7 @@ func (l logLines) WithValues(values ...any) klog.LogSink {
 	return l
 }
 
-// all returns the lines that satisfy a condition.
+// all returns the lines that match.
 func (l logLines) all(match func(logLine) bool) (found []logLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,8 +78,22 @@ func (l logLines) about(value string) []logLine {
 // errors returns the lines that are errors.
 func (l logLines) errors() []logLine { return l.all(func(line logLine) bool { return line.isError }) }
 
-// A drain logs one line when it begins and one when it has ended, and no error if nothing fails.
-func TestLinesOfADrain(t *testing.T) {
+// valuesWith returns the values of the first line that has a key, by key; nil if there is no such line.
+func (l logLines) valuesWith(key string) map[string]any {
+	for _, line := range l.all(func(logLine) bool { return true }) {
+		values := map[string]any{}
+		for pair := range slices.Chunk(line.values, 2) {
+			values[fmt.Sprint(pair[0])] = pair[1]
+		}
+		if _, has := values[key]; has {
+			return values
+		}
+	}
+	return nil
+}
+
+// A drain logs one line when it begins and one when it ends, and no error if nothing fails.
+func TestADrainLogsItsBeginningAndItsEnd(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()
 		isAny := func(logLine) bool { return true }
@@ -95,8 +109,8 @@ func TestLinesOfADrain(t *testing.T) {
 	})
 }
 
-// A pod that is killed at the end of its grace period is one more line.
-func TestAnEndThatIsNotGracefulIsLogged(t *testing.T) {
+// A pod that is killed at the end of its grace period is logged; a pod that ends gracefully is not.
+func TestAnOutcomeOtherThanGracefulIsLogged(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
@@ -108,16 +122,16 @@ func TestAnEndThatIsNotGracefulIsLogged(t *testing.T) {
 	})
 }
 
-// Without a host one line says so.
-func TestNoSourceIsLogged(t *testing.T) {
+// Without a source one log line says so.
+func TestAMissingSourceIsLogged(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Source = nil
 		n.run()
-		require.Len(t, n.log.about("there is no source"), 1)
+		require.Len(t, n.log.about("Options.Source is not set"), 1)
 	})
 }
 
-// A failure is logged once, as an error, also while it comes again and again.
+// A repeated failure is logged once, as an error.
 func TestFailuresAreLoggedOnce(t *testing.T) {
 	for name, fail := range map[string]func(n *node){
 		"the killer gives up": func(n *node) { n.killer.Default = shutdowntest.Behaviour{Err: shutdown.ErrNoRetry} },
@@ -142,8 +156,8 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// A list that panics is logged with its stack once. The report has one line of it.
-func TestPodsPanics(t *testing.T) {
+// Repeated panics of ListPods are logged with their stack once. The report has one line.
+func TestAPanicOfListPodsIsLoggedOnce(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		var calls atomic.Int32
 		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) { calls.Add(1); panic("a nil cache") }
@@ -157,9 +171,8 @@ func TestPodsPanics(t *testing.T) {
 	})
 }
 
-// Calls that hang are named in the log once: a killer 5 s after the end of the grace period that it was
-// given, any other call after 5 s.
-func TestHangingCallsAreLogged(t *testing.T) {
+// A killer that hangs is logged once, 5 s after the grace period; any other call after 5 s.
+func TestAHangingCallIsLoggedOnce(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
 		n.opts.ListPods = func(_ context.Context) ([]*v1.Pod, error) {
@@ -180,8 +193,8 @@ func TestHangingCallsAreLogged(t *testing.T) {
 	})
 }
 
-// A deadline that has passed is an error in the log: the pods have no time.
-func TestDeadlineThatHasPassedIsLogged(t *testing.T) {
+// A deadline that has passed is logged as an error, because the pods have no time.
+func TestADeadlineThatHasPassedIsLogged(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()
 		require.NoError(t, n.m.Trigger(source.Event{Origin: "ups", Deadline: time.Now().Add(-time.Second)}))
@@ -191,8 +204,8 @@ func TestDeadlineThatHasPassedIsLogged(t *testing.T) {
 	})
 }
 
-// Ready may be called before Run, which closes its channel.
-func TestReadyBeforeRun(t *testing.T) {
+// The channel of Ready, requested before Run, is closed by Run and not before.
+func TestReadyIsClosedByRun(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		m, err := shutdown.NewManager(n.opts)
 		require.NoError(t, err)

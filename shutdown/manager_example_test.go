@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The program of the package documentation, on the host of package shutdowntest.
+// The program of the package documentation, with the fake host of package shutdowntest.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	host := &shutdowntest.Host{}
@@ -64,7 +64,7 @@ func exampleOptions() shutdown.Options {
 	}
 }
 
-// Trigger begins a shutdown that no host announces: that of a UPS, for example.
+// Trigger announces a shutdown that the host does not announce, such as that of a UPS.
 func ExampleManager_Trigger() {
 	released := make(chan struct{})
 	opts := exampleOptions()
@@ -92,7 +92,7 @@ func ExampleManager_Trigger() {
 	// <nil>
 }
 
-// An agent stops its pods when it is stopped itself.
+// An agent stops its pods when it stops itself.
 func ExampleManager_TerminateAll() {
 	manager, err := shutdown.NewManager(exampleOptions())
 	if err != nil {
@@ -129,7 +129,7 @@ func ExampleManager_Plan() {
 	// 2000000000 etcd 5
 }
 
-// The error names all problems of the options.
+// The error names all invalid options.
 func ExampleNewManager() {
 	_, err := shutdown.NewManager(shutdown.Options{Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: time.Millisecond}}})
 	fmt.Println(err)
@@ -171,7 +171,7 @@ func ExampleManager_Admit() {
 	// <nil>
 }
 
-// A Start method like the kubelet's: it returns when the host is held, or cannot be held.
+// A Start method like the kubelet's returns when the inhibitor lock is held or the first attempt has failed.
 func ExampleManager_Ready() {
 	opts := exampleOptions()
 	opts.Source = &shutdowntest.Host{}
@@ -195,7 +195,7 @@ func ExampleManager_Ready() {
 	// <nil>
 }
 
-// A host that waits for less than it is asked for is held all the same.
+// The lock is held even if the host grants less than the requested delay.
 func ExampleManager_Inhibitor() {
 	opts := exampleOptions()
 	opts.Source = &shutdowntest.Host{Limit: 5 * time.Second, SetBy: "/etc/systemd/logind.conf"}

@@ -22,8 +22,8 @@ import (
 
 func noPods() []*v1.Pod { return nil }
 
-// The error names all problems of the options by their fields.
-func TestNewManagerRefuses(t *testing.T) {
+// The error names all invalid options.
+func TestNewManagerReportsAllInvalidOptions(t *testing.T) {
 	_, err := shutdown.NewManager(shutdown.Options{
 		Config:   config(10*time.Second, 20*time.Second),
 		ListPods: shutdown.ListPodsFunc(nil, nil),
@@ -41,23 +41,23 @@ func TestNewManagerRefuses(t *testing.T) {
 	}
 }
 
-// Typed nils are refused by name, and so is a state directory that is no directory.
-func TestNewManagerRefusesWhatWouldFailLater(t *testing.T) {
+// Typed nils, unusable state folders and lists that break a drain are rejected by name.
+func TestNewManagerRejectsOptionsThatWouldFailLater(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	valid := shutdown.Options{Config: config(30*time.Second, 10*time.Second), ListPods: shutdown.ListPodsFunc(noPods, nil), Killer: &shutdowntest.Killer{}, Node: &v1.Node{}}
 	for text, change := range map[string]func(*shutdown.Options){
-		"Options.Killer is a nil shutdown.PodKillerFunc":    func(o *shutdown.Options) { o.Killer = shutdown.PodKillerFunc(nil) },
-		"Options.Source is a nil *shutdowntest.Host":        func(o *shutdown.Options) { o.Source = (*shutdowntest.Host)(nil) },
-		"Options.Volumes is a nil shutdown_test.volumes":    func(o *shutdown.Options) { o.Volumes = volumes(nil) },
-		"Options.Reporter is a nil *shutdowntest.Reporter":  func(o *shutdown.Options) { o.Reporter = (*shutdowntest.Reporter)(nil) },
-		"Options.Events is a nil *shutdown_test.recorder":   func(o *shutdown.Options) { o.Events = (*recorder)(nil) },
-		"Options.Node is a nil *v1.Node":                    func(o *shutdown.Options) { o.Node = (*v1.Node)(nil) },
-		"Options.StateDir is not usable: stat /nonexistent": func(o *shutdown.Options) { o.StateDir = "/nonexistent" },
-		"is no directory": func(o *shutdown.Options) { o.StateDir = file },
-		`Options.StateDir "state" is a relative path`:                                            func(o *shutdown.Options) { o.StateDir = "state" },
-		"shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds -1 must not be negative": func(o *shutdown.Options) { o.Config = config(0, 0, priorityPeriod(0, -1)) },
-		"shutdownGracePeriodByPodPriority[1].priority 7 is that of":                              func(o *shutdown.Options) { o.Config = config(0, 0, priorityPeriod(7, 1), priorityPeriod(7, 2)) },
+		"Options.Killer is a nil shutdown.PodKillerFunc":                                                func(o *shutdown.Options) { o.Killer = shutdown.PodKillerFunc(nil) },
+		"Options.Source is a nil *shutdowntest.Host":                                                    func(o *shutdown.Options) { o.Source = (*shutdowntest.Host)(nil) },
+		"Options.Volumes is a nil shutdown_test.volumes":                                                func(o *shutdown.Options) { o.Volumes = volumes(nil) },
+		"Options.Reporter is a nil *shutdowntest.Reporter":                                              func(o *shutdown.Options) { o.Reporter = (*shutdowntest.Reporter)(nil) },
+		"Options.Events is a nil *shutdown_test.recorder":                                               func(o *shutdown.Options) { o.Events = (*recorder)(nil) },
+		"Options.Node is a nil *v1.Node":                                                                func(o *shutdown.Options) { o.Node = (*v1.Node)(nil) },
+		"Options.StateDir is not usable: stat /nonexistent":                                             func(o *shutdown.Options) { o.StateDir = "/nonexistent" },
+		"is not a directory":                                                                            func(o *shutdown.Options) { o.StateDir = file },
+		`Options.StateDir "state" is a relative path`:                                                   func(o *shutdown.Options) { o.StateDir = "state" },
+		"shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds -1 must not be negative":        func(o *shutdown.Options) { o.Config = config(0, 0, priorityPeriod(0, -1)) },
+		"shutdownGracePeriodByPodPriority[1].priority 7 duplicates shutdownGracePeriodByPodPriority[0]": func(o *shutdown.Options) { o.Config = config(0, 0, priorityPeriod(7, 1), priorityPeriod(7, 2)) },
 	} {
 		opts := valid
 		change(&opts)
@@ -68,9 +68,8 @@ func TestNewManagerRefusesWhatWouldFailLater(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// With the gate off nothing is watched, every pod is admitted, and a trigger still
-// drains.
-func TestGateOff(t *testing.T) {
+// With GracefulNodeShutdown off, no host is watched and every pod is admitted; Trigger still drains.
+func TestWithItsGateOffTheManagerOnlyDrainsOnTrigger(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, shutdown.AddFeatureGates(gate))
 	require.NoError(t, gate.Set("GracefulNodeShutdown=false"))
@@ -87,9 +86,9 @@ func TestGateOff(t *testing.T) {
 	})
 }
 
-// Without the gate by priority the list is refused as the kubelet refuses it, and
-// the two fields count.
-func TestGateByPriorityOff(t *testing.T) {
+// With GracefulNodeShutdownBasedOnPodPriority off, the list form is rejected as in the kubelet, and the
+// two-field form is used.
+func TestWithThePriorityGateOffOnlyTheTwoFieldsAreUsed(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, shutdown.AddFeatureGates(gate))
 	require.NoError(t, gate.Set("GracefulNodeShutdownBasedOnPodPriority=false"))
@@ -103,8 +102,8 @@ func TestGateByPriorityOff(t *testing.T) {
 	require.Equal(t, 30*time.Second, m.Plan().Fitted.Pods())
 }
 
-// A manager is run once, and can be triggered only while it runs.
-func TestRunOnce(t *testing.T) {
+// A manager runs once, and Trigger works only while it runs.
+func TestAManagerRunsOnce(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		m, err := shutdown.NewManager(n.opts)
 		require.NoError(t, err)
@@ -119,8 +118,8 @@ func TestRunOnce(t *testing.T) {
 	})
 }
 
-// The end of Run in the middle of a drain stops the kills, and releases the lock.
-func TestRunEndsWithinADrain(t *testing.T) {
+// If Run ends during a drain, the kills end and the lock is released at once.
+func TestTheEndOfRunStopsTheKills(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.run()
@@ -136,8 +135,8 @@ func TestRunEndsWithinADrain(t *testing.T) {
 	})
 }
 
-// Without a source Ready is closed by Run as well: Trigger works from then on.
-func TestReadyWithoutASource(t *testing.T) {
+// Without a source Ready is closed by Run too, and Trigger works from then on.
+func TestReadyWithoutASourceIsClosedByRun(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Source = nil
 		m, err := shutdown.NewManager(n.opts)
@@ -154,8 +153,8 @@ func TestReadyWithoutASource(t *testing.T) {
 	})
 }
 
-// The plan shows what a shutdown of now would do, with the limit found last.
-func TestManagerPlan(t *testing.T) {
+// Plan returns what a shutdown would do now, with the delay that the host granted last.
+func TestPlanUsesTheDelayGrantedLast(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		n.opts.Plan.NoRollOver = true
 		n.run()
@@ -170,7 +169,7 @@ func TestManagerPlan(t *testing.T) {
 	})
 }
 
-// A context that has ended already is a Run that has ended already.
+// With a context that has ended, Run returns nil and holds no lock.
 func TestRunWithAnEndedContext(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		m, err := shutdown.NewManager(n.opts)
@@ -182,8 +181,8 @@ func TestRunWithAnEndedContext(t *testing.T) {
 	})
 }
 
-// Run that ends before it has heard of its host leaves nobody waiting for Ready.
-func TestReadyWhenRunEnds(t *testing.T) {
+// Ready is closed if Run ends before the host has answered.
+func TestReadyIsClosedIfRunEndsEarly(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.host.PendingTakes = time.Minute
 		m, err := shutdown.NewManager(n.opts)

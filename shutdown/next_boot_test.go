@@ -17,9 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// On the next boot an agent reads the stored report, shows the times of the shutdown in its
-// metrics, and reverts the node state. It admits pods.
-func TestNextBoot(t *testing.T) {
+// On the next boot an agent returns the stored report, exports the times of the shutdown, reverts the node
+// state, and admits pods.
+func TestTheAgentOfTheNextBootShowsTheStoredReport(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
@@ -46,10 +46,9 @@ func TestNextBoot(t *testing.T) {
 	})
 }
 
-// The machine goes down during a shutdown. The agent of the next boot reports the shutdown, and does not
-// go on with it. It sends the final statuses of the pods that were signalled, unless the policy leaves
-// pods as they are.
-func TestMachineGoesDownDuringAShutdown(t *testing.T) {
+// If the machine goes down during a shutdown, the agent of the next boot reports the shutdown and does not
+// resume it. It sends the final statuses of the signalled pods, unless the policy is LeaveAsIs.
+func TestTheAgentOfTheNextBootDoesNotResumeTheShutdown(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		policy shutdown.PodPolicy

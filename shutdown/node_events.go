@@ -11,14 +11,14 @@ import (
 // eventReason is the reason of the kubelet's events of a node shutdown.
 const eventReason = "Shutdown"
 
-// nodeEvents records events on the node, in order, in goroutines of their own.
+// nodeEvents records events on the node. It never blocks, and keeps their order.
 type nodeEvents struct {
 	recorder EventRecorder // nil: nothing is recorded
 	node     runtime.Object
-	last     *call.Future[struct{}] // nil: none yet
+	last     *call.Future[struct{}] // nil: no event yet
 }
 
-// record records an event after all earlier ones.
+// record records an event after all earlier events.
 func (e *nodeEvents) record(ctx context.Context, calls *call.Group, eventtype, message string) {
 	if e.recorder == nil {
 		return
@@ -26,7 +26,7 @@ func (e *nodeEvents) record(ctx context.Context, calls *call.Group, eventtype, m
 	before, recorder, object := e.last, e.recorder, e.node
 	e.last = call.Start(ctx, calls, "Options.Events", func(ctx context.Context) (struct{}, error) {
 		if before != nil {
-			_, _ = before.Wait(ctx) // an event that could not be recorded does not keep back the next one
+			_, _ = before.Wait(ctx) // even if the previous event failed
 		}
 		recorder.Event(object, eventtype, eventReason, message)
 		return struct{}{}, nil

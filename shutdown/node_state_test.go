@@ -16,9 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The node state of a previous agent is reverted even if nothing is in the log, but not before it is
-// known that no shutdown goes on.
-func TestNodeStateIsRevertedAtTheStart(t *testing.T) {
+// A new agent reverts the published node state even without a log, but only when no shutdown is pending.
+func TestAnAgentRevertsTheNodeStateAtItsStart(t *testing.T) {
 	for name, test := range map[string]struct {
 		script func(*node)
 		want   []bool // what was published: whether the node shuts down
@@ -51,9 +50,8 @@ func TestNodeStateIsRevertedAtTheStart(t *testing.T) {
 	}
 }
 
-// A call of PublishNode has time to return even if PublishTimeout is negative, so that no drain
-// waits for it.
-func TestPublishingThatNobodyWaitsFor(t *testing.T) {
+// With a negative PublishTimeout no drain waits for PublishNode, but the call still has time to return.
+func TestPublishingHasTimeEvenIfNoDrainWaitsForIt(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Plan.PublishTimeout = -1
 		server := &flakyPublisher{takes: time.Second}

@@ -26,7 +26,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// node is a manager in a bubble with a fake host and killer around it.
+// node is a node whose manager runs in a synctest bubble, with a fake host and killer.
 type node struct {
 	t      *testing.T
 	opts   shutdown.Options
@@ -34,16 +34,16 @@ type node struct {
 	killer *shutdowntest.Killer
 	events *recorder
 	m      *shutdown.Manager
-	seen   shutdown.Witness // of its managers
-	ended  chan error
-	stop   context.CancelFunc
+	steps  shutdown.StepRecorder // of all its managers, for the judge
+	ended  chan error            // the error of Run
+	stop   context.CancelFunc    // ends Run; nil: no manager runs
 	log    logLines
 
 	mu   sync.Mutex
 	pods []*v1.Pod
 }
 
-// inBubble runs a test in a bubble, on a node with these pods. Its schedule gives 10 s to
+// inBubble runs a test in a synctest bubble, on a node with these pods. The schedule gives 10 s to
 // critical pods and 20 s to the others.
 func inBubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
 	t.Helper()
@@ -58,18 +58,18 @@ func inBubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
 	})
 }
 
-// inBubbleWithState is inBubble on a node that has an empty state folder. The test starts its
-// agent with runOnBoot.
+// inBubbleWithState is inBubble for a node with an empty state folder. The test starts the manager with
+// runOnBoot(one).
 func inBubbleWithState(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node, one *boot)) {
 	t.Helper()
-	dir := t.TempDir() // made outside of the bubble, so that it is there until the manager has ended
+	dir := t.TempDir() // outside the bubble, so that it is removed after the manager has ended
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.opts.StateDir = dir
 		test(t, n, &boot{id: "one", began: time.Now()})
 	})
 }
 
-// newNode returns a node in the bubble of a test that ends the node's manager itself.
+// newNode returns a node. The test must end its manager.
 func newNode(t *testing.T, pods []*v1.Pod) *node {
 	t.Helper()
 	n := &node{t: t, host: &shutdowntest.Host{}, killer: &shutdowntest.Killer{}, events: &recorder{}, log: newLogLines(), pods: pods}
@@ -94,17 +94,25 @@ func (n *node) run() {
 	synctest.Wait()
 }
 
-// start runs a manager and does not wait until it is ready.
+// newManager makes the manager of the node, and does not run it.
+func (n *node) newManager() {
+	n.t.Helper()
+	var err error
+	n.m, err = shutdown.NewManager(n.opts)
+	require.NoError(n.t, err)
+}
+
+// start runs a manager, and does not wait until it is ready.
 func (n *node) start(m *shutdown.Manager) {
 	ctx, stop := context.WithCancel(n.t.Context())
 	ctx = klog.NewContext(ctx, klog.New(n.log))
-	m.WitnessedBy(&n.seen)
+	m.RecordSteps(&n.steps)
 	n.m, n.stop, n.ended = m, stop, make(chan error, 1)
 	go func() { n.ended <- m.Run(ctx) }()
 }
 
-// startOther starts another agent with the state folder and the boot of n. It does not wait
-// until the agent is ready. prepare, if not nil, changes its options or its host before.
+// startOther starts another agent with the state folder of n, on the same boot. It does not wait until the agent
+// is ready. prepare, if not nil, changes the options or the host of the other agent first.
 func (n *node) startOther(pods []*v1.Pod, one *boot, prepare func(other *node)) *node {
 	n.t.Helper()
 	other := newNode(n.t, pods)
@@ -131,15 +139,21 @@ func (n *node) end() {
 	require.Zero(n.t, n.host.Held(), "locks after Run")
 }
 
-// judge asks the judge of the invariants about the managers that the node has had.
+// replaceKiller gives the next manager a killer that has not killed any pod yet.
+func (n *node) replaceKiller() {
+	n.killer = &shutdowntest.Killer{Default: n.killer.Default}
+	n.opts.Killer = n.killer
+}
+
+// judge checks the recorded steps of all managers of the node against the invariants of package judge.
 func (n *node) judge() {
 	n.t.Helper()
-	if broken := judge.Node(&n.seen.Record); len(broken) > 0 {
-		n.t.Errorf("broken:\n%s\n\n%s", strings.Join(broken, "\n"), n.seen.Record.Story())
+	if broken := judge.Node(&n.steps.Record); len(broken) > 0 {
+		n.t.Errorf("broken invariants:\n%s\n\n%s", strings.Join(broken, "\n"), n.steps.Record.Story())
 	}
 }
 
-// requireEnded checks the error of a Run that has ended, perhaps in a drain, as if the agent had died.
+// requireEnded checks that Run returned nil or ErrInterrupted.
 func requireEnded(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, shutdown.ErrInterrupted) {
@@ -147,7 +161,7 @@ func requireEnded(t *testing.T, err error) {
 	}
 }
 
-// advance advances the time of the bubble and waits until all goroutines are blocked.
+// advance advances the clock of the bubble, then waits until all goroutines are blocked.
 func (n *node) advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -159,7 +173,7 @@ func (n *node) announce() {
 	synctest.Wait()
 }
 
-// currentPods is Options.ListPods.
+// currentPods returns the pods of the node.
 func (n *node) currentPods() []*v1.Pod {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -173,7 +187,7 @@ func (n *node) setPods(pods ...*v1.Pod) {
 	n.pods = pods
 }
 
-// grantedSeconds returns the grace periods of the kills so far, by the names of the pods.
+// grantedSeconds returns the grace period of each pod's last kill, by the names of the pods.
 func (n *node) grantedSeconds() map[string]int64 {
 	granted := map[string]int64{}
 	for _, kill := range n.killer.Kills() {
@@ -190,11 +204,11 @@ func (n *node) killedAfter(name string, since time.Time) time.Duration {
 	return kill.Started.Sub(since)
 }
 
-// releasedAfter returns the time from since to the release of the host.
+// releasedAfter returns the time from since to the release of the lock.
 func (n *node) releasedAfter(since time.Time) time.Duration {
 	n.t.Helper()
 	released, ok := n.host.Released()
-	require.True(n.t, ok, "the host is still held")
+	require.True(n.t, ok, "the lock is still held")
 	return released.Sub(since)
 }
 
@@ -236,8 +250,8 @@ func (r *recorder) all() []string {
 	return slices.Clone(r.events)
 }
 
-// announcements returns the published node states without the first one, which must be the zero
-// state: with it an agent reverts the state that the agent before it may have left.
+// announcements returns the published node states without the first one, which must be zero: it reverts the
+// state that a previous agent may have published.
 func announcements(t *testing.T, reporter *shutdowntest.Reporter) []shutdowntest.Published {
 	t.Helper()
 	published := reporter.Published()

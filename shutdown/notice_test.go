@@ -14,13 +14,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// notify has a termination notice come, through Trigger, or be taken back.
+// notify announces a termination notice through Trigger, or withdraws it if deadline is zero.
 func (n *node) notify(deadline time.Time) {
 	n.t.Helper()
 	require.NoError(n.t, n.m.Trigger(source.Event{Origin: "EC2 instance-action", Deadline: deadline, Cancelled: deadline.IsZero()}))
 }
 
-// killsSince lists the calls of the killer: whom, when, and with how many seconds.
+// killsSince lists the kills: the pod, the time and the grace period of each.
 func (n *node) killsSince(began time.Time) (all []string) {
 	for _, kill := range n.killer.Kills() {
 		all = append(all, fmt.Sprintf("%s %v: %d s", kill.Pod.Name, kill.Started.Sub(began), *kill.Request.GracePeriodSeconds))
@@ -28,18 +28,17 @@ func (n *node) killsSince(began time.Time) (all []string) {
 	return all
 }
 
-// A notice and the host announce the same end of a node, each with its deadline, in either order. That
-// is one shutdown with one report. The earlier of the two deadlines counts from the moment at which it
-// is known.
-func TestNoticeAndLogindAreOneShutdown(t *testing.T) {
+// A termination notice and the host announce the same shutdown, in either order, each with a deadline.
+// There is one report, and each deadline counts from its announcement on if it is the earlier one.
+func TestATerminationNoticeAndTheHostAreOneShutdown(t *testing.T) {
 	for name, test := range map[string]struct {
 		notice, logind time.Duration // the deadlines
 		isNoticeFirst  bool          // by 10 s
 		kills          []string
 	}{
-		"a notice, overtaken by the host":      {120 * time.Second, 27 * time.Second, true, []string{"web 0s: 20 s", "etcd 20s: 7 s"}},
-		"the host, then a notice of more time": {120 * time.Second, 27 * time.Second, false, []string{"web 0s: 18 s", "etcd 18s: 9 s"}},
-		"the host, overtaken by a notice":      {27 * time.Second, 120 * time.Second, false, []string{"web 0s: 20 s", "etcd 20s: 7 s"}},
+		"a notice, then the host with less time": {120 * time.Second, 27 * time.Second, true, []string{"web 0s: 20 s", "etcd 20s: 7 s"}},
+		"the host, then a notice with more time": {120 * time.Second, 27 * time.Second, false, []string{"web 0s: 18 s", "etcd 18s: 9 s"}},
+		"the host, then a notice with less time": {27 * time.Second, 120 * time.Second, false, []string{"web 0s: 20 s", "etcd 20s: 7 s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -63,7 +62,7 @@ func TestNoticeAndLogindAreOneShutdown(t *testing.T) {
 				require.Len(t, told.reports, 1)
 				report := <-told.reports
 				require.Equal(t, []string{"web", "etcd"}, names(report))
-				require.Equal(t, "logind", report.Origin, "the host's counts before a notice's")
+				require.Equal(t, "logind", report.Origin, "the host's origin takes precedence")
 				require.True(t, report.Started.Equal(began))
 				require.Equal(t, 2.0, told.podsCounted(t))
 			})
@@ -71,9 +70,9 @@ func TestNoticeAndLogindAreOneShutdown(t *testing.T) {
 	}
 }
 
-// The host and the notice take back what each of them has announced, in either order. The drain goes on
-// until both have.
-func TestNoticeAndLogindTakeBack(t *testing.T) {
+// The notice and the host withdraw their announcements in either order. The drain continues until both
+// have.
+func TestAShutdownEndsWhenAllAnnouncersHaveWithdrawnIt(t *testing.T) {
 	takeBack := map[string]func(n *node){
 		"logind": func(n *node) { n.host.Cancel() },
 		"notice": func(n *node) { n.notify(time.Time{}) },
@@ -98,15 +97,14 @@ func TestNoticeAndLogindTakeBack(t *testing.T) {
 				require.True(t, (<-told.reports).Cancelled)
 				require.Len(t, n.killer.Kills(), 1, "etcd was not signalled")
 				n.notify(time.Now().Add(2 * time.Minute))
-				require.Error(t, n.m.ShutdownStatus(), "another notice is another shutdown")
+				require.Error(t, n.m.ShutdownStatus(), "a new notice is a new shutdown")
 			})
 		})
 	}
 }
 
-// An agent that is restarted hears of the notice again. The shutdown that its predecessor has begun
-// goes on, with the deadlines that it had.
-func TestNoticeAndARestart(t *testing.T) {
+// A restarted agent gets the notice again. It resumes the shutdown with the same deadlines.
+func TestANoticeIsRepeatedAfterARestart(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)

@@ -17,13 +17,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// tally is what a node's metrics and Options.OnReport are told.
+// tally has the metrics of a node and the reports of OnReport.
 type tally struct {
 	registry *prometheus.Registry
 	reports  chan shutdown.Report
 }
 
-// countReports sets the metrics and the OnReport of a node.
+// countReports sets Options.Metrics and Options.OnReport of a node.
 func countReports(t *testing.T, n *node) *tally {
 	t.Helper()
 	told := &tally{registry: prometheus.NewRegistry(), reports: make(chan shutdown.Report, 9)}
@@ -34,7 +34,7 @@ func countReports(t *testing.T, n *node) *tally {
 	return told
 }
 
-// podsCounted returns how many pods the metrics have counted.
+// podsCounted returns the number of pods in the metrics.
 func (c *tally) podsCounted(t *testing.T) (n float64) {
 	t.Helper()
 	for _, of := range metricByLabel(t, c.registry, "kubelet_graceful_shutdown_pods_total") {
@@ -51,10 +51,9 @@ func names(r shutdown.Report) (all []string) {
 	return all
 }
 
-// A cloud's notice has killed a pod when the host announces the same end of the
-// node with less time. That is one shutdown: one report, which begins with the notice and has the
-// pods of both drains, one start, one count for each pod.
-func TestOneReportOfANoticeAndTheHost(t *testing.T) {
+// After a notice has killed a pod, the host announces the same shutdown with less time. There is one report
+// for both drains, which begins with the notice, one start time, and one count per pod.
+func TestOneReportForANoticeAndAnEarlierDeadlineOfTheHost(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		told := countReports(t, n)
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: time.Hour}, "etcd": {Takes: time.Second}}
@@ -66,7 +65,7 @@ func TestOneReportOfANoticeAndTheHost(t *testing.T) {
 		n.host.Announce(source.Event{Origin: "logind", Kind: source.KindPoweroff, Deadline: began.Add(28 * time.Second)})
 		n.advance(time.Minute)
 
-		require.Len(t, n.killer.Kills(), 2, "web is not killed again, what is left is enough")
+		require.Len(t, n.killer.Kills(), 2, "web is not killed again, its remaining time is enough")
 		require.Equal(t, 20*time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, 21*time.Second, n.releasedAfter(began))
 		require.Len(t, told.reports, 1)
@@ -88,9 +87,8 @@ func TestOneReportOfANoticeAndTheHost(t *testing.T) {
 	})
 }
 
-// The lock was released, and another announcement follows that names no deadline. The one that is known
-// counts for the drain that follows.
-func TestAnnouncedAfterTheReleaseWithoutADeadline(t *testing.T) {
+// An announcement without a deadline, after the lock was released, begins a drain with the known deadline.
+func TestAnAnnouncementAfterTheReleaseKeepsTheDeadline(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Takes: time.Hour}}
 		n.run()
@@ -106,16 +104,16 @@ func TestAnnouncedAfterTheReleaseWithoutADeadline(t *testing.T) {
 	})
 }
 
-// A notice without a deadline, then the host's own event up to three seconds later: a critical pod that
-// runs alone, and needs 25 s, has them wherever the host leaves them (findings X1).
-func TestAnEventThatJoinsTakesNoTimeThatIsThere(t *testing.T) {
+// The host's own event follows a notice without a deadline by up to 3 s. A critical pod that needs 25 s
+// gets them if the host grants them.
+func TestALaterEventDoesNotShortenTimeThatTheHostGrants(t *testing.T) {
 	for _, gap := range []time.Duration{0, 750 * time.Millisecond, 3 * time.Second} {
 		for _, limit := range []time.Duration{28 * time.Second, 30 * time.Second, time.Minute} {
 			for _, steps := range []bool{false, true} {
 				limit := limit
 				inBubble(t, list(shutdowntest.Pod("etcd", topPriority, 30)), func(t *testing.T, n *node) {
 					n.killer.Default = shutdowntest.Behaviour{Takes: 25 * time.Second}
-					if steps { // the final status has a second of its own after the pods' time
+					if steps { // the final status has a second after the pods' time
 						n.opts.Reporter, limit = &shutdowntest.Reporter{}, limit+time.Second
 					}
 					n.run()

@@ -17,9 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The next agent sends the final statuses that are pending, and the agent after it those that remain, once
-// each. After a reboot all pods have ended but static ones, which run again; in the same boot a pod
-// that had not ended is killed again before. No pod is admitted whose status is pending.
+// The next agent sends pending final statuses, and the agent after it the rest, each status once. After a
+// reboot all pods count as ended, except static pods, which run again. In the same boot a pod that has not
+// ended is killed first. A pod with a pending status is refused.
 func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 	ended := shutdowntest.Pod("ended", 0, 5)
 	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}
@@ -27,7 +27,7 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 	for id, want := range map[string][]string{"one": {"ended", "hangs", "static"}, "next": {"ended", "hangs"}} {
 		t.Run(id, func(t *testing.T) {
 			inBubbleWithState(t, list(ended, static, shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
-				c := &cluster{away: true}
+				c := &cluster{unreachable: true}
 				n.opts.Reporter = c
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true}, "ended": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}}}
 				n.runOnBoot(one)
@@ -36,23 +36,23 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 				n.crash()
 				n.host.SetPending(nil)
 				now := one
-				if id != one.id { // it was long ago, by the clock of the boot
+				if id != one.id { // a later boot
 					now = &boot{id: id, began: time.Now().Add(30 * time.Minute)}
 				}
 				for range 2 { // the first agent cannot send either
 					n.runOnBoot(now)
 					n.advance(time.Second)
 					require.Empty(t, c.flushedPods())
-					require.False(t, n.m.Admit(ended).Admit, "it has ended for good")
+					require.False(t, n.m.Admit(ended).Admit, "its status is pending")
 					require.True(t, n.m.Admit(shutdowntest.Pod("other", 0, 5)).Admit)
 					n.end()
 				}
 				n.runOnBoot(now)
-				c.setAway(false)
+				c.setUnreachable(false)
 				n.advance(2 * time.Second)
 				require.Equal(t, want, c.flushedPods())
 				require.True(t, n.m.Admit(ended).Admit)
-				require.Equal(t, v1.PodSucceeded, c.final["ended"].Status.Phase, "as its killer had said")
+				require.Equal(t, v1.PodSucceeded, c.final["ended"].Status.Phase, "as the killer returned it")
 				require.Equal(t, "main", c.final["ended"].Spec.Containers[0].Name)
 				require.Empty(t, c.final["ended"].Spec.Containers[0].Image, "images are not stored")
 				n.crash()
@@ -66,8 +66,8 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 	}
 }
 
-// The agent of the next boot also deletes a pod that had not ended when the host went down.
-func TestPendingRemoval(t *testing.T) {
+// With PolicyDelete, the agent of the next boot also deletes a pod that had not ended.
+func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{}
 		n.opts.Reporter = c
@@ -86,11 +86,11 @@ func TestPendingRemoval(t *testing.T) {
 	})
 }
 
-// Statuses that are pending survive a shutdown of another agent, of another boot, and so does that of a
-// pod that has ended only after the lock was released.
-func TestPendingStatusesSurviveAShutdown(t *testing.T) {
+// Pending statuses survive another shutdown on another boot, also that of a pod that ended after the
+// release.
+func TestPendingStatusesSurviveAnotherShutdown(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("late", 0, 5)), func(t *testing.T, n *node, one *boot) {
-		c := &cluster{away: true}
+		c := &cluster{unreachable: true}
 		n.opts.Reporter = c
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Hangs: true, IgnoresContext: true}}
 		n.runOnBoot(one)
@@ -111,7 +111,7 @@ func TestPendingStatusesSurviveAShutdown(t *testing.T) {
 		n.advance(time.Second)
 		n.crash()
 
-		c.setAway(false)
+		c.setUnreachable(false)
 		n.runOnBoot(next)
 		n.advance(2 * time.Second)
 		require.Equal(t, []string{"api", "late"}, c.flushedPods())
@@ -119,10 +119,10 @@ func TestPendingStatusesSurviveAShutdown(t *testing.T) {
 }
 
 // An agent without a reporter has no pending statuses.
-func TestPendingStatusesWithoutAReporter(t *testing.T) {
+func TestWithoutAReporterNoStatusIsPending(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
-		n.opts.Reporter = &cluster{away: true}
+		n.opts.Reporter = &cluster{unreachable: true}
 		n.runOnBoot(one)
 		n.announce()
 		n.advance(time.Minute)
@@ -134,12 +134,11 @@ func TestPendingStatusesWithoutAReporter(t *testing.T) {
 	})
 }
 
-// A pod that cancelled shutdowns have ended is not admitted before its final status is acknowledged,
-// which is sent once.
-func TestPodWhoseStatusIsPendingIsRefused(t *testing.T) {
+// A pod of a cancelled shutdown is refused until its final status, which is sent once, is acknowledged.
+func TestAPodWithAPendingStatusIsRefused(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 60)
 	inBubble(t, list(web), func(t *testing.T, n *node) {
-		c := &cluster{away: true}
+		c := &cluster{unreachable: true}
 		n.opts.Reporter = c
 		n.run()
 		for range 3 {
@@ -151,7 +150,7 @@ func TestPodWhoseStatusIsPendingIsRefused(t *testing.T) {
 			require.True(t, n.m.Admit(nil).Admit)
 			require.Equal(t, 1, n.m.UnacknowledgedStatuses())
 		}
-		c.setAway(false)
+		c.setUnreachable(false)
 		n.advance(time.Minute)
 		require.True(t, n.m.Admit(web).Admit)
 		require.Zero(t, n.m.UnacknowledgedStatuses())
@@ -159,12 +158,12 @@ func TestPodWhoseStatusIsPendingIsRefused(t *testing.T) {
 	})
 }
 
-// A pod whose status is pending is refused from NewManager on, and admitted once Run has read that the
-// previous agent has sent it.
-func TestPodWhoseStatusIsPendingIsRefusedBeforeRun(t *testing.T) {
+// A pod with a pending status is refused from NewManager on. It is admitted when Run has read that the
+// previous agent sent the status.
+func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
-		c := &cluster{away: true}
+		c := &cluster{unreachable: true}
 		n.opts.Reporter = c
 		n.runOnBoot(one)
 		n.announce()
@@ -174,7 +173,7 @@ func TestPodWhoseStatusIsPendingIsRefusedBeforeRun(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, m.Admit(web).Admit)
 		require.True(t, m.Admit(nil).Admit)
-		c.setAway(false)
+		c.setUnreachable(false)
 		n.advance(2 * time.Second)
 		n.end()
 		n.host.SetPending(nil)
@@ -185,10 +184,9 @@ func TestPodWhoseStatusIsPendingIsRefusedBeforeRun(t *testing.T) {
 	})
 }
 
-// A pod whose final status is acknowledged only after the end of Run, by a call that ignores its
-// context, is not admitted any more: the log says that the status is pending, and the next agent sends
-// it.
-func TestStatusThatIsAcknowledgedAfterRun(t *testing.T) {
+// If a status is acknowledged after Run has ended, by a call that ignores its context, the log still has it
+// as pending: the pod stays refused, and the next agent sends the status.
+func TestAStatusThatIsAcknowledgedAfterRunStaysPending(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
 		n.opts.Reporter = &lateCluster{}
@@ -209,7 +207,7 @@ func TestStatusThatIsAcknowledgedAfterRun(t *testing.T) {
 	})
 }
 
-// lateCluster is a reporter for final statuses that answers after a minute, whatever its context.
+// lateCluster is a cluster whose FlushPod returns after a minute and ignores its context.
 type lateCluster struct{ cluster }
 
 func (*lateCluster) FlushPod(context.Context, *v1.Pod) error {
@@ -217,9 +215,9 @@ func (*lateCluster) FlushPod(context.Context, *v1.Pod) error {
 	return nil
 }
 
-// A pod whose kill was given up in a cancelled shutdown may run on: it is refused until it is not listed
-// any more, and has no second grace period.
-func TestPodWhoseKillWasGivenUpIsRefused(t *testing.T) {
+// A pod whose kill was given up in a cancelled shutdown may still run. It is refused until it is not listed
+// any more, and gets no second grace period.
+func TestAPodWhoseKillWasGivenUpIsRefused(t *testing.T) {
 	plain, gone := shutdowntest.Pod("plain", 0, 5), shutdowntest.Pod("gone", 0, 5)
 	inBubble(t, list(plain, gone), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Err: shutdown.ErrNoRetry}

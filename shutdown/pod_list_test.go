@@ -19,9 +19,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The list of pods and their priorities change during a drain. Each bucket kills the pods that
-// the list has when the bucket begins, and each pod is killed once.
-func TestPodsChangeDuringTheDrain(t *testing.T) {
+// The list of pods and their priorities change during a drain. Each bucket kills the pods that are listed
+// when it begins, and each pod is killed once.
+func TestABucketKillsThePodsThatAreListedWhenItBegins(t *testing.T) {
 	low, stays := shutdowntest.Pod("low", 0, 60), shutdowntest.Pod("stays", topPriority, 60)
 	vanishes, rises, falls := shutdowntest.Pod("vanishes", topPriority, 60), shutdowntest.Pod("rises", 0, 60), shutdowntest.Pod("falls", topPriority, 60)
 	inBubble(t, list(low, nil, stays, low, vanishes, rises, falls, stays.DeepCopy()), func(t *testing.T, n *node) {
@@ -57,8 +57,8 @@ func newPodUnderTheName(pod *v1.Pod) *v1.Pod {
 	return other
 }
 
-// A late pod joins the next bucket if its own is over.
-func TestLatePod(t *testing.T) {
+// A pod that is listed after its bucket is over is killed with the next bucket.
+func TestALatePodJoinsTheNextBucket(t *testing.T) {
 	web, etcd := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)
 	inBubble(t, []*v1.Pod{web, etcd}, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
@@ -77,8 +77,8 @@ func TestLatePod(t *testing.T) {
 	})
 }
 
-// A pod that comes while the last bucket drains is killed before the lock is released.
-func TestPodThatComesInTheLastBucket(t *testing.T) {
+// A pod that is listed during the last bucket is killed before the lock is released.
+func TestAPodThatComesInTheLastBucketIsKilled(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
 		n.run()
@@ -93,9 +93,9 @@ func TestPodThatComesInTheLastBucket(t *testing.T) {
 	})
 }
 
-// A static pod is started again, under the same UID, after a cancelled shutdown. The next shutdown kills it
-// with its whole grace period.
-func TestPodWhoseUIDIsUsedAgain(t *testing.T) {
+// A static pod restarts under the same UID after a cancelled shutdown. The next shutdown kills it with its
+// whole grace period.
+func TestARestartedStaticPodHasItsWholeGracePeriod(t *testing.T) {
 	static := staticPod()
 	inBubble(t, list(static), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
@@ -119,9 +119,8 @@ func TestPodWhoseUIDIsUsedAgain(t *testing.T) {
 
 var errNotSynced = errors.New("the informer is not synced")
 
-// A list of pods that is not ready costs the first bucket what it lasts, and nobody else. The
-// report names the fault.
-func TestListThatIsNotReady(t *testing.T) {
+// While ListPods fails, only the first bucket loses time. The report has the error.
+func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 	began := func(n *node) time.Time { return n.lastReport().Started }
 	for name, test := range map[string]struct {
 		pods   func(n *node, began time.Time, over <-chan struct{}) ([]*v1.Pod, error)
@@ -181,8 +180,8 @@ func TestListThatIsNotReady(t *testing.T) {
 	}
 }
 
-// Without any pods the host is released at once.
-func TestNoPods(t *testing.T) {
+// Without pods the lock is released at once.
+func TestWithoutPodsTheLockIsReleasedAtOnce(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
 		n.advance(time.Second) // before that, the list may not be filled yet
@@ -193,8 +192,8 @@ func TestNoPods(t *testing.T) {
 	})
 }
 
-// A list that is empty in the first second of an agent may be one that is not filled yet: it is asked for again.
-func TestListThatIsEmptyAtFirst(t *testing.T) {
+// In the first second of an agent an empty list may not be filled yet: it is read again.
+func TestAListThatIsEmptyAtFirstIsReadAgain(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
 		began := time.Now()

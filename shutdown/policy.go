@@ -12,27 +12,26 @@ import (
 )
 
 const (
-	// TerminatedReason is the status reason of a pod that a node shutdown has ended: the
-	// kubelet's nodeShutdownReason.
+	// TerminatedReason is the status reason of a pod that a node shutdown terminated (the kubelet's
+	// nodeShutdownReason).
 	TerminatedReason = "Terminated"
-	// TerminatedMessage is the message of such a pod and of its DisruptionTarget condition: the
-	// kubelet's nodeShutdownMessage.
+	// TerminatedMessage is the message of such a pod and of its DisruptionTarget condition (the
+	// kubelet's nodeShutdownMessage).
 	TerminatedMessage = "Pod was terminated in response to imminent node shutdown."
 )
 
-// PodPolicy says what becomes of the status of the pods that a shutdown has killed.
+// PodPolicy says what happens to the status of the pods that a shutdown killed.
 type PodPolicy string
 
 const (
-	// PolicySetTerminal makes the pods Failed unless they are Succeeded, with the kubelet's
-	// reason, message and DisruptionTarget condition. It is the default.
+	// PolicySetTerminal sets the phase to Failed unless it is Succeeded, with the kubelet's reason,
+	// message and DisruptionTarget condition. It is the default.
 	PolicySetTerminal PodPolicy = "SetTerminal"
 	// PolicyLeaveAsIs leaves the status unchanged, for a node that comes back with the same pods.
-	// A pod that was deleted before does not come back; PolicySetTerminal applies to it.
+	// A pod with a deletion timestamp does not come back: PolicySetTerminal applies to it.
 	PolicyLeaveAsIs PodPolicy = "LeaveAsIs"
-	// PolicyDelete sets the status as PolicySetTerminal does and then has the Reporter delete the
-	// pods, as a drain by kubectl would. Static pods and pods of a DaemonSet are left as they
-	// are.
+	// PolicyDelete sets the status as PolicySetTerminal does, and the Reporter then deletes the pods,
+	// as kubectl drain does. PolicyLeaveAsIs applies to static pods and pods of a DaemonSet.
 	PolicyDelete PodPolicy = "Delete"
 )
 
@@ -41,11 +40,11 @@ func (p PodPolicy) known() bool {
 	return p == PolicySetTerminal || p == PolicyLeaveAsIs || p == PolicyDelete
 }
 
-// of returns the policy for one pod. Like kubectl drain it spares mirror pods and pods of a
-// DaemonSet, which would be created again for the same node. A pod that would be left as it is, but
-// whose deletion waits for its end, gets the final status all the same.
+// of returns the policy for one pod. Like kubectl drain it does not delete mirror pods and pods of a
+// DaemonSet, which would be created again on the same node. A pod with a deletion timestamp always gets
+// a final status, because its deletion waits for that.
 func (p PodPolicy) of(pod *v1.Pod) PodPolicy {
-	if p == PolicyDelete && (staticpod.IsOrMirrors(pod) || ofDaemonSet(pod)) {
+	if p == PolicyDelete && (staticpod.IsOrMirrors(pod) || isDaemonSetPod(pod)) {
 		p = PolicyLeaveAsIs
 	}
 	if p == PolicyLeaveAsIs && pod.DeletionTimestamp != nil {
@@ -54,13 +53,13 @@ func (p PodPolicy) of(pod *v1.Pod) PodPolicy {
 	return p
 }
 
-func ofDaemonSet(pod *v1.Pod) bool {
+func isDaemonSetPod(pod *v1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// setStatus returns the function that applies a policy to the status of a pod of a generation. It is
-// never nil.
+// setStatus returns a function, never nil, that applies the policy to the status of a pod with this
+// generation.
 func (p PodPolicy) setStatus(generation int64) func(*v1.PodStatus) {
 	if p == PolicyLeaveAsIs {
 		return func(*v1.PodStatus) {}
@@ -68,7 +67,7 @@ func (p PodPolicy) setStatus(generation int64) func(*v1.PodStatus) {
 	return func(status *v1.PodStatus) { setTerminated(status, generation) }
 }
 
-// setTerminated does what the status function of the kubelet's killPods does.
+// setTerminated does the same as the status function in the kubelet's killPods.
 func setTerminated(status *v1.PodStatus, generation int64) {
 	if status.Phase != v1.PodSucceeded {
 		status.Phase = v1.PodFailed
@@ -83,8 +82,8 @@ func setTerminated(status *v1.PodStatus, generation int64) {
 	podcondition.Observe(status, v1.DisruptionTarget, generation)
 }
 
-// withFinalStatus returns a copy of a pod with its final status. It has a deletion timestamp if the pod
-// is to be deleted. ended is when the pod has ended.
+// withFinalStatus returns a copy of a pod with its final status. The copy has a deletion timestamp if the
+// pod is to be deleted.
 func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
 	pod, policy := *p.Object, PodPolicy(p.Policy).of(p.Object)
 	if p.Status != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// statusAfterShutdown is what a shutdown of this kind makes of a pod's status.
+// statusAfterShutdown returns the status that the killer sets in a shutdown of this kind.
 func statusAfterShutdown(t *testing.T, kind source.Kind, status v1.PodStatus) (after v1.PodStatus) {
 	t.Helper()
 	pod := shutdowntest.Pod("web", 0, 5)
@@ -44,8 +44,8 @@ func statusAfterShutdown(t *testing.T, kind source.Kind, status v1.PodStatus) (a
 	return after
 }
 
-// The status is the kubelet's, unless the policy for the kind says otherwise.
-func TestPolicy(t *testing.T) {
+// The final status is the kubelet's, unless the policy for the kind of shutdown says otherwise.
+func TestThePolicySetsTheFinalStatus(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		kind source.Kind
@@ -83,9 +83,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// A condition that is there already is written over, and keeps the time of its
-// transition if it was true.
-func TestPolicyOverAnOldCondition(t *testing.T) {
+// An existing condition is overwritten. It keeps its transition time if it was true.
+func TestThePolicyOverwritesAnExistingCondition(t *testing.T) {
 	for _, old := range []v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse} {
 		condition := v1.PodCondition{Type: v1.DisruptionTarget, Status: old, Reason: "EvictionByEvictionAPI"}
 		ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue}
@@ -124,22 +123,22 @@ func daemonSetPod(name string) *v1.Pod {
 	return pod
 }
 
-// mirrorPod returns the pod that stands for a static one at the API server.
+// mirrorPod returns the API server's copy of a static pod.
 func mirrorPod(name string) *v1.Pod {
 	pod := shutdowntest.Pod(name, 0, 5)
 	pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
 	return pod
 }
 
-// deletedPod returns a pod that was deleted before the shutdown.
+// deletedPod returns a pod with a deletion timestamp.
 func deletedPod(name string) *v1.Pod {
 	pod := shutdowntest.Pod(name, 0, 5)
 	pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	return pod
 }
 
-// A flushed pod has the final status, on top of the status that the killer returned.
-func TestFlushedPodsAreFinal(t *testing.T) {
+// FlushPod gets the killer's status with the final status applied.
+func TestAFlushedPodHasTheFinalStatus(t *testing.T) {
 	ended := v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main"}}}
 	web, job, plain := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("job", 0, 5), shutdowntest.Pod("plain", 0, 5)
 	final, report := flushedUnder(t, shutdown.PolicySetTerminal, map[string]shutdowntest.Behaviour{
@@ -149,7 +148,7 @@ func TestFlushedPodsAreFinal(t *testing.T) {
 	require.Equal(t, v1.PodFailed, final["web"].Status.Phase)
 	require.Equal(t, "Terminated", final["web"].Status.Reason)
 	require.Equal(t, ended.ContainerStatuses, final["web"].Status.ContainerStatuses)
-	require.Equal(t, v1.PodSucceeded, final["job"].Status.Phase, "is kept")
+	require.Equal(t, v1.PodSucceeded, final["job"].Status.Phase, "Succeeded is kept")
 	require.Equal(t, v1.PodFailed, final["plain"].Status.Phase)
 	require.Equal(t, v1.DisruptionTarget, final["plain"].Status.Conditions[0].Type)
 	for _, pod := range []*v1.Pod{web, job, plain} {
@@ -161,8 +160,8 @@ func TestFlushedPodsAreFinal(t *testing.T) {
 	require.Empty(t, report.Errors)
 }
 
-// The reporter may change a flushed pod: it shares no memory with the caller's pod.
-func TestFlushedPodIsACopy(t *testing.T) {
+// FlushPod may change its pod, which shares no memory with the listed pod.
+func TestAFlushedPodIsACopy(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 5)
 	pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "main", Ready: true}}
 	inBubble(t, list(pod), func(t *testing.T, n *node) {
@@ -177,8 +176,8 @@ func TestFlushedPodIsACopy(t *testing.T) {
 	})
 }
 
-// Pods with PolicyLeaveAsIs get no final status, unless they were deleted before.
-func TestFlushUnderLeaveAsIs(t *testing.T) {
+// With PolicyLeaveAsIs only pods with a deletion timestamp get a final status.
+func TestPolicyLeaveAsIsFlushesOnlyDeletedPods(t *testing.T) {
 	final, report := flushedUnder(t, shutdown.PolicyLeaveAsIs, nil, shutdowntest.Pod("web", 0, 5), deletedPod("gone"))
 	require.Len(t, final, 1)
 	require.Equal(t, v1.PodFailed, final["gone"].Status.Phase, "it does not come back")
@@ -188,8 +187,8 @@ func TestFlushUnderLeaveAsIs(t *testing.T) {
 	}
 }
 
-// PolicyDelete spares static pods and pods of a DaemonSet, as kubectl drain does.
-func TestFlushUnderDelete(t *testing.T) {
+// PolicyDelete skips static pods and pods of a DaemonSet, like kubectl drain.
+func TestPolicyDeleteSkipsStaticAndDaemonSetPods(t *testing.T) {
 	other := shutdowntest.Pod("owned", 0, 5)
 	other.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "owned", Controller: ptr.To(true)}, {Kind: "DaemonSet", Name: "owned"}}
 	web := shutdowntest.Pod("web", 0, 5)
@@ -200,12 +199,12 @@ func TestFlushUnderDelete(t *testing.T) {
 		require.False(t, final[name].DeletionTimestamp.IsZero(), name)
 		require.EqualValues(t, 5, *final[name].DeletionGracePeriodSeconds, name)
 	}
-	require.Equal(t, time.Unix(1, 0), final["gone"].DeletionTimestamp.Time, "that is when it was deleted")
+	require.Equal(t, time.Unix(1, 0), final["gone"].DeletionTimestamp.Time, "the existing timestamp is kept")
 	require.Nil(t, web.DeletionTimestamp)
 }
 
-// An unknown policy is named in the report, and the default counts.
-func TestUnknownPolicy(t *testing.T) {
+// An unknown policy is reported, and PolicySetTerminal is used.
+func TestAnUnknownPolicyIsReported(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
@@ -216,6 +215,6 @@ func TestUnknownPolicy(t *testing.T) {
 		n.advance(time.Minute)
 		require.Equal(t, shutdown.PolicySetTerminal, announcements(t, reporter)[0].State.Policy)
 		require.Equal(t, v1.PodFailed, reporter.Flushed()[0].Final.Status.Phase)
-		require.Contains(t, n.lastReport().Errors, `pod policy "Restart" for a shutdown of kind "reboot" is not known, SetTerminal counts`)
+		require.Contains(t, n.lastReport().Errors, `unknown pod policy "Restart" for a shutdown of kind "reboot", using SetTerminal`)
 	})
 }

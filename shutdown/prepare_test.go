@@ -16,9 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Prepare runs before the pods are listed. The host is asked for its time, so that the pods keep
-// theirs. It has two seconds, or half of what the host leaves, and the pods have what is left.
-func TestPrepare(t *testing.T) {
+// Prepare runs before the pods are listed. Its time is requested from the host. It gets two seconds or half
+// of the host's time, and the pods get the rest.
+func TestPrepareRunsBeforeThePodsAreListed(t *testing.T) {
 	for name, test := range map[string]struct {
 		limit, takes, listed time.Duration
 		granted              map[string]int64
@@ -31,7 +31,7 @@ func TestPrepare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, n *node) {
-				usePodsThatUseAllTheirGrace(n)
+				useGreedyPods(n)
 				n.opts.Prepare = func(ctx context.Context) error { return waitOrCancelled(ctx, test.takes) }
 				var listed []time.Time
 				n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod {
@@ -53,8 +53,8 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// A cancellation ends Prepare, which is no failure, and no pod is killed.
-func TestPrepareIsCancelled(t *testing.T) {
+// A cancellation ends Prepare without an error, and no pod is killed.
+func TestACancellationEndsPrepare(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		n.opts.Prepare = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
 		n.run()

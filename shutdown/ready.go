@@ -5,43 +5,44 @@ import (
 	"sync/atomic"
 )
 
-// readiness is what Ready returns. It is closed when the host and the state folder were tried.
+// readiness is the channel that Ready returns. It is closed after the first attempts to take the inhibitor
+// lock and to lock the state folder.
 type readiness struct {
-	closed chan struct{}
-	close  func()
-	host   sync.Once
-	folder sync.Once
-	left   atomic.Int32
+	closed    chan struct{}
+	close     func()
+	host      sync.Once
+	folder    sync.Once
+	remaining atomic.Int32 // attempts
 }
 
-// init makes the channel.
 func (r *readiness) init() {
 	r.closed = make(chan struct{})
 	r.close = sync.OnceFunc(func() { close(r.closed) })
-	r.left.Store(2)
+	r.remaining.Store(2)
 }
 
-// hostTried says that the first attempt to take the inhibitor lock is over, and folderTried that to lock the folder.
-func (r *readiness) hostTried()   { r.host.Do(r.one) }
-func (r *readiness) folderTried() { r.folder.Do(r.one) }
+// hostTried and folderTried are called after every attempt; the first call of each counts.
+func (r *readiness) hostTried()   { r.host.Do(r.tried) }
+func (r *readiness) folderTried() { r.folder.Do(r.tried) }
 
-func (r *readiness) one() {
-	if r.left.Add(-1) == 0 {
+func (r *readiness) tried() {
+	if r.remaining.Add(-1) == 0 {
 		r.close()
 	}
 }
 
-// opening is the reading of the log. What the host and Trigger announce waits for it, for openTime at
-// most: it may be about the shutdown of the log, whose pods have their times.
+// opening is the time in which the state log is read, openTime at most. Announcements wait for its end,
+// because they may be about the shutdown in the log, whose deadlines then apply.
 type opening struct {
-	over chan struct{} // closed when nothing waits any more
+	over chan struct{} // closed at the end
 
 	mu      sync.Mutex // guards all below
-	waiting []func()   // what the host has said, in order
+	waiting []func()   // called at the end, in order
 	isOver  bool
 }
 
-// then calls f once nothing waits for the log, and does not wait for that: the host has a lock to take.
+// then calls f at the end of the opening, or now if it is over. It never blocks, because its caller still
+// has to take the inhibitor lock.
 func (o *opening) then(f func()) {
 	o.mu.Lock()
 	isOver := o.isOver
@@ -54,7 +55,7 @@ func (o *opening) then(f func()) {
 	}
 }
 
-// end says that nothing waits for the log any more.
+// end ends the opening. Further calls do nothing.
 func (o *opening) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,42 +14,41 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// Report says what became of the pods in one shutdown, over all of its drains and over the agents
-// that have drained for it.
+// Report says what happened to the pods in one shutdown, in all of its drains and by all agents that took
+// part.
 type Report struct {
 	Kind      source.Kind `json:"kind,omitempty"`
-	Origin    string      `json:"origin,omitempty"`    // the host, if it has announced the shutdown, else who was first
+	Origin    string      `json:"origin,omitempty"`    // the host's Origin if it announced the shutdown, else the first announcer's
 	Started   time.Time   `json:"started"`             // the first event, by the wall clock
-	Ended     time.Time   `json:"ended"`               // when the host was released; zero: not yet
-	Cancelled bool        `json:"cancelled,omitempty"` // every announcement of it was taken back
+	Ended     time.Time   `json:"ended"`               // when the lock was released; zero: not yet
+	Cancelled bool        `json:"cancelled,omitempty"` // every announcement was withdrawn
 	Pods      []PodReport `json:"pods,omitempty"`      // in the order of their kills
-	// Errors lists failures other than those of single kills: of publishing, volumes, final
-	// statuses, files.
+	// Errors lists the failures that do not belong to a single kill: publishing, volumes, final statuses,
+	// files.
 	Errors []string `json:"errors,omitempty"`
 }
 
-// PodReport says what became of one pod in a shutdown.
+// PodReport says what happened to one pod in a shutdown.
 type PodReport struct {
 	Namespace      string    `json:"namespace"`
 	Name           string    `json:"name"`
 	UID            types.UID `json:"uid,omitempty"`
 	Priority       int32     `json:"priority"`          // as resolved by the plan
-	Bucket         int32     `json:"bucket"`            // the priority that names the bucket
+	Bucket         int32     `json:"bucket"`            // the Priority of its bucket
 	GrantedSeconds int64     `json:"grantedSeconds"`    // the grace period in the first call of the killer
 	Started        time.Time `json:"started"`           // the first call of the killer
 	Ended          time.Time `json:"ended"`             // zero: the pod is not known to have ended
-	Outcome        string    `json:"outcome,omitempty"` // in the killer's words
+	Outcome        string    `json:"outcome,omitempty"` // from KillResult
 	Error          string    `json:"error,omitempty"`   // the last error of the killer
-	// Unflushed means that the API server has not acknowledged the final status. It is false if
-	// the [Reporter] is no [StatusFlusher].
+	// Unflushed means that the API server has not acknowledged the final status. It is always false
+	// if the [Reporter] is not a [StatusFlusher].
 	Unflushed bool `json:"unflushed,omitempty"`
-	// Joined means that an earlier shutdown, which was cancelled or ended with Run, has signalled the
-	// pod. Its times and its grace period are those of that kill, and the metrics count it there.
+	// Joined means that the pod was signalled by an earlier shutdown that was cancelled or ended with
+	// Run. Started and GrantedSeconds are those of that kill, and the metrics count it there.
 	Joined bool `json:"joined,omitempty"`
 }
 
-// Err joins what has failed: Errors, and an error for each pod that is not known to have ended, with
-// its Error if it has one. Nil: nothing has.
+// Err joins Errors and an error for each pod that is not known to have ended. Nil: there are none.
 func (r Report) Err() error {
 	var errs []error
 	for _, text := range r.Errors {
@@ -58,19 +57,18 @@ func (r Report) Err() error {
 	return errors.Join(append(errs, r.podErrs()...)...)
 }
 
-// podErrs returns an error for each pod that is not known to have ended. One whose kill is still
-// under way has no error of its own.
+// podErrs returns an error for each pod that is not known to have ended.
 func (r Report) podErrs() (errs []error) {
 	for _, p := range r.Pods {
 		if p.Ended.IsZero() {
-			errs = append(errs, fmt.Errorf("pod %s/%s: %s", p.Namespace, p.Name, cmp.Or(p.Error, "it is not known to have ended")))
+			errs = append(errs, fmt.Errorf("pod %s/%s: %s", p.Namespace, p.Name, cmp.Or(p.Error, "not known to have ended")))
 		}
 	}
 	return errs
 }
 
-// inOrder sorts the reports of pods by the times of their kills.
-func inOrder(reports []PodReport) []PodReport {
+// sortByStart sorts the reports of pods by Started.
+func sortByStart(reports []PodReport) []PodReport {
 	byStart := func(a, b PodReport) int { return a.Started.Compare(b.Started) }
 	if !slices.IsSortedFunc(reports, byStart) {
 		slices.SortStableFunc(reports, byStart)
@@ -78,11 +76,11 @@ func inOrder(reports []PodReport) []PodReport {
 	return reports
 }
 
-// reportOf returns the report of a shutdown with the pods that it has killed.
+// reportOf returns the report of a shutdown that killed these pods.
 func reportOf(s *node.Shutdown, pods []*node.Pod) Report {
 	r := Report{Kind: s.Kind, Origin: s.Origin, Cancelled: s.Cancelled, Errors: slices.Clone(s.Errors)}
-	r.Started, r.Ended = timesOf(s)
-	wall := func(t time.Time) time.Time { return wallOf(s, t) }
+	r.Started, r.Ended = wallTimes(s)
+	wall := func(t time.Time) time.Time { return wallTime(s, t) }
 	for _, p := range pods {
 		r.Pods = append(r.Pods, PodReport{
 			Namespace: p.Namespace, Name: p.Name, UID: uidOf(p), Priority: p.Priority, Bucket: p.Bucket,
@@ -90,15 +88,15 @@ func reportOf(s *node.Shutdown, pods []*node.Pod) Report {
 			Unflushed: s.Statuses && !p.Told && p.IsTerminal(), Joined: p.Shutdown != s.Number,
 		})
 	}
-	r.Pods = inOrder(r.Pods)
+	r.Pods = sortByStart(r.Pods)
 	return r
 }
 
-// timesOf returns when a shutdown began and ended, by the wall clock.
-func timesOf(s *node.Shutdown) (started, ended time.Time) { return s.Wall, wallOf(s, s.Ended) }
+// wallTimes returns when a shutdown began and ended, by the wall clock.
+func wallTimes(s *node.Shutdown) (started, ended time.Time) { return s.Wall, wallTime(s, s.Ended) }
 
-// wallOf returns a time of a shutdown by the wall clock; all times of a shutdown are of one boot.
-func wallOf(s *node.Shutdown, t time.Time) time.Time {
+// wallTime converts a time since the boot to the wall clock, by the moment when the shutdown began.
+func wallTime(s *node.Shutdown, t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}
@@ -113,8 +111,8 @@ func uidOf(p *node.Pod) types.UID {
 	return p.Object.UID
 }
 
-// textOf returns the text of an error; "" for nil. An Error method that panics gives a text too.
-func textOf(err error) string {
+// errorText returns the text of an error; "" for nil. fmt recovers a panic of the Error method.
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The report says what became of each pod.
+// The report says what happened to each pod.
 func ExampleManager_LastReport() {
 	opts := exampleOptions()
 	opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
@@ -35,9 +35,9 @@ func ExampleManager_LastReport() {
 		fmt.Printf("%s: %d s, %q, %q\n", pod.Name, pod.GrantedSeconds, pod.Outcome, pod.Error)
 	}
 	// Output:
-	// pod default/web: the kill is not tried again: the runtime does not know it
+	// pod default/web: the kill is not retried: the runtime does not know it
 	// true TerminateAll
-	// web: 15 s, "", "the kill is not tried again: the runtime does not know it"
+	// web: 15 s, "", "the kill is not retried: the runtime does not know it"
 	// etcd: 5 s, "Graceful", ""
 }
 
@@ -49,5 +49,5 @@ func ExamplePodKillerFunc() {
 	_, err := killer.KillPod(context.Background(), shutdowntest.Pod("etcd", 0, 30), shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(30))})
 	fmt.Println(errors.Is(err, shutdown.ErrNoRetry), err)
 	// Output:
-	// true the kill is not tried again: pod etcd is of another node
+	// true the kill is not retried: pod etcd is of another node
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// A report is a view of the shutdown and its pods. No field of it may stay empty when they have everything.
-func TestReportHasEveryField(t *testing.T) {
+// Every field of the report is filled if the shutdown and the pods have all of their fields.
+func TestTheReportFillsEveryField(t *testing.T) {
 	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
 	report := reportOf(&node.Shutdown{
 		Number: 2, Kind: source.KindReboot, Origin: "logind", Began: at(10), Wall: at(1000), Ended: at(40), Cancelled: true, Statuses: true, Errors: []string{"failed"},

@@ -32,8 +32,8 @@ func (n *node) reportOfNextBoot() shutdown.Report {
 	return n.lastReport()
 }
 
-// The report has the request and the result for each pod.
-func TestReport(t *testing.T) {
+// The report has the request and the result of each kill.
+func TestTheReportHasEachKill(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("broken", 0, 5), shutdowntest.Pod("etcd", topPriority, 60))
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{
@@ -52,16 +52,16 @@ func TestReport(t *testing.T) {
 			Kind: source.KindReboot, Origin: "logind", Started: began, Ended: at(20),
 			Pods: []shutdown.PodReport{
 				{Namespace: "default", Name: "web", UID: "uid-web", GrantedSeconds: 20, Started: began, Ended: at(20), Outcome: "GraceExceeded"},
-				{Namespace: "default", Name: "broken", UID: "uid-broken", GrantedSeconds: 5, Started: began, Outcome: "Graceful", Error: "no such sandbox: the kill is not tried again"},
+				{Namespace: "default", Name: "broken", UID: "uid-broken", GrantedSeconds: 5, Started: began, Outcome: "Graceful", Error: "no such sandbox: the kill is not retried"},
 				{Namespace: "default", Name: "etcd", UID: "uid-etcd", Priority: topPriority, Bucket: topPriority, GrantedSeconds: 10, Started: at(20), Ended: at(20), Outcome: "Graceful"},
 			},
 		}, n.lastReport())
 	})
 }
 
-// The stored report is that of the manager: from the first kill on, for whoever asks while the drain goes on,
-// and after each restart. One of a shutdown that is over says so even if pods still end.
-func TestStoredReport(t *testing.T) {
+// The stored report equals LastReport from the first kill on, also after restarts. A report of a shutdown
+// that is over has an end even if pods are still ending.
+func TestTheStoredReportFollowsTheShutdown(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		stored := func() shutdown.Report {
 			report, found, err := shutdown.StoredReport(n.opts.StateDir)
@@ -91,21 +91,21 @@ func TestStoredReport(t *testing.T) {
 	})
 }
 
-// A folder without a log has no report, and a log that cannot be used is an error.
-func TestNoStoredReport(t *testing.T) {
+// A folder without a log has no report, and an unusable log is an error.
+func TestAMissingOrUnusableStoredReport(t *testing.T) {
 	dir := t.TempDir()
 	_, found, err := shutdown.StoredReport(dir)
 	require.NoError(t, err)
 	require.False(t, found)
-	file := filepath.Join(dir, progressFile)
+	file := filepath.Join(dir, logFile)
 	require.NoError(t, os.WriteFile(file, []byte(`{"version": 99}`), 0o600))
 	_, found, err = shutdown.StoredReport(dir)
 	require.ErrorContains(t, err, file)
 	require.False(t, found)
 }
 
-// The metrics follow the lock, the delay, the buckets and the pods.
-func TestMetrics(t *testing.T) {
+// The metrics show the lock, the delay, the buckets and the pods.
+func TestMetricsFollowTheShutdown(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("slow", topPriority, 60)), func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
 		m, err := metrics.NewShutdown(reg, metrics.Options{})
@@ -127,7 +127,7 @@ func TestMetrics(t *testing.T) {
 		require.Equal(t, map[string]float64{"Graceful": 1, "GraceExceeded": 1}, metricByLabel(t, reg, "kubelet_graceful_shutdown_pods_total"))
 		buckets, sum := histogram(t, reg, "kubelet_graceful_shutdown_bucket_duration_seconds")
 		require.Equal(t, uint64(2), buckets)
-		require.Equal(t, 30.0, sum, "slow has what web leaves, until the end of its own bucket")
+		require.Equal(t, 30.0, sum, "slow also uses the time that web leaves")
 		n.host.Cancel()
 		synctest.Wait()
 		require.Equal(t, 1.0, metricValue(t, reg, held))
@@ -139,9 +139,9 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// A pod is counted by the outcome that the killer names, also beside an error, and else by whether
-// the killer failed.
-func TestOutcomesAreCounted(t *testing.T) {
+// A pod is counted under the killer's outcome, also with an error; without an outcome, under Ended or
+// Failed.
+func TestPodsAreCountedByOutcome(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("good", 0, 5), shutdowntest.Pod("bad", 0, 5), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
 		m, err := metrics.NewShutdown(reg, metrics.Options{})

@@ -9,22 +9,21 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Reporter tells the cluster about the shutdown. Package apistatus has one that uses client-go. A
-// Reporter may also be a [StatusFlusher] and a [ReadinessMarker]; the plan reserves no time for an
-// interface that it lacks. The context of each call has a deadline. The manager does not wait for a
-// call that outlives its context, except at the end of Run.
+// Reporter reports the shutdown to the cluster. Package apistatus has one that uses client-go. A Reporter
+// may also be a [StatusFlusher] and a [ReadinessMarker]; the plan reserves no time for interfaces that
+// it does not implement. The context of each call has a deadline. The manager does not wait for a call
+// that ignores its context, except at the end of Run.
 type Reporter interface {
-	// PublishNode makes the node state known. There is one call at a time, in the order of the
-	// states. After an error it is called again, with a pause that doubles from 100 ms to 30 s;
-	// the last error is in the report if the drain waited in vain. ctx ends when there is a newer
-	// state, or when the call takes too long. The first state that an agent publishes is the one
-	// it finds. So an agent that finds no shutdown takes back what a previous one has published.
+	// PublishNode publishes the node state. It is called once at a time, in the order of the states.
+	// After an error it is retried with a backoff from 100 ms to 30 s. If the drain's wait for it timed
+	// out, the report has the last error. ctx ends when there is a newer state, or when the call takes
+	// too long. Every agent publishes a state when it starts, so that an agent without a shutdown reverts
+	// what a previous agent published.
 	PublishNode(ctx context.Context, state NodeState) error
 }
 
-// ReporterFunc is a function that is a [Reporter], such as the kubelet's SyncNodeStatusFunc,
-// which reads [Manager.ShutdownStatus] itself. It sends neither final statuses nor readiness
-// marks.
+// ReporterFunc is a function that implements [Reporter] only, such as the kubelet's SyncNodeStatusFunc,
+// which reads [Manager.ShutdownStatus] itself.
 type ReporterFunc func(ctx context.Context, state NodeState) error
 
 // PublishNode calls the function.
@@ -32,34 +31,34 @@ func (f ReporterFunc) PublishNode(ctx context.Context, state NodeState) error { 
 
 // StatusFlusher is a [Reporter] that also sends the final statuses of pods to the API server.
 type StatusFlusher interface {
-	// FlushPod makes one attempt to send the final status of a pod. It returns nil when the API
-	// server has accepted the status or has no such pod. It is called when the pod ends, for ten
-	// pods at once. After an error it is called again until the agent ends, with a pause that doubles
-	// from 100 ms to 1 s, to 30 s outside of a drain, or the pause that the error suggests
-	// (apierrors.SuggestsClientDelay), 5 s at most. The pod is a copy with its final status. A
-	// pod with a deletion timestamp is to be deleted once the status is accepted.
+	// FlushPod makes one attempt to send the final status of a pod. It returns nil when the API server
+	// has accepted the status or has no such pod. It is called when a pod ends, for up to ten pods
+	// concurrently. After an error it is retried until the agent ends, with a backoff from 100 ms to 1 s
+	// (30 s outside a drain), or after the delay that the error suggests
+	// (apierrors.SuggestsClientDelay), at most 5 s. The pod is a copy with its final status. If it
+	// has a deletion timestamp, delete the pod once the status is accepted.
 	FlushPod(ctx context.Context, pod *v1.Pod) error
 }
 
-// ReadinessMarker is a [Reporter] that also takes pods out of their services before they are
-// killed. Nobody else does: a pod that is killed by its node has no deletion timestamp
-// (kubernetes/kubernetes#105780).
+// ReadinessMarker is a [Reporter] that also marks pods as not ready before they are killed, so that
+// services stop sending them traffic. Nothing else does: a pod that its node kills has no deletion
+// timestamp (kubernetes/kubernetes#105780).
 type ReadinessMarker interface {
 	// MarkNotReady makes one attempt to set the Ready condition of a pod to false, with a reason
-	// that no probe uses. Ten calls of MarkNotReady and FlushPod together run at once, FlushPod
+	// that no probe uses. At most ten calls of MarkNotReady and FlushPod run concurrently, FlushPod
 	// first. A mark that is not acknowledged in time is dropped.
 	MarkNotReady(ctx context.Context, pod *v1.Pod) error
 	// RestoreReadiness makes one attempt to restore the readiness that the pod had before
-	// MarkNotReady. It is called for pods that a cancelled shutdown has not killed. It returns nil when
-	// the API server has accepted that, or when somebody else has changed the condition meanwhile.
+	// MarkNotReady. It is called for pods that a cancelled shutdown did not kill. It returns nil when
+	// the API server has accepted the change, or if the condition was changed by another client.
 	RestoreReadiness(ctx context.Context, pod *v1.Pod) error
 }
 
-// NodeState is the state of the node that a [Reporter] publishes. The zero value says that the
-// node does not shut down.
+// NodeState is the node state that a [Reporter] publishes. The zero value means that no shutdown is under
+// way.
 type NodeState struct {
-	ShuttingDown bool        // false: the shutdown was cancelled, or none is under way
+	ShuttingDown bool        // false: no shutdown is under way, or it was cancelled
 	Kind         source.Kind // what the host is going to do
-	Since        time.Time   // when the shutdown was announced
-	Policy       PodPolicy   // what becomes of the killed pods
+	Since        time.Time   // when the shutdown was announced, by the wall clock
+	Policy       PodPolicy   // for the pods that it kills
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A reporter of one function publishes the node state and nothing about pods.
+// ReporterFunc publishes the node state only.
 func ExampleReporterFunc() {
 	ctx, stop := context.WithCancel(context.Background())
 	host := &shutdowntest.Host{}
@@ -41,7 +41,7 @@ func ExampleReporterFunc() {
 	// <nil>
 }
 
-// The policy decides what the killer writes into the status of a pod.
+// The policy decides what SetStatus sets in the status of a pod.
 func ExamplePodPolicy() {
 	opts := exampleOptions()
 	opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
@@ -68,7 +68,7 @@ func ExamplePodPolicy() {
 	// etcd: Running ""
 }
 
-// The error names what has to be changed for a longer delay.
+// The error names the setting to change for a longer delay.
 func ExampleDelayCappedError() {
 	err := &source.DelayCappedError{Requested: 35 * time.Second, Granted: 5 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/etc/systemd/logind.conf.d/90.conf"}
 	fmt.Println(err)
@@ -76,7 +76,7 @@ func ExampleDelayCappedError() {
 	// the host delays its shutdown by 5s at most, 35s was asked for; InhibitDelayMaxSec is set by /etc/systemd/logind.conf.d/90.conf
 }
 
-// The gates join those of the agent and can be set by its flag.
+// The gates are added to those of the agent, and can be set by its flag.
 func ExampleAddFeatureGates() {
 	gate := featuregate.NewFeatureGate()
 	if err := shutdown.AddFeatureGates(gate); err != nil {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,9 +23,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// An agent that is killed after the first bucket resumes with the second, keeps the same end, and
+// An agent that was killed after the first bucket resumes with the second, keeps the end of the drain, and
 // admits no pod.
-func TestResumeAfterTheFirstBucket(t *testing.T) {
+func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 	for name, sourced := range map[string]bool{"with a source": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -64,8 +63,8 @@ func TestResumeAfterTheFirstBucket(t *testing.T) {
 	}
 }
 
-// An agent that is stopped in order during a drain leaves it to the next one too.
-func TestResumeAfterAStop(t *testing.T) {
+// An agent that is stopped during a drain leaves the drain to the next agent.
+func TestAStoppedAgentLeavesTheDrainToTheNextOne(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)
@@ -81,9 +80,9 @@ func TestResumeAfterAStop(t *testing.T) {
 	})
 }
 
-// A resumed drain of pods that hang ends when the host's time, counted from the event, is over. Its report
-// has what has gone wrong before.
-func TestResumeKeepsTheHostsEnd(t *testing.T) {
+// A resumed drain of pods that hang ends when the host's time is over, counted from the event. Its report
+// has the earlier failures.
+func TestAResumedDrainEndsWithTheHostsTime(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.opts.Reporter = &shutdowntest.Reporter{PublishErr: func(int) error { return errors.New("no API server") }}
@@ -100,9 +99,9 @@ func TestResumeKeepsTheHostsEnd(t *testing.T) {
 	})
 }
 
-// An agent that goes on late calls Prepare again, since what it could start has to be stopped too, and does
-// not hold again. Each bucket ends when it was to end.
-func TestStepsOfAResumedDrain(t *testing.T) {
+// A resumed drain calls Prepare again, because the new agent could start pods too, but not Hold. Each
+// bucket ends as planned.
+func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		prepared, held := 0, 0
 		n.opts.Prepare = func(context.Context) error { prepared++; return nil }
@@ -121,8 +120,8 @@ func TestStepsOfAResumedDrain(t *testing.T) {
 	})
 }
 
-// A shutdown of a host without a limit has an end that saturates.
-func TestResumeWithoutALimit(t *testing.T) {
+// A shutdown without a limit has the latest possible end, and is resumed.
+func TestAShutdownWithoutALimitIsResumed(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)
@@ -151,10 +150,10 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 	})
 }
 
-// The next agent goes on only if the host has the shutdown pending, or cannot tell. It always ends the pod
-// that was signalled, with what is left of its grace period, and kills nobody else unless it knows of
-// a shutdown. Another shutdown also kills who has ended in the first and is listed again.
-func TestWhetherTheShutdownGoesOn(t *testing.T) {
+// The next agent resumes the shutdown only if the host says that it is pending, or cannot say. In any case
+// it kills the pod that was signalled, with the rest of its grace period, and no other pod without a
+// shutdown. A new shutdown also kills pods that ended in the first one and are listed again.
+func TestTheHostDecidesWhetherTheShutdownIsResumed(t *testing.T) {
 	noBus := errors.New("no bus")
 	pending := func(kind source.Kind) func(n *node) {
 		return func(n *node) { n.host.SetPending(&source.Event{Kind: kind}) }
@@ -170,18 +169,18 @@ func TestWhetherTheShutdownGoesOn(t *testing.T) {
 		admits time.Duration // from that start to the admission of pods
 		grants map[string]int64
 	}{
-		"cancelled meanwhile":              {nothingPending, 0, 0, map[string]int64{"etcd": left}},
-		"no answer":                        {noAnswer, 0, 12 * time.Second, map[string]int64{"etcd": 0}},
-		"it cannot tell":                   {cannotTell, 0, never, map[string]int64{"etcd": left}},
-		"nobody can tell":                  {noSource, 0, never, map[string]int64{"etcd": left}},
-		"it goes on":                       {pending(source.KindReboot), 0, never, map[string]int64{"etcd": left}},
-		"another one":                      {pending(source.KindSoftReboot), 0, never, map[string]int64{"etcd": left, "web": 20}}, // web is listed again
-		"a day later, no answer":           {noAnswer, 24 * time.Hour, 5 * time.Second, map[string]int64{"etcd": 0}},
-		"a day later, it cannot tell":      {cannotTell, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
-		"a day later, nobody can tell":     {noSource, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
-		"a day later, nothing is pending":  {nothingPending, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
-		"a day later, it is pending still": {pending(source.KindReboot), 24 * time.Hour, never, map[string]int64{}},
-		"a day later, another is pending":  {pending(source.KindSoftReboot), 24 * time.Hour, never, map[string]int64{"etcd": 0, "web": 20}},
+		"nothing is pending":                {nothingPending, 0, 0, map[string]int64{"etcd": left}},
+		"no answer":                         {noAnswer, 0, 12 * time.Second, map[string]int64{"etcd": 0}},
+		"the host cannot tell":              {cannotTell, 0, never, map[string]int64{"etcd": left}},
+		"no host":                           {noSource, 0, never, map[string]int64{"etcd": left}},
+		"it is pending":                     {pending(source.KindReboot), 0, never, map[string]int64{"etcd": left}},
+		"another one is pending":            {pending(source.KindSoftReboot), 0, never, map[string]int64{"etcd": left, "web": 20}}, // web is listed again
+		"a day later, no answer":            {noAnswer, 24 * time.Hour, 5 * time.Second, map[string]int64{"etcd": 0}},
+		"a day later, the host cannot tell": {cannotTell, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
+		"a day later, no host":              {noSource, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
+		"a day later, nothing is pending":   {nothingPending, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
+		"a day later, it is still pending":  {pending(source.KindReboot), 24 * time.Hour, never, map[string]int64{}},
+		"a day later, another is pending":   {pending(source.KindSoftReboot), 24 * time.Hour, never, map[string]int64{"etcd": 0, "web": 20}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
@@ -199,12 +198,12 @@ func TestWhetherTheShutdownGoesOn(t *testing.T) {
 					require.False(t, m.Admit(nil).Admit)
 					n.advance(time.Second)
 				}
-				goesOn := test.admits == never
-				require.Equal(t, !goesOn, m.Admit(nil).Admit)
+				isResumed := test.admits == never
+				require.Equal(t, !isResumed, m.Admit(nil).Admit)
 				n.advance(10 * time.Second)
 				require.Equal(t, test.grants, n.grantedSeconds())
 				for _, published := range reporter.Published() {
-					require.Equal(t, goesOn, published.State.ShuttingDown, "nothing is undone between two shutdowns")
+					require.Equal(t, isResumed, published.State.ShuttingDown, "nothing is reverted between two shutdowns")
 				}
 				require.NotZero(t, n.lastReport().Ended)
 			})
@@ -212,9 +211,9 @@ func TestWhetherTheShutdownGoesOn(t *testing.T) {
 	}
 }
 
-// A shutdown that Trigger has announced goes on in the next agent, drained or not, until Trigger has taken
-// back the announcement of the last origin.
-func TestTriggersShutdownAfterARestart(t *testing.T) {
+// The next agent resumes a shutdown of Trigger, drained or not, until Trigger has withdrawn the
+// announcements of all origins.
+func TestAShutdownOfTriggerIsResumedUntilItIsWithdrawn(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"drained": 0, "not drained": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -237,9 +236,9 @@ func TestTriggersShutdownAfterARestart(t *testing.T) {
 	}
 }
 
-// The pod of a cancelled shutdown that has not ended is killed again by the next agent, refused, and
-// has in a later shutdown what is left of its grace period.
-func TestPodOfACancelledShutdownAfterARestart(t *testing.T) {
+// A pod of a cancelled shutdown that has not ended is killed again by the next agent, and refused. In a
+// later shutdown it gets the rest of its grace period.
+func TestThePodOfACancelledShutdownIsKilledAfterARestart(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		web := n.pods[0]
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -273,17 +272,17 @@ func TestPodOfACancelledShutdownAfterARestart(t *testing.T) {
 	})
 }
 
-// The wall clock is stepped by an hour before each of two restarts. The pods keep their times, which are
-// on the clock of the boot. Only the dates in the report are by the wall clock.
-func TestWallClockIsStepped(t *testing.T) {
+// The wall clock is stepped by an hour before each of two restarts. The pods keep their times. Only the
+// dates in the report follow the wall clock.
+func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 	date := regexp.MustCompile(`"(1999|2000)-[^"]+"`)
 	for _, step := range []time.Duration{0, -time.Hour, time.Hour} {
-		t.Run(fmt.Sprint(step), func(t *testing.T) {
+		t.Run("step of "+step.String(), func(t *testing.T) {
 			inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 				began := time.Now().Add(-22 * time.Second)
 				n.setPods(n.pods[1])
 				for _, left := range []int64{6, 3} { // of the 31 s that etcd has
-					for _, name := range []string{timesFile, progressFile} {
+					for _, name := range []string{timesFile, logFile} {
 						path := filepath.Join(n.opts.StateDir, name)
 						data, err := os.ReadFile(path)
 						require.NoError(t, err)
@@ -311,24 +310,24 @@ func TestWallClockIsStepped(t *testing.T) {
 	}
 }
 
-// A shutdown of which the log says what no agent writes does not go on. The next report names the field.
-// What the log says of pods counts: those that have not ended are ended, and their statuses are sent.
-func TestDamagedShutdownInTheLog(t *testing.T) {
+// A shutdown with invalid values in the log is not resumed. The next report names the field. The pods in
+// the log are still used: those that have not ended are killed, and their statuses are sent.
+func TestADamagedShutdownInTheLogIsNotResumed(t *testing.T) {
 	for name, damage := range map[string]struct{ before, after, named string }{
-		"without a budget": {`"budget":`, `"budgeu":`, "budget.buckets must not be empty"},
-		"of the future":    {`"receivedMonotonicNanoseconds":3`, `"receivedMonotonicNanoseconds":333`, "receivedMonotonicNanoseconds"},
-		"of no policy":     {`"policy":"SetTerminal"`, `"policy":"SetTerminam"`, `policy "SetTerminam" is not known`},
+		"no budget":              {`"budget":`, `"budgeu":`, "budget.buckets must not be empty"},
+		"received in the future": {`"receivedMonotonicNanoseconds":3`, `"receivedMonotonicNanoseconds":333`, "receivedMonotonicNanoseconds"},
+		"unknown policy":         {`"policy":"SetTerminal"`, `"policy":"SetTerminam"`, `policy "SetTerminam" is not known`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-				c := &cluster{away: true}
+				c := &cluster{unreachable: true}
 				n.opts.Reporter = c
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"etcd": {Takes: time.Hour}}
 				n.runOnBoot(one)
 				n.announce()
 				n.advance(5 * time.Second)
 				n.crash() // whose killer ends etcd at once
-				path := filepath.Join(n.opts.StateDir, progressFile)
+				path := filepath.Join(n.opts.StateDir, logFile)
 				data, err := os.ReadFile(path)
 				require.NoError(t, err)
 				lines := bytes.Split(data, []byte("\n"))
@@ -341,7 +340,7 @@ func TestDamagedShutdownInTheLog(t *testing.T) {
 				require.NotEqual(t, data, bytes.Join(lines, []byte("\n")))
 				require.NoError(t, os.WriteFile(path, bytes.Join(lines, []byte("\n")), 0o600))
 
-				c.setAway(false)
+				c.setUnreachable(false)
 				n.host.SetPending(nil)
 				n.runOnBoot(one)
 				n.advance(time.Second)
@@ -356,10 +355,10 @@ func TestDamagedShutdownInTheLog(t *testing.T) {
 	}
 }
 
-// Another agent has the folder when the host announces a shutdown to both. The agent that has drained less
-// goes on with the other's shutdown once it has the folder, and a third one finds all times as they
-// were.
-func TestShutdownJoinsThatOfTheLog(t *testing.T) {
+// Another agent has the folder when the host announces a shutdown to both. When the second agent gets the
+// folder, it continues the shutdown of the first, which is further. A third agent resumes with the same
+// times.
+func TestAShutdownJoinsTheOneInTheLog(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, previous *node, one *boot) {
 		previous.runOnBoot(one)
 		next := previous.startOther(list(shutdowntest.Pod("new", 0, 60)), one, func(next *node) {

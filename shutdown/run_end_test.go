@@ -14,9 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The end of Run's context interrupts a drain: the error names the pods that have not ended, those that
-// were not killed yet too, OnReport has a report without an end, and the lock is released.
-func TestRunEndsInADrain(t *testing.T) {
+// If Run ends during a drain, its error names the pods that have not ended, also those that were not killed
+// yet. OnReport gets a report without an end, and the lock is released.
+func TestTheEndOfRunInterruptsADrain(t *testing.T) {
 	inBubble(t, append(twoPods(), shutdowntest.Pod("batch", -5, 60)), func(t *testing.T, n *node) {
 		var reports []shutdown.Report
 		n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports = append(reports, r) }
@@ -29,7 +29,7 @@ func TestRunEndsInADrain(t *testing.T) {
 		err := <-n.ended
 		require.ErrorIs(t, err, shutdown.ErrInterrupted)
 		require.ErrorContains(t, err, "pod default/web: ")
-		require.ErrorContains(t, err, "pod default/etcd: it was not killed")
+		require.ErrorContains(t, err, "pod default/etcd: not killed")
 		require.NotContains(t, err.Error(), "batch", "it has ended")
 		require.Len(t, n.killer.Kills(), 2)
 		require.Len(t, reports, 1)
@@ -40,9 +40,8 @@ func TestRunEndsInADrain(t *testing.T) {
 	})
 }
 
-// Run returns no error if the session is lost while Run ends, as happens when the machine stops
-// the bus.
-func TestHostIsLostAsRunEnds(t *testing.T) {
+// Run returns nil if the session is lost while Run ends, which happens when the machine stops the bus.
+func TestASessionThatIsLostAtTheEndOfRunIsNoError(t *testing.T) {
 	for range 200 { // which of the two comes first depends on chance
 		inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(_ *testing.T, n *node) {
 			n.run()
@@ -52,9 +51,8 @@ func TestHostIsLostAsRunEnds(t *testing.T) {
 	}
 }
 
-// Run ends while the pods of a cancelled shutdown are still ending. The report says that this
-// shutdown is over.
-func TestRunEndsWithinACancelledShutdown(t *testing.T) {
+// Run ends while the pods of a cancelled shutdown are still ending. The report has the end of the shutdown.
+func TestTheEndOfRunAfterACancellation(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
 		n.run()
@@ -68,8 +66,8 @@ func TestRunEndsWithinACancelledShutdown(t *testing.T) {
 	})
 }
 
-// A lock that the host grants only after Run was told to end is closed.
-func TestInhibitAfterRun(t *testing.T) {
+// A lock that the host grants after the context of Run has ended is closed.
+func TestALockGrantedAfterTheEndOfRunIsClosed(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.host.InhibitTakes = 3 * time.Second
 		m, err := shutdown.NewManager(n.opts)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,59 +20,59 @@ import (
 )
 
 const (
-	// folderTime bounds the wait for another agent to unlock the state folder, and readTime that for
-	// the files.
+	// folderTime is the timeout for locking the state folder, which another agent may have locked.
 	folderTime = 10 * time.Second
-	readTime   = 5 * time.Second
-	// openTime is how long the reading of the log may take before pods are refused.
+	// readTime is the timeout for reading the state files.
+	readTime = 5 * time.Second
+	// openTime is how long reading the log may take before pods are refused.
 	openTime = 100 * time.Millisecond
-	// onReportTime is how long TerminateAll waits for OnReport before it ends the context of the call.
+	// onReportTime is how long TerminateAll waits for OnReport.
 	onReportTime = 10 * time.Second
-	// hangTime is how long calls that ignore their context are waited for.
+	// hangTime is how long Run and TerminateAll wait for calls that ignore their contexts.
 	hangTime = 10 * time.Second
 )
 
-// shell carries out what the core decides. Each input is one step under a mutex: the core returns
-// effects, and each of them that may take time begins in a goroutine of its own, whose answer is the
-// next input. Nothing blocks while the mutex is held.
+// shell performs the effects that the core (package node) returns. Each input is one step of the core under
+// a mutex. Effects that may take time run in their own goroutines, and their results are the next inputs.
+// Nothing blocks while the mutex is held.
 type shell struct {
 	*settings
 
 	log       *statelog.Log
 	ready     readiness
 	opening   opening
-	host      atomic.Pointer[host.Host] // of Run; nil: none yet
+	host      atomic.Pointer[host.Host] // nil before Run, or if no host is watched
 	admission admission
 
 	mu         sync.Mutex // guards the fields below
 	node       *node.Node
 	isOpening  bool // the log is being read
 	ctx        context.Context
-	end        context.CancelFunc
-	users      int // Run and TerminateAll, while they are under way
-	phase      phase
+	cancel     context.CancelFunc // of ctx
+	users      int                // the calls of Run and TerminateAll that are under way
+	phase      phase              // of Run
 	calls      *call.Group
-	aborts     map[int]context.CancelFunc // of the calls under way that may be aborted
+	aborts     map[int]context.CancelFunc // by the number of the call, of calls under way
 	hold       *host.Hold                 // of the shutdown under way; nil: none
-	endTimer   func()                     // nil: there is no timer
-	wake       time.Time                  // when the timer goes off; zero: it does not
+	stopTimer  func()                     // nil: there is no timer
+	wake       time.Time                  // when the timer fires; zero: there is none
 	events     nodeEvents
-	written    *call.Future[struct{}] // of the newest entry of the log
-	isWatching bool                   // watchWrites has a goroutine
+	written    *call.Future[struct{}] // the newest write to the log; nil: none yet
+	isWatching bool                   // the goroutine of watchWrites runs
 	isReadOnly bool                   // nothing is stored
-	last       func() Report          // of the last shutdown that has ended; nil: there is none
-	ended      *node.Shutdown         // the newest that has ended in this agent; nil: there is none
+	last       func() Report          // of the last shutdown that has ended; nil: none
+	ended      *node.Shutdown         // the newest shutdown that this agent has ended; nil: none
 	reported   map[int]*reporting     // by the number of the shutdown
 	terminated chan struct{}          // closed when TerminateAll has drained the node
-	waiting    int                    // calls of TerminateAll that wait for that
-	shownTimes [2]time.Time
-	policyErrs map[source.Kind]error // of policies that are not known
-	toReport   []string              // failures for the report of the drain under way
-	// seen, if not nil, is told of each step before its effects are carried out. Tests have it ask the judge.
-	seen func(at time.Time, in node.Input, effects []node.Effect)
+	waiting    int                    // the calls of TerminateAll that wait for terminated
+	shownTimes [2]time.Time           // the start and end in the metrics
+	policyErrs map[source.Kind]error  // of invalid policies
+	toReport   []string               // failures to add to the report of the current drain
+	// observe, if not nil, is called after each step, before its effects are performed. Tests record the
+	// steps with it.
+	observe func(at time.Time, in node.Input, effects []node.Effect)
 }
 
-// phase is that of Run.
 type phase int
 
 const (
@@ -80,7 +81,7 @@ const (
 	phaseOver
 )
 
-// newShell returns the shell of a manager that does not run. It reads the log, for admission.
+// newShell returns the shell of a manager that does not run yet. It reads the log for admission.
 func newShell(s *settings, disk statelog.Options) *shell {
 	disk.Dir, disk.Times = s.opts.StateDir, s.byPriority
 	sh := &shell{
@@ -90,16 +91,16 @@ func newShell(s *settings, disk statelog.Options) *shell {
 	}
 	sh.opening.over = make(chan struct{})
 	sh.ctx = context.Background() //nolint:forbidigo // NewManager has no context
-	sh.isReadOnly = true          // until Run has the folder
+	sh.isReadOnly = true          // until Run has locked the folder
 	sh.ready.init()
-	ctx, enough := context.WithTimeout(sh.ctx, readTime)
-	defer enough()
+	ctx, cancel := context.WithTimeout(sh.ctx, readTime)
+	defer cancel()
 	contents := sh.log.Read(ctx)
-	before := node.New(s.nodeConfig()) // only says who is admitted until Run reads the log
-	before.Step(sh.now(), node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
-	snapshot := snapshotOf(before)
-	if left := before.Shutdown(); snapshot.refuses && left != nil {
-		snapshot.until, snapshot.pods = sh.log.TimeOf(left.WaitEnd()), refusedPods(before)
+	temporary := node.New(s.nodeConfig()) // for admission until Run reads the log again
+	temporary.Step(sh.now(), node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
+	snapshot := snapshotOf(temporary)
+	if previous := temporary.Shutdown(); snapshot.refuses && previous != nil {
+		snapshot.until, snapshot.pods = sh.log.TimeOf(previous.WaitEnd()), refusedPods(temporary)
 	}
 	sh.admission.now.Store(snapshot)
 	sh.showPrevious(contents)
@@ -109,7 +110,7 @@ func newShell(s *settings, disk statelog.Options) *shell {
 // now returns the time since the boot.
 func (s *shell) now() time.Time { return s.log.Since(s.opts.Clock.Now()) }
 
-// context returns the context of the calls.
+// context returns the context of the calls to embedder code.
 func (s *shell) context() context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,45 +124,45 @@ func (s *shell) isRunning() bool {
 	return s.phase == phaseRunning
 }
 
-// step passes an input to the core and begins what follows from it.
+// step passes an input to the core and starts the resulting effects.
 func (s *shell) step(in node.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.take(in)
+	s.stepLocked(in)
 	for len(s.toReport) > 0 {
 		text := s.toReport[0]
 		s.toReport = s.toReport[1:]
-		s.take(node.Failed{Text: text})
+		s.stepLocked(node.Failed{Text: text})
 	}
 	if s.users > 0 {
 		s.afterStep()
 	}
 }
 
-// take passes an input to the core and begins what follows from it. The mutex is held.
-func (s *shell) take(in node.Input) {
+// stepLocked is step with the mutex held.
+func (s *shell) stepLocked(in node.Input) {
 	now := s.now()
 	effects := s.node.Step(now, in)
-	if s.seen != nil {
-		s.seen(now, in, effects)
+	if s.observe != nil {
+		s.observe(now, in, effects)
 	}
 	if s.users == 0 {
-		return // nobody waits for anything any more
+		return // Run and TerminateAll have ended
 	}
 	var kills []node.Effect
 	for _, e := range effects {
 		if e.Do == node.Kill {
 			kills = append(kills, e)
 		} else {
-			s.carryOut(e)
+			s.perform(e)
 		}
 	}
 	s.killAll(kills)
 }
 
-// afterStep sets what follows from the state of the core.
+// afterStep updates everything that is derived from the state of the core.
 func (s *shell) afterStep() {
-	s.admit()
+	s.updateAdmission()
 	s.setTimer(s.node.Wake())
 	if _, isOver := s.node.Terminated(); isOver {
 		select {
@@ -172,26 +173,26 @@ func (s *shell) afterStep() {
 	}
 	if newest := s.node.Shutdown(); newest != nil && newest != s.ended && !newest.Ended.IsZero() {
 		s.ended = newest
-		s.last = func() Report { return s.reportOf(newest) } // OnReport may have to wait for pods that outlive it
+		s.last = func() Report { return s.reportOf(newest) } // before OnReport, which waits for pods that outlive the shutdown
 	}
 	s.showTimes()
 }
 
-// setTimer has a step made at a time; zero: at none. The timer that there is stays if it is for that time and has
-// not gone off. The mutex is held.
+// setTimer schedules a step at wake, in place of the step that was scheduled before; zero: none. The mutex is
+// held.
 func (s *shell) setTimer(wake time.Time) {
 	if wake.Equal(s.wake) && s.now().Before(wake) {
 		return
 	}
-	if s.wake = wake; s.endTimer != nil {
-		s.endTimer()
-		s.endTimer = nil
+	if s.wake = wake; s.stopTimer != nil {
+		s.stopTimer()
+		s.stopTimer = nil
 	}
 	if wake.IsZero() {
 		return
 	}
-	ctx, end := context.WithCancel(s.ctx)
-	s.endTimer = end
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.stopTimer = cancel
 	passed := s.opts.Clock.After(wake.Sub(s.now()))
 	s.calls.Go(func() string { return "the timer of the drain" }, func() {
 		select {
@@ -202,10 +203,10 @@ func (s *shell) setTimer(wake time.Time) {
 	})
 }
 
-// admit sets who is admitted. While the log is being read that stays as it was. A static pod whose final
-// status was accepted is admitted once the log has that, or cannot be written: otherwise the next agent
-// could send the status while the pod runs. The mutex is held.
-func (s *shell) admit() {
+// updateAdmission replaces the snapshot for Admit, except while the log is being read. A static pod whose final
+// status was accepted is admitted only after the log has that, or if the log cannot be written. Otherwise
+// the next agent could send the status while the pod runs. The mutex is held.
+func (s *shell) updateAdmission() {
 	switch {
 	case s.node.Refuses():
 		if now := s.admission.now.Load(); !now.refuses || !now.until.IsZero() {
@@ -226,8 +227,7 @@ func (s *shell) admit() {
 	s.admission.now.Store(next)
 }
 
-// isWriting reports whether the log lacks an entry, of which it is not known that it cannot be written.
-// The mutex is held.
+// isWriting reports whether a write to the log is under way. The mutex is held.
 func (s *shell) isWriting() bool {
 	if s.written == nil {
 		return false
@@ -240,13 +240,14 @@ func (s *shell) isWriting() bool {
 	}
 }
 
-// enter begins the calls of Run or TerminateAll, with the values of its context.
+// enter is called by Run and TerminateAll when they begin. The first sets up the context of the calls to
+// embedder code, which has the values of ctx, but not its end.
 func (s *shell) enter(ctx context.Context) {
 	s.mu.Lock()
 	s.users++
 	isFirst := s.users == 1
 	if isFirst {
-		s.ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))
+		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		s.events = nodeEvents{recorder: s.opts.Events, node: s.opts.Node}
 	}
 	ctx = s.ctx
@@ -256,14 +257,14 @@ func (s *shell) enter(ctx context.Context) {
 	}
 }
 
-// policies has the pod policy of each kind of shutdown, and why it is not the embedder's.
+// policies are the pod policies by kind of shutdown, and the errors of Options.Policy.
 type policies struct {
 	known map[source.Kind]node.Policy
 	errs  map[source.Kind]error
 }
 
-// askPolicies asks for the policies of all kinds of shutdown. For one that is not known in time
-// PolicySetTerminal counts.
+// askPolicies calls Options.Policy for all kinds of shutdown. PolicySetTerminal is the default for those
+// that are not known in time.
 func (s *shell) askPolicies(ctx context.Context) {
 	kinds := append(source.Kinds(), source.KindUnknown)
 	asked := call.Start(ctx, s.calls, "Options.Policy", func(context.Context) (policies, error) {
@@ -281,7 +282,7 @@ func (s *shell) askPolicies(ctx context.Context) {
 	if err != nil {
 		p = policies{errs: map[source.Kind]error{}}
 		for _, kind := range kinds {
-			p.errs[kind] = fmt.Errorf("failed to ask for the pod policy, %s counts: %w", PolicySetTerminal, err)
+			p.errs[kind] = fmt.Errorf("failed to get the pod policy, using %s: %w", PolicySetTerminal, err)
 		}
 	}
 	s.mu.Lock()
@@ -289,42 +290,41 @@ func (s *shell) askPolicies(ctx context.Context) {
 	s.node.Policies, s.policyErrs = p.known, p.errs
 }
 
-// leave ends the calls if nobody else needs them, and waits for those that ignore that until a time at
-// most. The error names them.
+// leave is called by Run and TerminateAll when they end. The last one cancels the calls to embedder code and
+// waits for them until a time. The error names the calls that have not returned.
 func (s *shell) leave(until time.Time) error {
 	s.mu.Lock()
 	s.users--
 	isLast := s.users == 0
 	if isLast {
-		s.end() // and the timer
+		s.cancel()
 	}
 	calls := s.calls
 	s.mu.Unlock()
 	if !isLast {
 		return nil
 	}
-	return hangingError(calls, until)
+	return awaitCalls(calls, until)
 }
 
-// hangingError waits for the calls of a group until a time. It returns an error that names the
-// calls that still run, or nil.
-func hangingError(calls *call.Group, until time.Time) error {
-	enough := make(chan struct{})
-	timer := time.AfterFunc(time.Until(until), func() { close(enough) })
+// awaitCalls waits for the calls of a group until a time. The error names the calls that have not returned.
+func awaitCalls(calls *call.Group, until time.Time) error {
+	timedOut := make(chan struct{})
+	timer := time.AfterFunc(time.Until(until), func() { close(timedOut) })
 	defer timer.Stop()
-	hanging := calls.Wait(enough)
+	hanging := calls.Wait(timedOut)
 	const most = 10
 	switch n := len(hanging); {
 	case n == 0:
 		return nil
 	case n > most:
-		return fmt.Errorf("%d calls have not returned, among them %s", n, strings.Join(hanging[:most], ", "))
+		return fmt.Errorf("%d calls have not returned, including %s", n, strings.Join(hanging[:most], ", "))
 	default:
 		return fmt.Errorf("calls that have not returned: %s", strings.Join(hanging, ", "))
 	}
 }
 
-// run is Run.
+// run implements Run.
 func (s *shell) run(ctx context.Context) error {
 	s.mu.Lock()
 	if s.phase != phaseIdle {
@@ -336,14 +336,14 @@ func (s *shell) run(ctx context.Context) error {
 	defer s.ready.close() // Ready is closed even if ctx ends early
 	s.enter(ctx)
 	s.step(node.Opening{})
-	slow := time.AfterFunc(openTime, s.refuseWhileOpening)
-	defer slow.Stop()
+	slowRead := time.AfterFunc(openTime, s.refuseWhileOpening)
+	defer slowRead.Stop()
 	runCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	h, hostEnded := s.startHost(runCtx)
-	folderErr := s.open(runCtx, h == nil)
+	folderErr := s.open(runCtx, h != nil)
 	if folderErr != nil && s.opts.RequireStateDir && ctx.Err() == nil {
-		folderErr = fmt.Errorf("the state folder is required: %w", folderErr)
+		folderErr = fmt.Errorf("Options.RequireStateDir is set: %w", folderErr)
 		stop(folderErr)
 	} else {
 		folderErr = nil
@@ -353,15 +353,15 @@ func (s *shell) run(ctx context.Context) error {
 	until := s.endRun()
 	var closeErr, hostErr error
 	if h != nil {
-		closeErr = h.Close(context.WithoutCancel(ctx)) // before any wait: the host must not wait for calls that hang
+		closeErr = h.Close(context.WithoutCancel(ctx)) // before leave, so that the host does not wait for calls that hang
 		hostErr = <-hostEnded
 	}
 	hangingErr := s.leave(until)
 	return errors.Join(folderErr, s.interruption(), closeErr, hostErr, hangingErr, s.log.Close(until))
 }
 
-// startHost begins to watch the host, until ctx ends; the channel gets the error of that. nil: no host is
-// watched.
+// startHost watches the host until ctx ends. The channel then gets an error or nil. Both results are nil if no
+// host is watched.
 func (s *shell) startHost(ctx context.Context) (*host.Host, <-chan error) {
 	if !s.watches() {
 		s.ready.hostTried()
@@ -379,30 +379,32 @@ func (s *shell) startHost(ctx context.Context) (*host.Host, <-chan error) {
 	return h, ended
 }
 
-// refuseWhileOpening refuses pods while the log is being read for long. What is announced does not wait
-// for it any more.
+// refuseWhileOpening refuses all pods because reading the log takes long. Announcements no longer wait for
+// the log.
 func (s *shell) refuseWhileOpening() {
 	defer s.opening.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.node.State() == node.StateOpening {
+		klog.FromContext(s.ctx).Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir)
 		now := *s.admission.now.Load()
 		now.refuses, now.until = true, time.Time{}
 		s.admission.now.Store(&now)
 	}
 }
 
-// open locks the state folder and reads the log. The error is that of the lock.
-func (s *shell) open(ctx context.Context, nobodyCanTell bool) error {
+// open locks the state folder and reads the log. The error is that of the lock. Without a host, nothing else
+// says whether the shutdown of the log is still under way.
+func (s *shell) open(ctx context.Context, hasHost bool) error {
 	defer s.opening.end()
-	waiting, enough := context.WithTimeout(ctx, folderTime)
-	defer enough()
-	warning, err := s.log.Lock(waiting)
+	lockCtx, cancel := context.WithTimeout(ctx, folderTime)
+	defer cancel()
+	warning, err := s.log.Lock(lockCtx)
 	var contents statelog.Contents
 	if err == nil {
-		reading, enough := context.WithTimeout(ctx, readTime)
-		contents = s.log.Read(reading)
-		enough()
+		readCtx, cancel := context.WithTimeout(ctx, readTime)
+		contents = s.log.Read(readCtx)
+		cancel()
 	}
 	for _, err := range append([]error{s.log.BootErr(), warning, err}, contents.Errs...) {
 		if err != nil {
@@ -417,19 +419,19 @@ func (s *shell) open(ctx context.Context, nobodyCanTell bool) error {
 	}
 	s.step(node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
 	s.mu.Lock()
-	if left := s.node.Shutdown(); left != nil && s.last != nil {
-		s.last = func() Report { return s.reportOf(left) } // it may go on, or end
+	if previous := s.node.Shutdown(); previous != nil && s.last != nil {
+		s.last = func() Report { return s.reportOf(previous) } // not a copy: the shutdown may resume, or its pods end
 	}
 	s.mu.Unlock()
-	if nobodyCanTell && err == nil {
+	if !hasHost && err == nil {
 		s.step(node.Pending{Wall: s.opts.Clock.Now()})
 	}
 	s.ready.folderTried()
 	return err
 }
 
-// endRun tells the core that the context of Run has ended, and returns until when calls that hang are
-// waited for.
+// endRun tells the core that the context of Run has ended. It returns until when Run waits for calls that
+// ignore their contexts.
 func (s *shell) endRun() time.Time {
 	s.step(node.RunEnds{})
 	s.mu.Lock()
@@ -444,7 +446,7 @@ func (s *shell) endRun() time.Time {
 	return until.Add(hangTime)
 }
 
-// interruption returns the error of a Run that has ended in a drain: it names the pods that are not
+// interruption returns the error of a Run that ended during a drain, or nil. It names the pods that are not
 // known to have ended.
 func (s *shell) interruption() error {
 	s.mu.Lock()
@@ -455,13 +457,13 @@ func (s *shell) interruption() error {
 	errs := append([]error{ErrInterrupted}, s.reportOf(s.node.Shutdown()).podErrs()...)
 	for _, p := range s.node.Due() {
 		if p.Signalled.IsZero() {
-			errs = append(errs, fmt.Errorf("pod %s/%s: it was not killed", p.Namespace, p.Name))
+			errs = append(errs, fmt.Errorf("pod %s/%s: not killed", p.Namespace, p.Name))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// terminateAll is TerminateAll.
+// terminateAll implements TerminateAll.
 func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	s.enter(ctx)
 	s.mu.Lock()
@@ -477,7 +479,7 @@ func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	isLast := s.waiting == 0
 	s.mu.Unlock()
 	if isLast && ctx.Err() != nil {
-		s.step(node.StopTerminateAll{}) // nobody waits for the drain any more
+		s.step(node.StopTerminateAll{})
 	}
 	s.mu.Lock()
 	drained, isOver := s.node.Terminated()
@@ -494,40 +496,40 @@ func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	return report, errors.Join(report.Err(), context.Cause(ctx), s.leave(time.Now().Add(hangTime)))
 }
 
-// awaitReport waits until OnReport has returned for a shutdown, but not for one that hangs.
+// awaitReport waits until OnReport has been called for a shutdown, and then onReportTime for its return.
 func (s *shell) awaitReport(ctx context.Context, number int) {
 	s.mu.Lock()
-	reported := s.reportOn(number)
+	reporting := s.reportingOf(number)
 	s.mu.Unlock()
-	if called, err := reported.Wait(ctx); err == nil {
-		_, _ = called.Await(ctx, time.Now().Add(onReportTime))
+	if returned, err := reporting.called.Wait(ctx); err == nil {
+		_, _ = returned.Await(ctx, time.Now().Add(onReportTime))
 	}
 }
 
-// reportOn returns the future of the call of OnReport for a shutdown. The mutex is held.
-func (s *shell) reportOn(number int) *call.Future[*call.Future[struct{}]] {
+// reportingOf returns the first call of OnReport for a shutdown, which may be yet to come. The mutex is held.
+func (s *shell) reportingOf(number int) *reporting {
 	r := s.reported[number]
 	if r == nil {
 		r = &reporting{}
 		r.called, r.setCalled = call.NewFuture[*call.Future[struct{}]]()
 		s.reported[number] = r
 	}
-	return r.called
+	return r
 }
 
-// reporting is the call of OnReport for one shutdown.
+// reporting is the first call of OnReport for one shutdown.
 type reporting struct {
-	called    *call.Future[*call.Future[struct{}]]
+	called    *call.Future[*call.Future[struct{}]] // completed by the call with a future of its return
 	setCalled func(*call.Future[struct{}], error)
 	isCalled  bool
 }
 
-// reportOf returns the report of a shutdown as it is now. The mutex is held.
+// reportOf returns the current report of a shutdown. The mutex is held.
 func (s *shell) reportOf(of *node.Shutdown) Report {
 	return reportOf(of, s.node.PodsOf(of))
 }
 
-// lastReport is LastReport.
+// lastReport implements LastReport.
 func (s *shell) lastReport() (Report, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -537,7 +539,7 @@ func (s *shell) lastReport() (Report, bool) {
 	return s.last(), true
 }
 
-// showPrevious makes the report of the log the last one.
+// showPrevious makes the shutdown in the log the last report, and sets the metrics to its times.
 func (s *shell) showPrevious(c statelog.Contents) {
 	head, pods := entriesOf(c)
 	s.mu.Lock()
@@ -551,16 +553,16 @@ func (s *shell) showPrevious(c statelog.Contents) {
 	}
 }
 
-// showTimes sets the metrics of the newest shutdown, and stores the kubelet's file. Without the priority
-// gate neither is there, as in the kubelet.
+// showTimes updates the metrics and the kubelet's state file with the times of the newest shutdown. Like the
+// kubelet, it does neither if the priority gate is off.
 func (s *shell) showTimes() {
 	if newest := s.node.Shutdown(); newest != nil && s.byPriority {
-		started, ended := timesOf(newest)
+		started, ended := wallTimes(newest)
 		s.setTimes(started, ended)
 	}
 }
 
-// setTimes sets the metrics to the times of a shutdown, and stores them, if they have changed.
+// setTimes updates the metrics and the kubelet's state file if the times have changed.
 func (s *shell) setTimes(started, ended time.Time) {
 	if times := [2]time.Time{started, ended}; times != s.shownTimes {
 		s.shownTimes = times
@@ -571,11 +573,15 @@ func (s *shell) setTimes(started, ended time.Time) {
 	}
 }
 
-// StoredReport reads the report of the last shutdown from a folder of state files (see
-// [Options.StateDir]), for a program that shows it and is not the agent. found is false if no
-// report is stored. A file that is not usable is an error that names it. If the shutdown has not
-// ended yet, the report has no end. StoredReport does not lock the folder and writes nothing.
+// StoredReport reads the report of the last shutdown from a state folder ([Options.StateDir]), for programs
+// other than the agent. found is false if no report is stored. The error names a file that is not usable.
+// The report has no end if the shutdown has not ended. StoredReport neither locks nor changes the folder.
 func StoredReport(dir string) (report Report, found bool, err error) {
+	if info, err := os.Stat(dir); err != nil {
+		return Report{}, false, fmt.Errorf("failed to read the state folder: %w", err)
+	} else if !info.IsDir() {
+		return Report{}, false, fmt.Errorf("the state folder %q is no directory", dir)
+	}
 	contents, err := statelog.ReadFile(dir)
 	head, pods := entriesOf(contents)
 	if head == nil || err != nil {
@@ -584,7 +590,7 @@ func StoredReport(dir string) (report Report, found bool, err error) {
 	return reportOf(head, node.PodsOf(head, pods)), true, nil
 }
 
-// entriesOf returns the shutdown and the pods of a log; nil: there is none.
+// entriesOf returns the shutdown, if any, and the pods of a log.
 func entriesOf(c statelog.Contents) (head *node.Shutdown, pods []*node.Pod) {
 	for _, entry := range c.Entries {
 		switch e := entry.(type) {

@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A shutdown that is cancelled during its marks reverts them.
-func TestSparedPodsAreReadyAgain(t *testing.T) {
+// If a shutdown is cancelled while it marks pods not ready, their readiness is restored.
+func TestACancellationRestoresReadiness(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{MarkTakes: 300 * time.Millisecond, MarkErr: func(call int) error {
 			if call == 1 {
@@ -44,8 +44,8 @@ func TestSparedPodsAreReadyAgain(t *testing.T) {
 	})
 }
 
-// The reverts of a cancelled shutdown do not reach into the next shutdown.
-func TestShutDownAgainBeforeSparedPodsAreReady(t *testing.T) {
+// Readiness is no longer restored once another shutdown has begun.
+func TestANewShutdownStopsRestoringReadiness(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{MarkTakes: 300 * time.Millisecond}
 		n.opts.Reporter = reporter
@@ -65,9 +65,9 @@ func TestShutDownAgainBeforeSparedPodsAreReady(t *testing.T) {
 	})
 }
 
-// An agent dies after a pod was marked not ready, and before it has killed the pod. The next one marks
-// the pod ready again if the shutdown is cancelled, also if the list has the mark and the log does not.
-func TestMarksOfADeadAgentAreReverted(t *testing.T) {
+// An agent dies between a readiness mark and the kill. If the shutdown is cancelled, the next agent
+// restores the readiness, also if only the list has the mark and the log does not.
+func TestTheNextAgentRestoresReadiness(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		reporter := &shutdowntest.Reporter{MarkTakes: 900 * time.Millisecond}
 		n.opts.Reporter = reporter

@@ -20,27 +20,27 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The state files of a manager: the kubelet's and kubegrace's own.
+// The files of a state folder.
 const (
-	timesFile    = "graceful_node_shutdown_state"
-	progressFile = "graceful_node_shutdown_log"
+	timesFile = "graceful_node_shutdown_state" // the kubelet's
+	logFile   = "graceful_node_shutdown_log"
 )
 
-// boot is a boot of the host, on which agents run one after the other.
+// boot is a boot of the machine.
 type boot struct {
 	id    string
 	began time.Time
-	err   error // of reading the ID and the clock
+	err   error // for agents that read the ID and the clock
 }
 
 func (b *boot) sinceBoot() (string, time.Duration, error) {
 	return b.id, time.Since(b.began) + time.Hour, b.err
 }
 
-// runOnBoot makes a manager on a boot, starts it, and waits until it is ready.
+// runOnBoot starts a manager on a boot, and waits until it is ready.
 func (n *node) runOnBoot(b *boot) { n.runOnDisk(b, nil) }
 
-// runOnDisk is runOnBoot with a disk of which fails, if not nil, is asked before each step.
+// runOnDisk is runOnBoot with a disk whose operations fail if fails, called before each, returns an error.
 func (n *node) runOnDisk(b *boot, fails func(step string) error) {
 	n.t.Helper()
 	m, err := shutdown.NewManagerWith(n.opts, b.sinceBoot, func(step, _ string) error {
@@ -55,12 +55,12 @@ func (n *node) runOnDisk(b *boot, fails func(step string) error) {
 	synctest.Wait()
 }
 
-// crash ends the agent like kill -9: the next agent finds the state files as they were before. It
-// also replaces the killer, so that the kills of the next agent are counted from 0.
+// crash ends the agent like kill -9: the next agent finds the state files as they were before. The next agent
+// has a new killer.
 func (n *node) crash() {
 	n.t.Helper()
 	files := map[string][]byte{}
-	for _, name := range []string{timesFile, progressFile} {
+	for _, name := range []string{timesFile, logFile} {
 		data, err := os.ReadFile(filepath.Join(n.opts.StateDir, name))
 		require.NoError(n.t, err)
 		files[name] = data
@@ -69,8 +69,7 @@ func (n *node) crash() {
 	for name, data := range files {
 		require.NoError(n.t, os.WriteFile(filepath.Join(n.opts.StateDir, name), data, 0o644))
 	}
-	n.killer = &shutdowntest.Killer{Default: n.killer.Default}
-	n.opts.Killer = n.killer
+	n.replaceKiller()
 }
 
 func twoPods() []*v1.Pod {
@@ -83,11 +82,11 @@ func fileContains(path, text string) bool {
 	return err == nil && strings.Contains(string(data), text)
 }
 
-// State files that cannot be used do no harm and give no report. They are named in the report of the
-// next shutdown, which replaces them.
-func TestUnusableState(t *testing.T) {
+// Unusable state files do no harm and give no report. The report of the next shutdown names them, and that
+// shutdown replaces them.
+func TestUnusableStateFilesAreReportedAndReplaced(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		for _, file := range []string{timesFile, progressFile} {
+		for _, file := range []string{timesFile, logFile} {
 			require.NoError(t, os.WriteFile(filepath.Join(n.opts.StateDir, file), []byte(`{"version":7}`), 0o644))
 		}
 		n.runOnBoot(one)
@@ -99,16 +98,15 @@ func TestUnusableState(t *testing.T) {
 		named := n.lastReport().Errors
 		require.Len(t, named, 2)
 		require.Contains(t, strings.Join(named, "\n"), timesFile)
-		require.Contains(t, strings.Join(named, "\n"), progressFile)
+		require.Contains(t, strings.Join(named, "\n"), logFile)
 		n.end()
 		n.runOnBoot(one)
 		require.Len(t, n.lastReport().Pods, 2)
 	})
 }
 
-// A full disk changes nothing for the pods. Each report, the log and the end of Run say once that it is
-// full.
-func TestFullDisk(t *testing.T) {
+// A full disk changes nothing for the pods. Each report, the log and the error of Run mention it once.
+func TestAFullDiskIsReportedOnceAndChangesNothing(t *testing.T) {
 	static := staticPod()
 	inBubbleWithState(t, append(twoPods(), static), func(t *testing.T, n *node, one *boot) {
 		n.opts.Reporter = &cluster{}
@@ -136,7 +134,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // An agent that cannot lock the folder works without it, and the next report says so.
-func TestFolderThatCannotBeLocked(t *testing.T) {
+func TestWithoutALockOnTheFolderNothingIsStored(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.runOnDisk(one, func(step string) error {
 			if step == "lock" {
@@ -150,7 +148,7 @@ func TestFolderThatCannotBeLocked(t *testing.T) {
 		require.Len(t, n.killer.Kills(), 2)
 		require.Len(t, n.lastReport().Errors, 1)
 		require.Contains(t, n.lastReport().Errors[0], "nothing is stored")
-		require.NoFileExists(t, filepath.Join(n.opts.StateDir, progressFile))
+		require.NoFileExists(t, filepath.Join(n.opts.StateDir, logFile))
 		n.host.Cancel()
 		n.advance(2 * time.Second)
 		n.announce()
@@ -159,8 +157,8 @@ func TestFolderThatCannotBeLocked(t *testing.T) {
 	})
 }
 
-// A write that has failed is made again, also if there is nothing new to write.
-func TestFailedWriteIsMadeAgain(t *testing.T) {
+// A failed write is repeated, even if there is nothing new to write.
+func TestAFailedWriteIsRepeated(t *testing.T) {
 	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 		var fullUntil time.Time
 		n.runOnDisk(one, func(step string) error {
@@ -181,8 +179,8 @@ func TestFailedWriteIsMadeAgain(t *testing.T) {
 	})
 }
 
-// If the boot has no ID, only the kubelet's file is written.
-func TestUnknownBoot(t *testing.T) {
+// If the boot has no ID, only the kubelet's state file is written.
+func TestWithoutABootIDOnlyTheKubeletsFileIsWritten(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, _ *boot) {
 		n.runOnBoot(&boot{err: errors.ErrUnsupported})
 		n.announce()
@@ -190,12 +188,12 @@ func TestUnknownBoot(t *testing.T) {
 		require.Contains(t, n.lastReport().Errors[0], errors.ErrUnsupported.Error())
 		n.end()
 		require.FileExists(t, filepath.Join(n.opts.StateDir, timesFile))
-		require.NoFileExists(t, filepath.Join(n.opts.StateDir, progressFile))
+		require.NoFileExists(t, filepath.Join(n.opts.StateDir, logFile))
 	})
 }
 
-// The kubelet's file has its two fields. The end is the zero time while a shutdown goes on.
-func TestStoredTimes(t *testing.T) {
+// The kubelet's state file has its two fields. The end is zero while a shutdown is under way.
+func TestTheKubeletsFileHasTheTimesOfTheShutdown(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)
@@ -217,9 +215,9 @@ func TestStoredTimes(t *testing.T) {
 	})
 }
 
-// Of what is written between the signal and the release one sync is waited for, before the release. All
-// else goes on beside the pods.
-func TestOneSyncIsWaitedFor(t *testing.T) {
+// Between the announcement and the release a drain waits for one sync. All other writes run beside the
+// kills.
+func TestADrainWaitsForOneSync(t *testing.T) {
 	for _, takes := range []time.Duration{0, 5 * time.Second} {
 		inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 			n.killer.Default = shutdowntest.Behaviour{Takes: takes}

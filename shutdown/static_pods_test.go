@@ -14,20 +14,19 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The final status of a static pod is dropped when the pod is started again, under the same UID,
-// after a cancelled shutdown: neither its agent nor a later one sends it. The pod does not wait
-// for the API server, which may be the pod itself.
-func TestStatusOfAStaticPodThatIsStartedAgain(t *testing.T) {
+// A static pod restarts under the same UID after a cancelled shutdown. Neither this agent nor a later one
+// then sends its final status. The pod does not wait for the API server, which may be the pod itself.
+func TestARestartedStaticPodWithdrawsItsFinalStatus(t *testing.T) {
 	static := staticPod()
 	for name, carried := range map[string]bool{"by its agent": false, "by the next agent": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, list(static, shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
-				c := &cluster{away: true}
+				c := &cluster{unreachable: true}
 				n.opts.Reporter = c
 				n.runOnBoot(one)
 				n.announce()
 				n.advance(time.Minute)
-				require.False(t, n.m.Admit(static).Admit, "the node shuts down")
+				require.False(t, n.m.Admit(static).Admit, "a shutdown is under way")
 				n.host.Cancel()
 				n.advance(time.Second)
 				if carried {
@@ -40,7 +39,7 @@ func TestStatusOfAStaticPodThatIsStartedAgain(t *testing.T) {
 				n.crash()
 				n.runOnBoot(one)
 				require.True(t, n.m.Admit(static).Admit)
-				c.setAway(false)
+				c.setUnreachable(false)
 				n.advance(5 * time.Second)
 				require.Equal(t, []string{"web"}, c.flushedPods())
 			})
@@ -48,8 +47,8 @@ func TestStatusOfAStaticPodThatIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A static pod is not admitted while its final status is being sent. Admit ends that request.
-func TestStaticPodWhoseStatusIsBeingSent(t *testing.T) {
+// A static pod is refused while its final status is being sent. Admit cancels that request.
+func TestAdmitEndsTheRequestOfAStaticPod(t *testing.T) {
 	static := staticPod()
 	inBubble(t, list(static), func(t *testing.T, n *node) {
 		c := &silentCluster{}
@@ -67,12 +66,12 @@ func TestStaticPodWhoseStatusIsBeingSent(t *testing.T) {
 	})
 }
 
-// A static pod whose final status was acknowledged is admitted once that is in the log. Otherwise, if
-// the agent is killed, the next one would send the status to a pod that runs again.
-func TestStaticPodWaitsForTheDisk(t *testing.T) {
+// A static pod whose final status was acknowledged is admitted after that is in the log. Otherwise the next
+// agent could send the status of a pod that runs again.
+func TestAStaticPodIsAdmittedAfterItsStatusIsStored(t *testing.T) {
 	static := staticPod()
 	inBubbleWithState(t, list(static), func(t *testing.T, n *node, one *boot) {
-		c := &cluster{away: true}
+		c := &cluster{unreachable: true}
 		n.opts.Reporter = c
 		isSlow := false
 		n.runOnDisk(one, func(step string) error {
@@ -86,7 +85,7 @@ func TestStaticPodWaitsForTheDisk(t *testing.T) {
 		n.host.Cancel()
 		n.advance(time.Second)
 		isSlow = true
-		c.setAway(false)
+		c.setUnreachable(false)
 		for len(c.flushedPods()) == 0 {
 			n.advance(time.Millisecond)
 		}
@@ -97,7 +96,7 @@ func TestStaticPodWaitsForTheDisk(t *testing.T) {
 	})
 }
 
-// silentCluster is a reporter for final statuses that does not answer.
+// silentCluster is a cluster whose FlushPod does not return before its context ends.
 type silentCluster struct {
 	cluster
 

@@ -22,12 +22,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// slowServer is a reporter whose calls all take the same time.
+// slowServer is a reporter whose FlushPod always takes the same time.
 type slowServer struct {
 	takes time.Duration
 
 	mu           sync.Mutex
-	acknowledged map[string]time.Time // the final statuses, by the pods' names
+	acknowledged map[string]time.Time // of the final statuses, by pod name
 	asked        map[string]int
 	last         time.Time // of the acknowledgements
 	answer       func(ctx context.Context, pod *v1.Pod) error
@@ -56,8 +56,7 @@ func (s *slowServer) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	return err
 }
 
-// acknowledgedBefore returns how many final statuses were acknowledged up to a time, and when the
-// last of these was.
+// acknowledgedBefore returns how many final statuses were acknowledged until t, and the time of the last one.
 func (s *slowServer) acknowledgedBefore(t time.Time) (n int, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +83,7 @@ func waitOrCancelled(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// flusher is a reporter that marks nothing.
+// flusher is a reporter without readiness marks.
 type flusher struct{ r *shutdowntest.Reporter }
 
 func (f flusher) PublishNode(ctx context.Context, state shutdown.NodeState) error {
@@ -101,50 +100,48 @@ func manyPods(n int, grace int64) []*v1.Pod {
 	return pods
 }
 
-// Final statuses are sent ten at a time, as fast as the server answers, as long as the host waits. The host is
-// released right after the last answer. The report names the statuses that were not acknowledged by then.
-func TestStatusesByTheServersPace(t *testing.T) {
-	const waits = 36550 * time.Millisecond // what the drain asks for, and 50 ms, so that no answer comes at the end
-	const most = 36 * time.Second          // less the margin
-	for _, row := range []struct {
-		uses         bool // the pods use all of their grace period of 20 s
-		takes        time.Duration
+// Final statuses are sent ten at a time, as fast as the server answers, until the host's time is over. The
+// lock is released right after the last answer. The report names the statuses that were not acknowledged.
+func TestStatusesAreSentTenAtATime(t *testing.T) {
+	const hostTime = 36550 * time.Millisecond // the requested delay and 50 ms, so that no answer comes at the very end
+	const mostWait = 36 * time.Second         // without the margin
+	for name, test := range map[string]struct {
+		podsTake     time.Duration
+		requestTakes time.Duration
 		acknowledged int
 	}{
-		{false, 20 * time.Millisecond, 500},
-		{false, 500 * time.Millisecond, 500},
-		{false, 970 * time.Millisecond, 370},
-		{true, 20 * time.Millisecond, 500},
+		"fast server":                          {requestTakes: 20 * time.Millisecond, acknowledged: 500},
+		"slow server":                          {requestTakes: 500 * time.Millisecond, acknowledged: 500},
+		"server that is too slow":              {requestTakes: 970 * time.Millisecond, acknowledged: 370},
+		"pods that use all their grace period": {podsTake: time.Hour, requestTakes: 20 * time.Millisecond, acknowledged: 500},
 	} {
-		t.Run(fmt.Sprint(row), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			inBubble(t, manyPods(500, 20), func(t *testing.T, n *node) {
-				if row.uses {
-					n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-				}
-				server := newSlowServer(row.takes)
+				n.killer.Default = shutdowntest.Behaviour{Takes: test.podsTake}
+				server := newSlowServer(test.requestTakes)
 				n.opts.Reporter = server
 				n.run()
 				began := time.Now()
-				n.host.Announce(source.Event{Deadline: began.Add(waits)})
-				n.advance(waits)
+				n.host.Announce(source.Event{Deadline: began.Add(hostTime)})
+				n.advance(hostTime)
 				released, last := n.releasedAfter(began), server.last.Sub(began)
-				require.Len(t, server.acknowledged, row.acknowledged)
-				if row.acknowledged == 500 {
+				require.Len(t, server.acknowledged, test.acknowledged)
+				if test.acknowledged == 500 {
 					require.Equal(t, last, released)
 					require.Empty(t, n.lastReport().Errors)
 					return
 				}
-				require.LessOrEqual(t, released, most+250*time.Millisecond)
-				require.GreaterOrEqual(t, released, most)
+				require.LessOrEqual(t, released, mostWait+250*time.Millisecond)
+				require.GreaterOrEqual(t, released, mostWait)
 				require.Len(t, n.lastReport().Errors, 1)
 			})
 		})
 	}
 }
 
-// A pod that uses all of its grace period ends a moment after it. It is flushed with its bucket
-// all the same, before the next bucket, which may carry the network, is killed.
-func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
+// A pod that uses all of its grace period ends a moment later. It is still flushed with its bucket, before
+// the next bucket, which may have the network, is killed.
+func TestAPodThatUsesAllOfItsGracePeriodIsFlushedWithItsBucket(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
 		began := time.Now()
 		var killed []time.Duration
@@ -168,9 +165,8 @@ func TestFlushOfPodsThatUseAllTheirGrace(t *testing.T) {
 	})
 }
 
-// A pod whose killer failed or hangs may still run. It gets no final status, not even when the
-// host goes down.
-func TestNoFlushOfAPodThatMayRun(t *testing.T) {
+// A pod whose killer failed or hangs may still run, and gets no final status.
+func TestAPodThatMayStillRunIsNotFlushed(t *testing.T) {
 	for name, how := range map[string]shutdowntest.Behaviour{
 		"fails": {Takes: time.Second, Err: errors.New("stuck")},
 		"hangs": {Hangs: true, IgnoresContext: true},
@@ -194,9 +190,8 @@ func TestNoFlushOfAPodThatMayRun(t *testing.T) {
 	}
 }
 
-// A status that the server always refuses delays no other status. It costs one wait in each
-// bucket.
-func TestServerThatRefusesOnePod(t *testing.T) {
+// A status that the server always refuses delays no other status. It costs each bucket one wait.
+func TestARefusedStatusDelaysNoOtherStatus(t *testing.T) {
 	inBubble(t, manyPods(300, 20), func(t *testing.T, n *node) {
 		n.pods = append(n.pods, shutdowntest.Pod("etcd", topPriority, 10))
 		server := newSlowServer(20 * time.Millisecond)
@@ -214,7 +209,7 @@ func TestServerThatRefusesOnePod(t *testing.T) {
 		acked, _ := server.acknowledgedBefore(began.Add(4 * time.Second))
 		require.Equal(t, 300, acked)
 		require.Equal(t, 600*time.Millisecond+2500*time.Millisecond, n.killedAfter("etcd", began).Round(10*time.Millisecond))
-		require.Equal(t, 620*time.Millisecond+2*2500*time.Millisecond, n.releasedAfter(began).Round(10*time.Millisecond), "etcd's was acknowledged between the two")
+		require.Equal(t, 620*time.Millisecond+2*2500*time.Millisecond, n.releasedAfter(began).Round(10*time.Millisecond), "two waits of 2.5 s; the status of etcd was acknowledged between them")
 		require.Equal(t, []string{`failed to flush the final statuses of 1 pods: pods "pod-0000" is forbidden: <nil>`}, n.lastReport().Errors)
 		for _, pod := range n.lastReport().Pods {
 			require.Equal(t, pod.Name == "pod-0000", pod.Unflushed, pod.Name)
@@ -222,8 +217,8 @@ func TestServerThatRefusesOnePod(t *testing.T) {
 	})
 }
 
-// A server that refuses everything is asked less and less once no drain waits for it.
-func TestServerThatRefusesForGood(t *testing.T) {
+// A server that refuses everything gets fewer and fewer requests once no drain waits for it.
+func TestAServerThatRefusesEverythingIsAskedLessAndLess(t *testing.T) {
 	inBubble(t, manyPods(100, 5), func(t *testing.T, n *node) {
 		var calls atomic.Int64
 		n.opts.Reporter = flushFunc(func(*v1.Pod) error { calls.Add(1); return errors.New("connection refused") })

@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A program that is not the agent shows the report of the last shutdown.
+// A program other than the agent shows the report of the last shutdown.
 func ExampleStoredReport() {
 	dir, err := os.MkdirTemp("", "state")
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A pod that TerminateAll kills is taken over by a shutdown that begins, or goes on, meanwhile: it has
-// one kill, which is only shortened, it is counted once, and it is in each report once.
-func TestTerminateAllIsTakenOver(t *testing.T) {
+// A shutdown that begins or is resumed during TerminateAll takes over its pods. Each has one kill, which
+// can only be shortened, counts once, and is in each report once.
+func TestAShutdownTakesOverThePodsOfTerminateAll(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after func(t *testing.T, n *node, one *boot)
 		granted       int64

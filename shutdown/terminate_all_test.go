@@ -18,10 +18,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// TerminateAll drains bucket after bucket, whether the manager runs or not. The node state is
-// not published, the host stays held, and no shutdown is stored.
-func TestTerminateAll(t *testing.T) {
-	for name, runs := range map[string]bool{"within Run": true, "without Run": false} {
+// TerminateAll drains the buckets, during Run or without it. It publishes no node state, keeps the lock,
+// and stores no shutdown.
+func TestTerminateAllDrainsWithoutAShutdown(t *testing.T) {
+	for name, runs := range map[string]bool{"during Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			inBubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -31,9 +31,7 @@ func TestTerminateAll(t *testing.T) {
 				if runs {
 					n.run()
 				} else {
-					m, err := shutdown.NewManager(n.opts)
-					require.NoError(t, err)
-					n.m = m
+					n.newManager()
 				}
 				began := time.Now()
 				report, err := n.m.TerminateAll(t.Context())
@@ -56,7 +54,7 @@ func TestTerminateAll(t *testing.T) {
 	}
 }
 
-// terminateAll calls TerminateAll in a goroutine, which sends the error.
+// terminateAll calls TerminateAll in a goroutine. The channel receives the error.
 func (n *node) terminateAll() <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -66,8 +64,8 @@ func (n *node) terminateAll() <-chan error {
 	return done
 }
 
-// TerminateAll waits for a shutdown that is under way and returns its report.
-func TestTerminateAllWithinAShutdown(t *testing.T) {
+// TerminateAll waits for a shutdown that is under way, and returns its report.
+func TestTerminateAllWaitsForAShutdown(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 		n.run()
@@ -80,9 +78,9 @@ func TestTerminateAllWithinAShutdown(t *testing.T) {
 	})
 }
 
-// Calls at the same time share one drain, and all return its report and its errors. If the context of one call
-// ends, the drain goes on for the other. A later call returns the report of the first one.
-func TestTerminateAllTwice(t *testing.T) {
+// Concurrent calls share one drain, its report and its errors. If the context of one call ends, the drain
+// continues for the other. A later call returns the report of the first one.
+func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return errors.New("boom") })
@@ -107,9 +105,9 @@ func TestTerminateAllTwice(t *testing.T) {
 	})
 }
 
-// A shutdown that begins during TerminateAll waits for the pods that are being killed, and kills
-// the others.
-func TestShutdownWithinTerminateAll(t *testing.T) {
+// A shutdown that begins during TerminateAll waits for the pods that are being killed, and kills the
+// others.
+func TestAShutdownDuringTerminateAllKillsTheOtherPods(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.run()
@@ -126,10 +124,10 @@ func TestShutdownWithinTerminateAll(t *testing.T) {
 	})
 }
 
-// The drain of TerminateAll goes on after the end of Run, statuses included, whether it runs alone
-// or has joined a shutdown.
-func TestRunEndsWithinTerminateAll(t *testing.T) {
-	for name, announced := range map[string]bool{"alone": false, "within a shutdown": true} {
+// The drain of TerminateAll continues after the end of Run, including final statuses, alone or after it has
+// joined a shutdown.
+func TestTerminateAllContinuesAfterRun(t *testing.T) {
+	for name, announced := range map[string]bool{"alone": false, "during a shutdown": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				reporter := &shutdowntest.Reporter{FlushTakes: 100 * time.Millisecond}
@@ -153,18 +151,19 @@ func TestRunEndsWithinTerminateAll(t *testing.T) {
 	}
 }
 
-// TerminateAll returns when its context ends, with the cause of that and who is left. No further pod is signalled.
-func TestTerminateAllIsBounded(t *testing.T) {
-	errEnough := errors.New("enough")
+// When its context ends, TerminateAll returns the cause and the pods that have not ended. No further pod is
+// signalled.
+func TestTerminateAllEndsWithItsContext(t *testing.T) {
+	errStopped := errors.New("stopped waiting")
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.run()
 		began := time.Now()
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, errEnough)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, errStopped)
 		defer cancel()
 		report, err := n.m.TerminateAll(ctx)
-		require.ErrorIs(t, err, errEnough)
-		require.ErrorContains(t, err, "pod default/web: it is not known to have ended")
+		require.ErrorIs(t, err, errStopped)
+		require.ErrorContains(t, err, "pod default/web: not known to have ended")
 		require.Equal(t, 3*time.Second, time.Since(began))
 		require.Zero(t, report.Ended)
 		n.advance(time.Minute)
@@ -173,20 +172,18 @@ func TestTerminateAllIsBounded(t *testing.T) {
 	})
 }
 
-// A killer that hangs is waited for until ten seconds after the drain. The error has the pod, and without Run also
-// the call, which is cancelled then and waited for ten seconds more.
-func TestTerminateAllWhoseKillerHangs(t *testing.T) {
-	for name, runs := range map[string]bool{"within Run": true, "without Run": false} {
+// TerminateAll waits for a killer that hangs until ten seconds after the drain. Its error names the pod.
+// Without Run it also cancels the call, waits ten more seconds, and names the call.
+func TestTerminateAllWithAHangingKiller(t *testing.T) {
+	for name, runs := range map[string]bool{"during Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 				n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
-				want, waited := "pod default/web: it is not known to have ended", 10*time.Second
+				want, waited := "pod default/web: not known to have ended", 10*time.Second
 				if runs {
 					n.run()
 				} else {
-					var err error
-					n.m, err = shutdown.NewManager(n.opts)
-					require.NoError(t, err)
+					n.newManager()
 					want, waited = want+"\ncalls that have not returned: Options.Killer for pod default/web", 20*time.Second
 				}
 				report, err := n.m.TerminateAll(t.Context())
@@ -198,18 +195,20 @@ func TestTerminateAllWhoseKillerHangs(t *testing.T) {
 	}
 }
 
-// TerminateAll waits ten seconds for Options.OnReport, and not beyond the end of its own context.
+// TerminateAll waits ten seconds for OnReport, but not beyond the end of its own context.
 func TestTerminateAllWaitsForOnReport(t *testing.T) {
 	for name, test := range map[string]struct {
-		runs             bool          // Run is under way
-		takes, end, took time.Duration // end is that of TerminateAll's context
-		err              string
+		runs    bool          // Run is under way
+		takes   time.Duration // OnReport
+		timeout time.Duration // of the context
+		took    time.Duration // TerminateAll
+		err     string
 	}{
-		"a slow one":           {true, 9 * time.Second, time.Hour, 9 * time.Second, ""},
-		"one that hangs":       {true, 15 * time.Second, time.Hour, 10 * time.Second, ""},
-		"TerminateAll is cut":  {true, 9 * time.Second, 3 * time.Second, 3 * time.Second, "context deadline exceeded"},
-		"hangs without Run":    {false, 15 * time.Second, time.Hour, 15 * time.Second, ""},
-		"for long without Run": {false, time.Minute, time.Hour, 20 * time.Second, "calls that have not returned: Options.OnReport"},
+		"slow OnReport":              {runs: true, takes: 9 * time.Second, timeout: time.Hour, took: 9 * time.Second},
+		"OnReport hangs":             {runs: true, takes: 15 * time.Second, timeout: time.Hour, took: 10 * time.Second},
+		"the context ends":           {runs: true, takes: 9 * time.Second, timeout: 3 * time.Second, took: 3 * time.Second, err: "context deadline exceeded"},
+		"slow OnReport without Run":  {takes: 15 * time.Second, timeout: time.Hour, took: 15 * time.Second},
+		"OnReport hangs without Run": {takes: time.Minute, timeout: time.Hour, took: 20 * time.Second, err: "calls that have not returned: Options.OnReport"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -217,12 +216,10 @@ func TestTerminateAllWaitsForOnReport(t *testing.T) {
 				if test.runs {
 					n.run()
 				} else {
-					var err error
-					n.m, err = shutdown.NewManager(n.opts)
-					require.NoError(t, err)
+					n.newManager()
 				}
-				ctx, end := context.WithTimeout(t.Context(), test.end)
-				defer end()
+				ctx, cancel := context.WithTimeout(t.Context(), test.timeout)
+				defer cancel()
 				began := time.Now()
 				report, err := n.m.TerminateAll(ctx)
 				require.Len(t, report.Pods, 2)

@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// besideAnotherAgent runs a test with two agents of which the first one has the state folder.
-func besideAnotherAgent(t *testing.T, prepare func(other *node), test func(t *testing.T, n, other *node)) {
+// withSecondAgent runs a test with two agents. The first one has the state folder.
+func withSecondAgent(t *testing.T, prepare func(other *node), test func(t *testing.T, n, other *node)) {
 	t.Helper()
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -31,10 +31,10 @@ func besideAnotherAgent(t *testing.T, prepare func(other *node), test func(t *te
 	})
 }
 
-// Two agents do not use the same state folder. The second agent holds the lock from its start on, waits
-// ten seconds for the folder, in which it admits no pod, then goes on without it and reports that. A third
-// agent gets the folder as soon as the first one has ended.
-func TestTwoAgentsOnOneFolder(t *testing.T) {
+// A second agent on the same state folder holds the lock at once, and refuses pods while it waits ten
+// seconds for the folder. Then it works without the folder and reports that. A third agent gets the folder
+// when the first ends.
+func TestTheSecondAgentWorksWithoutTheStateFolder(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.runOnBoot(one)
 		other := n.startOther(nil, one, nil)
@@ -46,7 +46,7 @@ func TestTwoAgentsOnOneFolder(t *testing.T) {
 		other.announce()
 		other.advance(3 * time.Second)
 		require.Contains(t, other.lastReport().Errors[0], "another agent uses it")
-		require.False(t, fileContains(filepath.Join(n.opts.StateDir, progressFile), "shutdown"), "the second agent writes nothing")
+		require.False(t, fileContains(filepath.Join(n.opts.StateDir, logFile), "shutdown"), "the second agent writes nothing")
 		other.end()
 
 		third := n.startOther(nil, one, nil)
@@ -58,13 +58,13 @@ func TestTwoAgentsOnOneFolder(t *testing.T) {
 	})
 }
 
-// An agent that does not get the folder does not go on with the shutdown of the agent that uses it: it
-// kills no pod, writes nothing, and leaves the node's state and the readiness of the pods alone.
-func TestShutdownOfAnotherAgent(t *testing.T) {
+// An agent that does not get the folder does not resume the shutdown of the agent that has it: it kills no
+// pod, and changes neither files, node state nor readiness.
+func TestAnAgentWithoutTheFolderLeavesTheShutdownToItsOwner(t *testing.T) {
 	reporter := &shutdowntest.Reporter{}
 	marked := shutdowntest.Pod("web", 0, 60)
 	marked.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: v1.PodReasonTerminationByKubelet}}
-	besideAnotherAgent(t, func(other *node) { other.opts.Source, other.opts.Reporter, other.pods = nil, reporter, list(marked) }, func(t *testing.T, n, other *node) {
+	withSecondAgent(t, func(other *node) { other.opts.Source, other.opts.Reporter, other.pods = nil, reporter, list(marked) }, func(t *testing.T, n, other *node) {
 		n.announce()
 		n.advance(time.Minute)
 		require.Empty(t, other.killer.Kills())
@@ -74,11 +74,10 @@ func TestShutdownOfAnotherAgent(t *testing.T) {
 	})
 }
 
-// An agent that is started during a shutdown, while another agent uses the folder, does not ask
-// the host for a delay, because the host would refuse. It adopts the lock that the host has kept
-// without a wait for the folder, and keeps it when a session is lost.
-func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
-	besideAnotherAgent(t, func(other *node) {
+// An agent that starts during a shutdown, while another agent has the folder, requests no delay, because
+// the host would refuse. It adopts the kept lock at once, and keeps it when a session is lost.
+func TestALockIsAdoptedWhileAnotherAgentHasTheFolder(t *testing.T) {
+	withSecondAgent(t, func(other *node) {
 		other.host.SetPending(&source.Event{})
 		other.host.Kept = true
 		other.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -95,10 +94,10 @@ func TestPendingAtStartBesideAnotherAgent(t *testing.T) {
 	})
 }
 
-// If the first agent ends during a shutdown while the second waits for the folder, the second goes on
-// with the shutdown. Its end stays.
-func TestSuccessorWaitsForTheFolder(t *testing.T) {
-	besideAnotherAgent(t, func(other *node) { other.opts.Source = nil }, func(t *testing.T, n, other *node) {
+// If the first agent ends during a shutdown while the second waits for the folder, the second resumes the
+// shutdown with the same end.
+func TestTheWaitingAgentResumesTheShutdown(t *testing.T) {
+	withSecondAgent(t, func(other *node) { other.opts.Source = nil }, func(t *testing.T, n, other *node) {
 		n.announce()
 		n.advance(5 * time.Second)
 		n.end()
@@ -111,31 +110,31 @@ func TestSuccessorWaitsForTheFolder(t *testing.T) {
 	})
 }
 
-// What the host or the embedder announces while an agent waits for the folder begins at once, because the
-// time of the host runs. Once it is taken back, pods are admitted that it has not signalled. The next
-// shutdown is in the log as soon as the folder is had.
-func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
-	for name, say := range map[string]func(n *node, isCancelled bool){
+// An announcement begins a drain at once although the agent waits for the folder. After its withdrawal pods
+// that were not signalled are admitted. The next shutdown is in the log as soon as the agent has the
+// folder.
+func TestADrainDoesNotWaitForTheFolder(t *testing.T) {
+	for name, announce := range map[string]func(n *node, isCancelled bool){
 		"by the host": func(n *node, isCancelled bool) { n.host.Announce(source.Event{Cancelled: isCancelled}) },
 		"by the embedder": func(n *node, isCancelled bool) {
 			require.NoError(n.t, n.m.Trigger(source.Event{Cancelled: isCancelled}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			besideAnotherAgent(t, nil, func(t *testing.T, n, other *node) {
-				path := filepath.Join(n.opts.StateDir, progressFile)
+			withSecondAgent(t, nil, func(t *testing.T, n, other *node) {
+				path := filepath.Join(n.opts.StateDir, logFile)
 				other.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-				say(other, false)
+				announce(other, false)
 				n.advance(time.Second)
 				require.False(t, other.m.Admit(nil).Admit)
 				require.Equal(t, map[string]int64{"web": 20}, other.grantedSeconds())
-				say(other, true)
+				announce(other, true)
 				synctest.Wait()
 				require.True(t, other.m.Admit(nil).Admit)
 				require.False(t, other.m.Admit(other.pods[0]).Admit, "it was signalled")
-				say(other, false)
+				announce(other, false)
 				n.advance(time.Second)
-				require.Len(t, other.killer.Kills(), 1, "the kill that is under way goes on")
+				require.Len(t, other.killer.Kills(), 1, "the kill is not repeated")
 				require.False(t, fileContains(path, "uid-"))
 				n.end()
 				n.advance(time.Second)
@@ -148,10 +147,10 @@ func TestAnnouncedWhileWaitingForTheFolder(t *testing.T) {
 	}
 }
 
-// The time of the host runs while another agent has the folder. The lock is released in time, each
-// bucket has had its part of it, and the report says why nothing is stored.
-func TestDeadlineWhileWaitingForTheFolder(t *testing.T) {
-	besideAnotherAgent(t, func(other *node) {
+// The host's time runs while another agent has the folder. The lock is released on time, each bucket gets
+// its share, and the report says why nothing is stored.
+func TestTheLockIsReleasedOnTimeWithoutTheFolder(t *testing.T) {
+	withSecondAgent(t, func(other *node) {
 		other.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 	}, func(t *testing.T, n, other *node) {
 		require.Equal(t, 1, other.host.Held())

@@ -113,7 +113,7 @@ func ExampleValidateNodeShutdown() {
 	// Output:
 	// invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time
 	// invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds -10 must not be negative
-	// invalid configuration: shutdownGracePeriodByPodPriority[2].priority 0 is that of shutdownGracePeriodByPodPriority[0] already
+	// invalid configuration: shutdownGracePeriodByPodPriority[2].priority 0 duplicates shutdownGracePeriodByPodPriority[0]
 }
 
 // The host grants 45 s, which is less than the schedule, and a static pod has no priority.
@@ -131,7 +131,7 @@ func ExampleWarnNodeShutdown() {
 		fmt.Println(warning)
 	}
 	// Output:
-	// the schedule takes 1m0s but is cut to 45s, by the time of buckets without pods
-	// publishing, readiness, unmounts and final statuses have 0s of the 6s that they ask for
+	// the schedule takes 1m0s but is cut to 45s, only in buckets without pods
+	// publishing, readiness, unmounts and final statuses get 0s of the requested 6s
 	// pod kube-system/etcd-node1 has priority class "system-node-critical" but no priority: it counts as 2000001000 here and as 0 for a kubelet, which kills it first
 }

@@ -1,8 +1,6 @@
 package validation
 
 import (
-	"errors"
-
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -12,13 +10,5 @@ import (
 // whose sum overflows a time.Duration. All errors are joined in a stable order. Each names its
 // field and value.
 func ValidateNodeShutdown(cfg plan.Config, opts Options) error {
-	return errors.Join(kubeletErrors(cfg, opts), cfg.ValidateList())
-}
-
-// kubeletErrors returns the errors that the kubelet returns too.
-func kubeletErrors(cfg plan.Config, opts Options) error {
-	if opts.NoGracefulNodeShutdown {
-		return cfg.ValidateWithoutGate(!opts.NoShutdownByPodPriority)
-	}
-	return cfg.Validate(!opts.NoShutdownByPodPriority)
+	return cfg.Validate(!opts.NoGracefulNodeShutdown, !opts.NoShutdownByPodPriority)
 }

@@ -16,7 +16,11 @@ import (
 // opts are the options of the manager. Also set two fields that a manager sets itself: Steps,
 // because these steps need time too, and Limit, the delay that the host grants, or 0 if unknown.
 func WarnNodeShutdown(cfg plan.Config, pods []*v1.Pod, opts plan.Options) []string {
-	p := plan.New(cfg.Schedule(true), pods, opts)
+	schedule := cfg.Schedule(true)
+	if len(schedule) == 0 {
+		return nil // no graceful shutdown is the default, and no mistake
+	}
+	p := plan.New(schedule, pods, opts)
 	warnings := p.Warnings
 	for _, bucket := range p.Buckets {
 		for _, pod := range bucket.Pods {

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -223,12 +222,20 @@ func (n *crashedNode) readAfterCrash(killed time.Duration) error {
 	return nil
 }
 
-// checkFresh returns the signals of the last agent. Once the shutdown is over, an agent may signal only
-// pods that were signalled before.
+// checkFresh returns the signals of the last agent. If the shutdown is over, it signals only pods that were signalled
+// before. After a cancellation that includes a pod that only the log calls signalled: its agent died between the log
+// and the kill, and the next agent cannot know that the pod was not reached.
 func (n *crashedNode) checkFresh() []signal {
 	before, fresh := n.signals[:n.seenSignals], n.signals[n.seenSignals:]
+	signalled := map[string]bool{}
+	if n.ending == isCancelled {
+		signalled = n.stored.signalled()
+	}
+	for _, s := range before {
+		signalled[s.Name] = true
+	}
 	for _, s := range fresh {
-		if n.shutdownOver && !slices.ContainsFunc(before, func(b signal) bool { return b.Name == s.Name }) {
+		if n.shutdownOver && !signalled[s.Name] {
 			n.addViolation("%v was killed in a shutdown that is over", s)
 		}
 	}

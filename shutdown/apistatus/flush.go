@@ -19,6 +19,8 @@ var (
 	errNoPod = errors.New("a pod is required")
 	// errNoUID: without a UID, a pod cannot be distinguished from a newer one with the same name.
 	errNoUID = errors.New("the pod has no UID")
+	// errNoName is the error for a pod that has no URL at the API server.
+	errNoName = errors.New("the pod needs a namespace and a name")
 )
 
 // FlushPod writes a pod's final status in one strategic merge patch. It does not read the pod first;
@@ -83,6 +85,9 @@ func (r *Reporter) identify(ctx context.Context, pod *v1.Pod) (*object, error) {
 func validatePod(pod *v1.Pod) error {
 	if pod == nil {
 		return errNoPod
+	}
+	if pod.Namespace == "" || pod.Name == "" {
+		return fmt.Errorf("pod %q of namespace %q: %w", pod.Name, pod.Namespace, errNoName)
 	}
 	if pod.UID == "" && !staticpod.Is(pod) {
 		return fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, errNoUID)

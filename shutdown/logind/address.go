@@ -14,17 +14,15 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// systemBus is the address of the system bus where DBUS_SYSTEM_BUS_ADDRESS is not set
-// (D-Bus specification, "Well-known Message Bus Instances"). The second path is for hosts
-// without /var/run.
+// systemBus is the default address of the system bus (D-Bus specification, "Well-known Message Bus
+// Instances"). The second path is for hosts without /var/run.
 const systemBus = "unix:path=/var/run/dbus/system_bus_socket;unix:path=/run/dbus/system_bus_socket"
 
-// errNoUnixAddress reports an address without a unix socket. The buses of systemd listen
-// on unix sockets only, and only unix sockets pass descriptors.
+// errNoUnixAddress is the error of an address without a unix socket. Only unix sockets pass
+// descriptors.
 var errNoUnixAddress = errors.New("the address names no unix socket")
 
-// dialSocket connects to the first socket of a D-Bus address that accepts the connection.
-// An empty address means the system bus.
+// dialSocket connects to the first socket of a D-Bus address that accepts. "": the system bus.
 func dialSocket(ctx context.Context, address string) (*net.UnixConn, error) {
 	address = cmp.Or(address, os.Getenv("DBUS_SYSTEM_BUS_ADDRESS"), systemBus)
 	failed := fmt.Errorf("%w: %q", errNoUnixAddress, address)
@@ -43,8 +41,8 @@ func dialSocket(ctx context.Context, address string) (*net.UnixConn, error) {
 	return nil, fmt.Errorf("connect to the system bus: %w", failed)
 }
 
-// socketName returns the path of the socket in one D-Bus address. The name of an abstract
-// socket starts with @, as package net expects it.
+// socketName returns the path of the socket in one D-Bus address. The name of an abstract socket starts
+// with @, as in package net.
 func socketName(address string) (string, error) {
 	pairs, ok := strings.CutPrefix(address, "unix:")
 	if !ok {

@@ -18,12 +18,12 @@ import (
 // origin is the Origin of this package's events.
 const origin = "logind"
 
-// announcements turns logind's signals into events until the bus, logind or the lock is lost.
+// announcements turns logind's signals into events until the bus, logind or a lock is lost.
 type announcements struct {
 	conn        *conn
 	locks       *locks
 	files       *delayFiles
-	missing     func(loss)
+	missing     func(feature)
 	logger      klog.Logger
 	signals     *signalQueue
 	events      chan source.Event
@@ -31,10 +31,10 @@ type announcements struct {
 	loop        sync.WaitGroup // the goroutine of watch
 }
 
-// watch is the session's only goroutine that sends events. It ends with the connection.
+// watch runs in the only goroutine that sends events. It ends with the connection.
 func (a *announcements) watch(pollInterval, verifyInterval time.Duration) {
 	defer close(a.events)
-	// Both polls run in this goroutine, so that their results and the signals are handled in order.
+	// Both polls run here, so that their results and the signals are handled in order.
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	verify := time.NewTicker(verifyInterval)
@@ -52,7 +52,7 @@ func (a *announcements) watch(pollInterval, verifyInterval time.Duration) {
 		case <-poll.C:
 			a.pollCancellation()
 		case <-verify.C:
-			if a.locks.lost() {
+			if a.locks.isLost() {
 				return
 			}
 		}
@@ -62,7 +62,7 @@ func (a *announcements) watch(pollInterval, verifyInterval time.Duration) {
 // handle handles one signal. It returns false if logind's bus name has a new owner.
 func (a *announcements) handle(signal *dbus.Signal) bool {
 	if signal.Sender == "" {
-		a.missing(lossSenders)
+		a.missing(featureSenders)
 	}
 	if signal.Name == dbusName+"."+nameOwnerChanged {
 		return a.sameOwner(signal.Body)
@@ -71,20 +71,20 @@ func (a *announcements) handle(signal *dbus.Signal) bool {
 	return true
 }
 
-// sameOwner reports whether logind's bus name still belongs to the process of this session. The bus
-// never gives the unique name of a process to another one.
+// sameOwner reports whether logind's bus name still belongs to this session's process. The bus never
+// reuses unique names.
 func (a *announcements) sameOwner(body []any) bool {
 	var name, before, after string // after is "" while logind is not running
 	owner := a.signals.ownerName()
 	if err := dbus.Store(body, &name, &before, &after); err != nil || name != login1 || after == owner && owner != "" {
 		return true
 	}
-	a.logger.V(1).Info("The systemd-logind that was watched is gone", "owner", owner, "newOwner", after)
+	a.logger.V(1).Info("systemd-logind's bus name has a new owner", "owner", owner, "newOwner", after)
 	return false
 }
 
-// handlePrepare handles PrepareForShutdown and PrepareForShutdownWithMetadata. logind
-// sends both for one shutdown; the first one makes the event.
+// handlePrepare handles PrepareForShutdown and PrepareForShutdownWithMetadata. logind sends both for
+// one shutdown; the first one makes the event.
 func (a *announcements) handlePrepare(signal *dbus.Signal) {
 	active, kind, ok := parsePrepare(signal.Body)
 	switch {
@@ -98,10 +98,9 @@ func (a *announcements) handlePrepare(signal *dbus.Signal) {
 	}
 }
 
-// deadline returns when logind goes on with a shutdown that it has just announced: now plus
-// the current limit. That is too late by the time that the signal took, because logind has
-// armed its timer just before; a later reload does not change the timer. While this process changes
-// the limit, the lower one counts. If the limit cannot be read within a second, there is no deadline.
+// deadline returns when logind shuts down: now plus the limit. logind's timer started slightly before,
+// and a later reload does not change it. While this process changes the limit, the lower one counts. If
+// the limit cannot be read within 1 s, there is no deadline.
 func (a *announcements) deadline() time.Time {
 	ctx, cancel := a.conn.callContext()
 	defer cancel()
@@ -112,7 +111,7 @@ func (a *announcements) deadline() time.Time {
 	}
 	switch {
 	case err != nil:
-		a.logger.V(1).Info("The end of the shutdown delay is not known", "err", err)
+		a.logger.V(1).Info("Failed to read the deadline of the shutdown", "err", err)
 		return time.Time{}
 	case limit == unlimited:
 		return time.Time{}
@@ -121,11 +120,11 @@ func (a *announcements) deadline() time.Time {
 	}
 }
 
-// pending returns the shutdown that is under way, or nil, as Session.Pending does.
+// pending implements session.Pending.
 func (a *announcements) pending(ctx context.Context) (*source.Event, error) {
 	preparing, at, err := a.readPreparing(ctx)
 	if isUnknown(err) {
-		a.missing(lossPreparing)
+		a.missing(featurePreparing)
 		return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 	}
 	if err != nil || !preparing {
@@ -138,8 +137,7 @@ func (a *announcements) pending(ctx context.Context) (*source.Event, error) {
 	return &source.Event{Kind: kind, Origin: origin}, nil
 }
 
-// readPreparing reads PreparingForShutdown: whether a shutdown is delayed or under way.
-// logind sends no change signal for it.
+// readPreparing reads PreparingForShutdown. logind does not announce its changes.
 func (a *announcements) readPreparing(ctx context.Context) (preparing bool, at dbus.Sequence, err error) {
 	at, err = a.conn.property(ctx, "PreparingForShutdown", &preparing)
 	if err == nil && !preparing {
@@ -148,10 +146,9 @@ func (a *announcements) readPreparing(ctx context.Context) (preparing bool, at d
 	return preparing, at, err
 }
 
-// pollCancellation sends a cancellation for a shutdown that is over without a signal. A
-// logind that does not answer has cancelled nothing.
+// pollCancellation sends the cancellation of a shutdown that ended without a signal.
 func (a *announcements) pollCancellation() {
-	if !a.preparation.known() {
+	if !a.preparation.isInProgress() {
 		return
 	}
 	ctx, cancel := a.conn.callContext()

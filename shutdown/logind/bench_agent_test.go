@@ -26,19 +26,19 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The benchmarks of this file run a whole agent on a real bus: a manager and a terminator, with
-// the state on the disk. "plain" does it as the kubelet does: it waits for the signal, has a
-// goroutine for each pod and for each of its containers, and writes a small state file.
+// The benchmarks of this file run a whole agent on a real bus: a manager and a terminator, with the
+// state on disk. "plain" works like the kubelet: it waits for the signal, runs a goroutine for each pod
+// and container, and writes a small state file.
 
-// agentStarter starts an agent that holds a new lock on the host and drains n pods; stopped is
-// called for each container that is stopped. end ends what is left of the agent.
+// agentStarter starts an agent that takes a lock and drains n pods. stopped is called for each stopped
+// container. end ends the agent.
 type agentStarter func(b *testing.B, h *host, n int, stopped func()) (end func())
 
 func agents() map[string]agentStarter {
 	return map[string]agentStarter{"plain": startPlain, "kubegrace": startManaged}
 }
 
-// newBenchHost returns a host that grants the delay that the agents ask for.
+// newBenchHost returns a host that grants every delay.
 func newBenchHost(b *testing.B) *host {
 	b.Helper()
 	h := newHost(b)
@@ -47,13 +47,13 @@ func newBenchHost(b *testing.B) *host {
 	return h
 }
 
-// BenchmarkSignalToFirstStop is the time from logind's signal to the first StopContainer.
+// BenchmarkSignalToFirstStop measures the time from logind's signal to the first StopContainer.
 func BenchmarkSignalToFirstStop(b *testing.B) {
 	benchAgents(b, []int{110}, func(_ *host, first <-chan struct{}) func() { return func() { <-first } })
 }
 
-// BenchmarkSignalToRelease is the time from logind's signal until logind sees the end of
-// the lock, for pods that stop at once.
+// BenchmarkSignalToRelease measures the time from logind's signal until logind sees the lock released,
+// for pods that stop at once.
 func BenchmarkSignalToRelease(b *testing.B) {
 	benchAgents(b, []int{110, 1_000, 10_000}, func(h *host, _ <-chan struct{}) func() {
 		locks := h.login1.Locks()
@@ -61,7 +61,7 @@ func BenchmarkSignalToRelease(b *testing.B) {
 	})
 }
 
-// benchAgents measures from the signal until what await has prepared returns.
+// benchAgents measures from the signal until the function returned by await returns.
 func benchAgents(b *testing.B, sizes []int, await func(h *host, first <-chan struct{}) func()) {
 	for _, n := range sizes {
 		for _, way := range []string{"plain", "kubegrace"} {
@@ -92,7 +92,7 @@ func benchAgents(b *testing.B, sizes []int, await func(h *host, first <-chan str
 
 func startManaged(b *testing.B, h *host, n int, stopped func()) (end func()) {
 	b.Helper()
-	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedient(stopped)})
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: stoppableRuntime(stopped)})
 	require.NoError(b, err)
 	pods := runningPods(n)
 	manager, err := shutdown.NewManager(shutdown.Options{
@@ -129,8 +129,8 @@ func thirtySeconds() plan.Config {
 	return plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}}
 }
 
-// obedient returns a runtime in which each pod has a container until it is stopped.
-func obedient(stopped func()) lifecycle.Runtime { return &obedientRuntime{stopped: stopped} }
+// stoppableRuntime returns a runtime in which each pod has a container until it is stopped.
+func stoppableRuntime(stopped func()) lifecycle.Runtime { return &obedientRuntime{stopped: stopped} }
 
 type obedientRuntime struct {
 	ended   sync.Map
@@ -172,7 +172,7 @@ func startPlain(b *testing.B, h *host, n int, stopped func()) (end func()) {
 		began := time.Now()
 		err := plainStore(state, began, time.Time{})
 		if err == nil {
-			plainDrain(pods, plainKill(b.Context(), obedient(stopped)))
+			plainDrain(pods, plainKill(b.Context(), stoppableRuntime(stopped)))
 			err = plainStore(state, began, time.Now())
 		}
 		_ = lock.Close() // the host sees it
@@ -184,7 +184,7 @@ func startPlain(b *testing.B, h *host, n int, stopped func()) (end func()) {
 	}
 }
 
-// plainConnect dials the bus, asks how long logind waits and subscribes to its signal.
+// plainConnect dials the bus, reads the limit and subscribes to the signal.
 func plainConnect(b *testing.B, h *host) (*dbus.Conn, <-chan *dbus.Signal, error) {
 	bus, err := dbus.Connect(h.options.Address, dbus.WithContext(b.Context()))
 	if err != nil {
@@ -203,7 +203,7 @@ func plainStore(path string, start, end time.Time) error {
 	return atomicfile.Write(path, []byte(`{"startTime":"`+start.Format(time.RFC3339Nano)+`","endTime":"`+end.Format(time.RFC3339Nano)+`"}`))
 }
 
-// plainDrain kills a group of pods as the kubelet does: with a goroutine for each pod.
+// plainDrain kills a group of pods like the kubelet: with a goroutine for each pod.
 func plainDrain(pods []*v1.Pod, kill func(*v1.Pod)) {
 	var group sync.WaitGroup
 	for _, pod := range pods {
@@ -217,8 +217,8 @@ func plainDrain(pods []*v1.Pod, kill func(*v1.Pod)) {
 	}
 }
 
-// plainKill returns a function that kills a pod as the kubelet does: with a pod worker, and with a
-// goroutine for each container.
+// plainKill returns a function that kills a pod like the kubelet: with a pod worker, and a goroutine
+// for each container.
 func plainKill(ctx context.Context, rt lifecycle.Runtime) func(*v1.Pod) {
 	return func(pod *v1.Pod) {
 		killed := make(chan struct{})
@@ -238,9 +238,8 @@ func plainKill(ctx context.Context, rt lifecycle.Runtime) func(*v1.Pod) {
 	}
 }
 
-// BenchmarkStart is the time from the call of Run until the lock is held, over a real bus, or
-// until the manager knows that there is no bus. "plain" dials, reads the limit, subscribes and
-// takes the lock.
+// BenchmarkStart measures the time from Run until the lock is held, or until the manager knows that
+// there is no bus. "plain" dials, reads the limit, subscribes and takes the lock.
 func BenchmarkStart(b *testing.B) {
 	for _, there := range []bool{true, false} {
 		name := map[bool]string{true: "bus=real", false: "bus=none"}[there]

@@ -11,9 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkSourceToRelease is the time from logind's signal until logind sees the end of the
-// lock, without a manager. "plain" accepts the signal from any sender and does not ask how long
-// logind waits.
+// BenchmarkSourceToRelease measures the time from logind's signal until logind sees the lock released,
+// without a manager. "plain" accepts the signal from any sender and does not read the limit.
 func BenchmarkSourceToRelease(b *testing.B) {
 	b.Run("way=kubegrace", func(b *testing.B) {
 		h := newHost(b)
@@ -35,7 +34,6 @@ func BenchmarkSourceToRelease(b *testing.B) {
 	})
 }
 
-// plainInhibit takes a lock.
 func plainInhibit(b *testing.B, bus *dbus.Conn) (io.Closer, error) {
 	var fd dbus.UnixFD
 	err := bus.Object(login1, login1Path).CallWithContext(b.Context(), login1Manager+".Inhibit", 0,

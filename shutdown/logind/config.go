@@ -14,21 +14,20 @@ import (
 )
 
 const (
-	// delaySetting belongs to the section Login of logind.conf.
+	// delaySetting is in section Login of logind.conf.
 	delaySetting = "InhibitDelayMaxSec"
-	// delayDefault is logind's value when no file has the setting (logind.conf(5)).
+	// delayDefault is logind's value without the setting (logind.conf(5)).
 	delayDefault = 5 * time.Second
 )
 
-// setting is a value of InhibitDelayMaxSec and the file that it comes from. The file is
-// empty for logind's built-in default.
+// setting is a value of InhibitDelayMaxSec and its file; "" for the default.
 type setting struct {
 	file  string
 	delay time.Duration
 }
 
-// configured returns the setting that logind takes from its files, without the drop-ins at the
-// paths ignored. Files that cannot be read or parsed are skipped, as logind skips them.
+// configured returns the setting of logind's files, except the drop-ins at the paths ignored. Like
+// logind it skips files that cannot be read or parsed.
 func configured(host fs.FS, ignored []string) setting {
 	winner := setting{delay: delayDefault}
 	for _, file := range configFiles(host, ignored) {
@@ -39,9 +38,9 @@ func configured(host fs.FS, ignored []string) setting {
 	return winner
 }
 
-// configFiles lists the files that logind reads, in its order; the last one wins. These are one
-// main file and then the drop-ins, sorted by file name across all directories. Of several drop-ins
-// with the same name logind reads only the one in the first directory (systemd.unit(5)).
+// configFiles lists the files that logind reads, in its order; the last one wins. These are one main
+// file, and the drop-ins sorted by name across all directories. Of drop-ins with the same name only the
+// one in the first directory is read (systemd.unit(5)).
 func configFiles(host fs.FS, ignored []string) []string {
 	var mains []string
 	dropIns := map[string]string{} // file name: path
@@ -66,7 +65,7 @@ func configFiles(host fs.FS, ignored []string) []string {
 	return files
 }
 
-// delayIn reads the setting from one file. The last valid line of the file wins.
+// delayIn reads the setting of one file. The last valid line wins.
 func delayIn(host fs.FS, file string) (delay time.Duration, ok bool) {
 	// Masks are links to /dev/null, and reading a pipe could block forever.
 	if info, err := fs.Stat(host, file); err != nil || !info.Mode().IsRegular() {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Only regular files are read, because reading a pipe might never end.
+// Only regular files are read, because reading a pipe may block.
 func TestOnlyRegularFilesAreRead(t *testing.T) {
 	for mode, read := range map[fs.FileMode]bool{0o644: true, 0o644 | fs.ModeNamedPipe: false, 0o644 | fs.ModeDevice: false} {
 		host := fstest.MapFS{"logind.conf": {Data: []byte("[Login]\nInhibitDelayMaxSec=7\n"), Mode: mode}}
@@ -19,8 +19,8 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	}
 }
 
-// A signal whose body has other types than documented is no event.
-func TestBodiesThatAnnounceNothing(t *testing.T) {
+// A signal with an invalid body is no event.
+func TestInvalidBodiesAreNoEvents(t *testing.T) {
 	for _, body := range [][]any{nil, {}, {"true"}, {1, true}} {
 		active, kind, ok := parsePrepare(body)
 		require.False(t, ok, "%v", body)

@@ -19,7 +19,7 @@ func fileSystem(content map[string]string) fstest.MapFS {
 	return host
 }
 
-func TestConfigured(t *testing.T) {
+func TestTheLastFileSetsTheLimit(t *testing.T) {
 	const login = "[Login]\nInhibitDelayMaxSec="
 	for name, test := range map[string]struct {
 		files map[string]string
@@ -51,21 +51,21 @@ func TestConfigured(t *testing.T) {
 	}
 }
 
-func TestConfiguredWithoutOurs(t *testing.T) {
+func TestTheDropInIsIgnoredOnRequest(t *testing.T) {
 	host := fileSystem(map[string]string{
 		"etc/systemd/logind.conf.d/zz.conf":     "[Login]\nInhibitDelayMaxSec=60\n",
 		"usr/lib/systemd/logind.conf.d/zz.conf": "[Login]\nInhibitDelayMaxSec=20\n",
 	})
 	got := configured(host, []string{"/etc/systemd/logind.conf.d/zz.conf"})
-	require.Equal(t, setting{file: "/usr/lib/systemd/logind.conf.d/zz.conf", delay: 20 * time.Second}, got, "what ours has masked comes to light")
+	require.Equal(t, setting{file: "/usr/lib/systemd/logind.conf.d/zz.conf", delay: 20 * time.Second}, got, "the masked file counts again")
 }
 
-func TestDropInText(t *testing.T) {
+func TestTheDropInRoundsUpToSeconds(t *testing.T) {
 	for wish, seconds := range map[time.Duration]string{
 		0: "=0\n", 1: "=1\n", time.Second: "=1\n", time.Second + 1: "=2\n", 400 * time.Millisecond: "=1\n", unlimited: "=9223372037\n",
 	} {
 		text := string(dropInText(wish))
-		require.True(t, strings.HasPrefix(text, mark), "it is known again as ours")
+		require.True(t, strings.HasPrefix(text, ownedMark), "the drop-in is recognized")
 		require.True(t, strings.HasSuffix(text, "[Login]\nInhibitDelayMaxSec"+seconds), text)
 	}
 }

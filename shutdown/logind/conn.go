@@ -21,30 +21,28 @@ const (
 	logindUnit    = "systemd-logind.service"
 )
 
-// replyTimeout bounds every call over the bus that the caller's context does not bound. A
-// stopped process does not answer. libdbus waits 25 s.
+// replyTimeout bounds calls over the bus whose caller has no deadline. libdbus waits 25 s.
 const replyTimeout = 12 * time.Second
 
-// callTimeout bounds the calls that a session makes without a caller's context.
+// callTimeout bounds calls that the session makes by itself.
 const callTimeout = time.Second
 
-// conn is a private connection to the bus that logind is on. All calls go over it, as the kubelet's
-// do: a small broker may serve one connection at a time.
+// conn is a connection to the bus. Like the kubelet's, it is used for all calls: a small broker may
+// serve only one.
 type conn struct {
 	*dbus.Conn
 
 	transport *transport
-	// manager is addressed by logind's well-known name. A call after a restart of logind
-	// therefore reaches the new process. The bus delivers no reply of a process that was not asked.
+	// manager is addressed by logind's well-known name, so that calls after a restart reach the new
+	// process.
 	manager dbus.BusObject
 }
 
-// dial connects to the bus at address; an empty address means the system bus. ctx bounds only the
-// connecting: the connection stays open until it is closed.
+// dial connects to the bus at address; "": the system bus. ctx bounds only the connecting.
 func dial(ctx context.Context, address string, signals *signalQueue) (*conn, error) {
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, end) // the handshake only heeds the connection's context
-	c, err := connect(life, address, signals)
+	connCtx, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, end) // the handshake ends only with the connection's context
+	c, err := connect(connCtx, address, signals)
 	if !stop() { // ctx has ended and closed the connection
 		err = errors.Join(context.Cause(ctx), err)
 	}
@@ -55,14 +53,14 @@ func dial(ctx context.Context, address string, signals *signalQueue) (*conn, err
 	return c, nil
 }
 
-// connect opens a connection that is closed when life ends.
-func connect(life context.Context, address string, signals *signalQueue) (*conn, error) {
-	socket, err := dialSocket(life, address)
+// connect opens a connection that is closed when ctx ends.
+func connect(ctx context.Context, address string, signals *signalQueue) (*conn, error) {
+	socket, err := dialSocket(ctx, address)
 	if err != nil {
 		return nil, err
 	}
 	transport := newTransport(socket)
-	bus, err := dbus.NewConn(transport, dbus.WithContext(life), dbus.WithSignalHandler(signals))
+	bus, err := dbus.NewConn(transport, dbus.WithContext(ctx), dbus.WithSignalHandler(signals))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to the system bus: %w", err), socket.Close())
 	}
@@ -76,15 +74,13 @@ func connect(life context.Context, address string, signals *signalQueue) (*conn,
 	return &conn{Conn: bus, transport: transport, manager: bus.Object(login1, login1Path)}, nil
 }
 
-// callContext returns the context of a call that a session makes by itself. It ends with
-// the connection, or after callTimeout.
+// callContext returns a context that ends with the connection, or after callTimeout.
 func (c *conn) callContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.Context(), callTimeout)
 }
 
-// property reads a property of logind's manager from logind itself, without a cache, because logind
-// declares some properties as constant that do change (InhibitDelayMaxUSec). The returned sequence
-// number orders the reply among the signals of the connection.
+// property reads a property of logind's manager without a cache: logind declares InhibitDelayMaxUSec
+// constant, but it changes. The sequence number orders the reply among the signals.
 func (c *conn) property(ctx context.Context, name string, into any) (dbus.Sequence, error) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
@@ -100,7 +96,7 @@ func (c *conn) property(ctx context.Context, name string, into any) (dbus.Sequen
 	return call.ResponseSequence, nil
 }
 
-// limit returns how long logind lets inhibitors delay a shutdown. 0 means not at all.
+// limit returns logind's limit; 0: no delay.
 func (c *conn) limit(ctx context.Context) (time.Duration, error) {
 	var usec uint64
 	if _, err := c.property(ctx, "InhibitDelayMaxUSec", &usec); err != nil {
@@ -109,8 +105,7 @@ func (c *conn) limit(ctx context.Context) (time.Duration, error) {
 	return fromMicroseconds(usec), nil
 }
 
-// pendingKind returns the kind of the shutdown that is under way. It is unknown for a
-// logind before v257.
+// pendingKind returns the kind of the shutdown in progress; unknown before logind v257.
 func (c *conn) pendingKind(ctx context.Context) source.Kind {
 	var metadata map[string]dbus.Variant
 	if _, err := c.property(ctx, "PreparingForShutdownWithMetadata", &metadata); err != nil {
@@ -119,7 +114,7 @@ func (c *conn) pendingKind(ctx context.Context) source.Kind {
 	return kindOf(metadata)
 }
 
-// owner returns the unique bus name of the current logind process.
+// owner returns the unique bus name of logind.
 func (c *conn) owner(ctx context.Context) (string, error) {
 	var owner string
 	if err := c.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetNameOwner", 0, login1).Store(&owner); err != nil {
@@ -128,8 +123,8 @@ func (c *conn) owner(ctx context.Context) (string, error) {
 	return owner, nil
 }
 
-// reload makes logind read its files again, some time later: systemd sends it SIGHUP, as it does for
-// the kubelet.
+// reload makes logind read its files again, asynchronously: systemd sends it SIGHUP, as for the
+// kubelet.
 func (c *conn) reload(ctx context.Context) error {
 	systemd := c.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
 	if err := systemd.CallWithContext(ctx, "org.freedesktop.systemd1.Manager.KillUnit", 0, logindUnit, "all", int32(syscall.SIGHUP)).Err; err != nil {
@@ -138,7 +133,7 @@ func (c *conn) reload(ctx context.Context) error {
 	return nil
 }
 
-// joinClose closes the connection and joins the error of closing to err.
+// joinClose closes the connection and joins the error to err.
 func joinClose(err error, c *conn) error {
 	if failed := c.Close(); failed != nil {
 		return errors.Join(err, fmt.Errorf("close the connection to the system bus: %w", failed))

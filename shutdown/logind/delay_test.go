@@ -26,8 +26,8 @@ const (
 	run = "run/systemd/logind.conf.d"
 )
 
-// applyDropInOnReload gives the host a systemd whose reload makes logind apply the limit of the given
-// drop-in. Without a limit in the file it is 5 s.
+// applyDropInOnReload starts a systemd whose reload makes logind apply the limit of a drop-in; 5 s if
+// it has none.
 func (h *host) applyDropInOnReload(t *testing.T, file string) *logindtest.Systemd1 {
 	t.Helper()
 	return logindtest.StartSystemd1(t, h.bus.Address, func() {
@@ -47,7 +47,7 @@ func (h *host) writeFile(t *testing.T, file, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
-func TestLimitThatIsEnough(t *testing.T) {
+func TestASufficientLimitIsKept(t *testing.T) {
 	for name, test := range map[string]struct{ limit, wish, granted time.Duration }{
 		"the same": {5 * time.Second, 5 * time.Second, 5 * time.Second},
 		"above":    {time.Minute, 5 * time.Second, time.Minute},
@@ -60,12 +60,12 @@ func TestLimitThatIsEnough(t *testing.T) {
 			granted, err := h.connect(t).RequestDelay(t.Context(), test.wish)
 			require.NoError(t, err)
 			require.Equal(t, test.granted, granted)
-			require.NoDirExists(t, filepath.Join(h.root, "etc"), "nothing is written without need")
+			require.NoDirExists(t, filepath.Join(h.root, "etc"), "nothing is written")
 		})
 	}
 }
 
-func TestLimitRaised(t *testing.T) {
+func TestALowLimitIsRaised(t *testing.T) {
 	for wish, seconds := range map[time.Duration]int{
 		42 * time.Second:             42,
 		30*time.Second + 1:           31,
@@ -88,7 +88,7 @@ func TestLimitRaised(t *testing.T) {
 			requireMode(t, filepath.Dir(path), 0o755)
 			entries, err := os.ReadDir(filepath.Dir(path))
 			require.NoError(t, err)
-			require.Len(t, entries, 1, "no temporary file stays")
+			require.Len(t, entries, 1, "no temporary file is left")
 		})
 	}
 }
@@ -100,9 +100,9 @@ func requireMode(t *testing.T, path string, mode os.FileMode) {
 	require.Equal(t, mode, info.Mode().Perm(), path)
 }
 
-func TestReloadIsNotSynchronous(t *testing.T) {
+func TestRequestDelayWaitsForTheReload(t *testing.T) {
 	h := newHost(t)
-	h.times.Reload = soon
+	h.times.Reload = testTimeout
 	logindtest.StartSystemd1(t, h.bus.Address, func() {
 		time.AfterFunc(100*time.Millisecond, func() { h.login1.SetLimit(time.Minute) })
 	})
@@ -111,7 +111,7 @@ func TestReloadIsNotSynchronous(t *testing.T) {
 	require.Equal(t, time.Minute, granted)
 }
 
-func TestLimitCapped(t *testing.T) {
+func TestAnotherFileCapsTheLimit(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
 	const winner = "usr/lib/systemd/logind.conf.d/zz-unattended-upgrades.conf"
@@ -121,17 +121,17 @@ func TestLimitCapped(t *testing.T) {
 	session := h.connect(t)
 	for range 2 {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
-		require.Equal(t, 30*time.Second, granted, "what there is counts all the same")
+		require.Equal(t, 30*time.Second, granted, "the other file counts")
 		var capped *source.DelayCappedError
 		ok := errors.As(err, &capped)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, source.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/" + winner}, *capped)
-		require.Len(t, systemd1.Killed(), 1, "logind is not disturbed again for nothing")
+		require.Len(t, systemd1.Killed(), 1, "logind is not reloaded again")
 	}
-	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "it counts once the winner is gone")
+	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "the drop-in counts when the winning file is removed")
 }
 
-func TestLimitThatNothingExplains(t *testing.T) {
+func TestACapWithoutAFileHasNoSetBy(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(0)
 	logindtest.StartSystemd1(t, h.bus.Address, func() {}) // reloads, and changes nothing
@@ -143,7 +143,7 @@ func TestLimitThatNothingExplains(t *testing.T) {
 	require.Empty(t, capped.SetBy)
 }
 
-func TestReloadThatFails(t *testing.T) {
+func TestAFailedReloadIsAnError(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, *host){
 		"no systemd":      func(*testing.T, *host) {},
 		"systemd refuses": func(t *testing.T, h *host) { logindtest.StartSystemd1(t, h.bus.Address, nil) },
@@ -156,13 +156,13 @@ func TestReloadThatFails(t *testing.T) {
 			var capped *source.DelayCappedError
 			ok := errors.As(err, &capped)
 			require.True(t, ok, "%v", err)
-			require.Empty(t, capped.SetBy, "the file that could not be brought into effect is not to blame")
+			require.Empty(t, capped.SetBy, "the file that was not applied is not named")
 			require.ErrorContains(t, err, "SIGHUP")
 		})
 	}
 }
 
-func TestReadOnlyEtc(t *testing.T) {
+func TestTheSecondDirectoryIsUsedIfTheFirstIsReadOnly(t *testing.T) {
 	h := newHost(t)
 	h.writeFile(t, "etc", "a file where the directory should be: nothing can be written below it")
 	h.applyDropInOnReload(t, run+"/zz-kubegrace.conf")
@@ -172,7 +172,7 @@ func TestReadOnlyEtc(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, run, "zz-kubegrace.conf"))
 }
 
-func TestNoDirectoryTakesTheDropIn(t *testing.T) {
+func TestNoWritableDirectoryIsAnError(t *testing.T) {
 	h := newHost(t)
 	h.writeFile(t, "etc", "")
 	h.writeFile(t, "run", "")
@@ -184,7 +184,7 @@ func TestNoDirectoryTakesTheDropIn(t *testing.T) {
 	require.ErrorContains(t, err, filepath.Join(h.root, "run"))
 }
 
-func TestDropInOfOursThatWins(t *testing.T) {
+func TestADropInThatAlreadyWinsIsNotWritten(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs = []string{"/run/systemd/logind.conf.d"}
 	h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
@@ -196,7 +196,7 @@ func TestDropInOfOursThatWins(t *testing.T) {
 	require.Equal(t, "/"+etc+"/zz-kubegrace.conf", capped.SetBy)
 }
 
-func TestDropInIsAnOption(t *testing.T) {
+func TestTheDropInPathIsAnOption(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs, h.options.DropInName = []string{"/run/systemd/logind.conf.d"}, "99-agent.conf"
 	h.applyDropInOnReload(t, run+"/99-agent.conf")
@@ -205,7 +205,7 @@ func TestDropInIsAnOption(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, run, "99-agent.conf"))
 }
 
-func TestDropInFollowsTheWish(t *testing.T) {
+func TestTheDropInFollowsTheRequest(t *testing.T) {
 	h := newHost(t)
 	const file = etc + "/zz-kubegrace.conf"
 	path := filepath.Join(h.root, file)
@@ -217,7 +217,7 @@ func TestDropInFollowsTheWish(t *testing.T) {
 	}{
 		{60 * time.Second, 60 * time.Second, 1},
 		{60 * time.Second, 60 * time.Second, 1}, // nothing to do
-		{40 * time.Second, 40 * time.Second, 2}, // what was needed once is taken back
+		{40 * time.Second, 40 * time.Second, 2}, // a lower request lowers the limit
 		{90 * time.Second, 90 * time.Second, 3},
 	} {
 		granted, err := session.RequestDelay(t.Context(), step.wish)
@@ -229,10 +229,10 @@ func TestDropInFollowsTheWish(t *testing.T) {
 	granted, err := session.RequestDelay(t.Context(), 5*time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 5*time.Second, granted)
-	require.NoFileExists(t, path, "the default is enough: ours is not needed any more")
+	require.NoFileExists(t, path, "the default is sufficient, so the drop-in is removed")
 }
 
-func TestDropInIsRemovedWhenAnotherIsEnough(t *testing.T) {
+func TestTheDropInIsRemovedIfAnotherFileIsSufficient(t *testing.T) {
 	h := newHost(t)
 	const file = etc + "/zz-kubegrace.conf"
 	h.applyDropInOnReload(t, file)
@@ -246,10 +246,10 @@ func TestDropInIsRemovedWhenAnotherIsEnough(t *testing.T) {
 	granted, err := session.RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, time.Minute, granted)
-	require.FileExists(t, filepath.Join(h.root, file), "it was needed after all")
+	require.FileExists(t, filepath.Join(h.root, file), "the drop-in is needed")
 }
 
-func TestForeignDropInIsLeftAlone(t *testing.T) {
+func TestAForeignDropInIsNotChanged(t *testing.T) {
 	for name, place := range map[string]func(t *testing.T, h *host, path string){
 		"somebody's":   func(t *testing.T, h *host, _ string) { h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\n") },
 		"a mask":       func(t *testing.T, _ *host, path string) { require.NoError(t, os.Symlink(os.DevNull, path)) },
@@ -276,7 +276,7 @@ func TestForeignDropInIsLeftAlone(t *testing.T) {
 			require.Equal(t, before.ModTime(), after.ModTime())
 
 			granted, err = h.connect(t).RequestDelay(t.Context(), time.Second)
-			require.NoError(t, err, "nothing has to be changed")
+			require.NoError(t, err, "no change is needed")
 			require.Equal(t, 5*time.Second, granted)
 		})
 	}
@@ -290,5 +290,5 @@ func TestRequestDelayEndsWithItsContext(t *testing.T) {
 	_, err := session.RequestDelay(ctx, time.Minute)
 	require.Error(t, err)
 	capped := errors.As(err, new(*source.DelayCappedError))
-	require.False(t, capped, "a host that is lost grants nothing")
+	require.False(t, capped, "a lost host grants nothing")
 }

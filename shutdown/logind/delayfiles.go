@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// delayFiles are the files of the host that set logind's limit. One of them is the drop-in of
-// this package. All sessions of a Source share them: a session that has lost the bus may still
-// be changing the drop-in when the next one begins.
+// delayFiles are the host's files that set logind's limit, including the drop-in. All sessions of a
+// Source share them: a session that has lost the bus may still be changing the drop-in when the next
+// one begins.
 type delayFiles struct {
-	options Options
-	dropIn  dropIn
-	locked  chan struct{} // of size 1, full while the drop-in is changed; waiting for it ends with a context
-	failed  attempt       // the last attempt that logind did not apply; locked guards it
-	logged  string        // why the files could not be changed, as it was logged last; locked guards it
+	options    Options
+	dropIn     dropIn
+	locked     chan struct{} // of size 1; full while the drop-in is changed, so that waiting can end with a context
+	notApplied attempt       // the last attempt that logind did not apply; guarded by locked
+	logged     string        // the last logged failure; guarded by locked
 
-	// changing is logind's limit before a change that is under way; nil: none is. logind may have armed
-	// its timer with it.
+	// changing is logind's limit before a change in progress; nil: none. logind's timer may have
+	// started with it.
 	changing atomic.Pointer[time.Duration]
 }
 
@@ -29,7 +29,7 @@ func newDelayFiles(o Options) *delayFiles {
 	return &delayFiles{options: o, dropIn: o.dropIn(), locked: make(chan struct{}, 1)}
 }
 
-// lock waits for the exclusive right to change the drop-in, or for the end of ctx.
+// lock locks the drop-in, or returns the cause of the end of ctx.
 func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 	select {
 	case f.locked <- struct{}{}:
@@ -39,17 +39,16 @@ func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// change marks logind's limit as changing, from before to something else, until done is called.
+// change marks the limit as changing until done is called.
 func (f *delayFiles) change(before time.Duration) (done func()) {
 	if f.changing.CompareAndSwap(nil, &before) {
 		return func() { f.changing.Store(nil) }
 	}
-	return func() {} // a part of a larger change
+	return func() {} // part of another change
 }
 
-// isNews reports whether a failure to change the files has not been logged yet. The limit is read every
-// few seconds, and the failure may last.
-func (f *delayFiles) isNews(failed error) bool {
+// isNewFailure reports whether a failure was not logged yet. The limit is read every few seconds.
+func (f *delayFiles) isNewFailure(failed error) bool {
 	text := ""
 	if failed != nil {
 		text = failed.Error()
@@ -59,46 +58,44 @@ func (f *delayFiles) isNews(failed error) bool {
 	return news
 }
 
-// attempt identifies an attempt to change the limit: the wish and the setting of the files as we
-// see them. When a reload did not make logind apply it, the same attempt is not made again. This
-// happens where logind sees other files than the agent, as with an agent in a container.
+// attempt is a requested delay and the setting of the files. If logind did not apply it after a reload,
+// it is not repeated: logind may see other files than the agent, as with an agent in a container.
 type attempt struct {
-	wish       time.Duration
+	requested  time.Duration
 	configured setting
 }
 
-// hasFailed reports whether logind did not apply the same attempt before.
-func (f *delayFiles) hasFailed(wish time.Duration) bool {
-	return f.failed == attempt{wish, f.configured()}
+// wasNotApplied reports whether logind did not apply the same attempt before.
+func (f *delayFiles) wasNotApplied(requested time.Duration) bool {
+	return f.notApplied == attempt{requested, f.configured()}
 }
 
-// setFailed records an attempt that logind did not apply.
-func (f *delayFiles) setFailed(wish time.Duration) { f.failed = attempt{wish, f.configured()} }
+func (f *delayFiles) setNotApplied(requested time.Duration) {
+	f.notApplied = attempt{requested, f.configured()}
+}
 
-// notAppliedError returns an error if the limit is below wish and no file explains it.
-func (f *delayFiles) notAppliedError(limit, wish time.Duration) error {
-	if limit >= wish || f.winner(limit) != "" {
+// notAppliedError returns an error if the limit is below the request and no file explains it.
+func (f *delayFiles) notAppliedError(limit, requested time.Duration) error {
+	if limit >= requested || f.fileSetting(limit) != "" {
 		return nil
 	}
-	return fmt.Errorf("%s was written and systemd-logind reloaded, but it does not go by it: is %s the host's own file system?",
+	return fmt.Errorf("%s was written and systemd-logind reloaded, but its limit has not changed: is %s the host's own file system?",
 		f.dropIn.files[0], f.options.HostRoot)
 }
 
-// winner returns the file that sets the given limit. It is empty if the visible files set
-// another limit or none.
-func (f *delayFiles) winner(limit time.Duration) string {
+// fileSetting returns the file that sets a limit; "" if the visible files set another limit or none.
+func (f *delayFiles) fileSetting(limit time.Duration) string {
 	if winner := f.configured(); winner.delay == limit {
 		return winner.file
 	}
 	return ""
 }
 
-// configured returns the setting of logind's files.
 func (f *delayFiles) configured() setting {
 	return configured(os.DirFS(f.options.HostRoot), nil)
 }
 
-// configuredWithoutDropIn returns the setting of logind's files without our drop-in.
+// configuredWithoutDropIn returns the setting without the drop-in.
 func (f *delayFiles) configuredWithoutDropIn() setting {
 	return configured(os.DirFS(f.options.HostRoot), f.dropIn.files)
 }
@@ -124,7 +121,7 @@ func (f *delayFiles) removeDropIn(ctx context.Context) error {
 		err = joinClose(c.reload(ctx), c)
 	}
 	if err != nil {
-		return fmt.Errorf("the drop-in is removed, but systemd-logind has not heard of it: %w", err)
+		return fmt.Errorf("the drop-in was removed, but systemd-logind was not reloaded: %w", err)
 	}
 	return nil
 }

@@ -14,12 +14,11 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// errBadReply reports a reply without the descriptor that it should carry.
+// errBadReply is the error of a reply without a descriptor.
 var errBadReply = errors.New("the reply has no descriptor")
 
-// callForDescriptor calls a method of logind's manager whose reply carries one descriptor. It
-// returns with the reply, or when ctx or the connection ends. The descriptor of a late reply is
-// closed when it arrives.
+// callForDescriptor calls a method of logind's manager that returns one descriptor. It returns with the
+// reply, or when ctx or the connection ends. The descriptor of a late reply is closed on arrival.
 func (c *conn) callForDescriptor(ctx context.Context, method string, args ...any) (*os.File, error) {
 	message := &dbus.Message{Type: dbus.TypeMethodCall, Body: args, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldDestination: dbus.MakeVariant(login1),
@@ -35,7 +34,7 @@ func (c *conn) callForDescriptor(ctx context.Context, method string, args ...any
 	switch {
 	case file == nil && err == nil:
 		return nil, errBadReply
-	case file != nil && err != nil: // ctx ended while the reply came
+	case file != nil && err != nil: // ctx ended when the reply arrived
 		err = errors.Join(err, file.Close())
 	}
 	if err != nil && !c.Connected() {
@@ -47,24 +46,22 @@ func (c *conn) callForDescriptor(ctx context.Context, method string, args ...any
 	return file, nil
 }
 
-// descriptors are those that came with replies and that their callers have not taken yet. Every
-// user of the bus can send descriptors to a connection that accepts them: all others are closed
-// when they arrive. Those that are kept are closed when no call waits any more.
+// descriptors are descriptors of replies that callers have not taken yet. All others are closed on
+// arrival, because every user of the bus can send them. Kept ones are closed when no call waits.
 type descriptors struct {
 	mu       sync.Mutex // guards the fields below; never held while anything blocks
-	expected int        // the calls that wait for a descriptor
+	expected int        // calls that wait for a descriptor
 	kept     map[uint32]*os.File
 }
 
-// expect announces a call whose reply carries a descriptor. Its caller calls take.
+// expect registers a call whose reply has a descriptor. The caller must call take.
 func (d *descriptors) expect() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.expected++
 }
 
-// take returns the descriptor that came with the reply to the call with the given serial number, or
-// nil if there is none.
+// take returns the descriptor of the reply to a call; nil if there is none.
 func (d *descriptors) take(serial uint32) *os.File {
 	d.mu.Lock()
 	file, rest := d.kept[serial], d.kept
@@ -77,25 +74,25 @@ func (d *descriptors) take(serial uint32) *os.File {
 	}
 	d.mu.Unlock()
 	for _, late := range rest {
-		_ = late.Close() // nothing was written that could get lost
+		_ = late.Close() // nothing was written
 	}
 	return file
 }
 
-// sort keeps the descriptor that came with a reply while a call waits for one, and closes all
-// others. message is nil if it was too large.
-func (d *descriptors) sort(message []byte, arrived []int) {
+// keepOrClose keeps the descriptor of an expected reply and closes all others. message is nil if it was
+// too large.
+func (d *descriptors) keepOrClose(message []byte, arrived []int) {
 	if len(arrived) > 0 && d.keep(message, arrived[0]) {
 		arrived = arrived[1:]
 	}
 	for _, descriptor := range arrived {
-		// Closing a socket would block for as long as its sender has asked for (SO_LINGER).
-		_ = syscall.SetsockoptLinger(descriptor, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{}) // it may be no socket
-		_ = syscall.Close(descriptor)                                                                      // nothing was written that could get lost
+		// The sender may have set SO_LINGER, which makes closing a socket block.
+		_ = syscall.SetsockoptLinger(descriptor, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{}) // fails if it is no socket
+		_ = syscall.Close(descriptor)                                                                      // nothing was written
 	}
 }
 
-// keep keeps the descriptor of a reply. It reports false if it is not wanted.
+// keep keeps the descriptor of an expected reply. It returns false for any other.
 func (d *descriptors) keep(message []byte, descriptor int) bool {
 	if message == nil || dbus.Type(message[1]) != dbus.TypeMethodReply {
 		return false
@@ -117,10 +114,9 @@ func (d *descriptors) keep(message []byte, descriptor int) bool {
 	return true
 }
 
-// descriptorReader reads from a socket and takes the descriptors that come with the bytes. They
-// arrive with the first byte of their message, so whoever reads one message and no more has its
-// descriptors. Package net sets close-on-exec on them, so that no child process inherits the lock
-// and delays the shutdown.
+// descriptorReader reads from a socket and collects the descriptors. They arrive with the first byte of
+// their message, so that reading exactly one message also reads its descriptors. Package net sets
+// close-on-exec, so that no child process inherits the lock.
 type descriptorReader struct {
 	*net.UnixConn
 
@@ -138,8 +134,8 @@ func (r *descriptorReader) Read(p []byte) (int, error) {
 	return max(n, 0), errors.Join(err, parseErr) // n is negative on a closed socket
 }
 
-// taken returns the descriptors that have arrived since the last call.
-func (r *descriptorReader) taken() []int {
+// takeArrived returns the descriptors that arrived since the last call.
+func (r *descriptorReader) takeArrived() []int {
 	arrived := r.arrived
 	r.arrived = nil
 	return arrived

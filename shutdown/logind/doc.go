@@ -1,7 +1,5 @@
-// Package logind is the [source.Source] of hosts with systemd: systemd-logind
-// announces a shutdown over D-Bus and delays it while somebody holds an inhibitor.
-//
-// The manager of package shutdown drains pods with it:
+// Package logind is the [source.Source] of hosts with systemd: systemd-logind announces a shutdown over
+// D-Bus and delays it while an inhibitor lock is held.
 //
 //	package main
 //
@@ -48,68 +46,22 @@
 //		}
 //	}
 //
-// Without a logind Run logs the reason and tries again every second. An agent that has another
-// source for such hosts, or does not want to start on them, asks [Source.Available] before it makes
-// the manager. The manager's Ready is closed when the first attempt to take the inhibitor lock is over.
+// To take the lock, the agent must be root or allowed by polkit; to raise logind's limit, it must be
+// root. A program without pods passes the Source to a [source.Holder] instead. Call [Source.Available]
+// before you make the manager if the agent has another source for hosts without logind.
 //
-// A program that wants the inhibitor lock alone needs no manager. It passes this package's Source to
-// a [source.Holder], and gets godbus, go-systemd and klog, and neither Kubernetes' types nor Prometheus.
+// The README beside this file has the required bus features, how the limit is raised, and more errors.
 //
-// The agent must be root to raise logind's limit. To take the inhibitor it must be
-// root or allowed by polkit.
+// # Limit
 //
-// A session subscribes to PrepareForShutdown and to the newer PrepareForShutdownWithMetadata, which
-// names the kind, and makes one event of both. It accepts them from logind only; the kubelet
-// accepts them from every user of the bus. Other messages are dropped before they are decoded, and
-// every descriptor is closed when it arrives unless it belongs to the reply to Inhibit, because every
-// user can attach descriptors to a signal. While a shutdown is under way the session polls
-// PreparingForShutdown, because logind does not announce every cancellation.
+// logind delays a shutdown for at most InhibitDelayMaxSec, 5 s by default. If the manager needs more,
+// [source.Session.RequestDelay] writes a drop-in and reloads logind. The drop-in stays when the agent ends;
+// [Source.RemoveDropIn] removes it. Its name sorts late, so that it wins over most other drop-ins.
 //
-// # Small buses
+// # Restarts
 //
-// Where the kubelet holds a lock, so does this package. All calls go over one connection that begins as
-// the kubelet's does, and the session needs of the bus what the kubelet needs: InhibitDelayMaxUSec,
-// Inhibit, a match for PrepareForShutdown, and that signal. What else a bus or its logind lacks costs
-// what it gives, and one log line of the Source with the key missing:
-//
-//   - NEGOTIATE_UNIX_FD, refused or not answered within a second: the inhibitor may not arrive.
-//   - GetNameOwner, or the senders of signals: announcements are believed whoever sends them.
-//   - Matches by sender: announcements of others arrive, and are dropped.
-//   - NameOwnerChanged: a restart of logind is not noticed, unless the lock vanishes from its list.
-//   - ListInhibitors or GetConnectionUnixProcessID: that logind has lost the lock is not noticed, and
-//     the drop-in is removed or lowered although another agent may need it.
-//   - PreparingForShutdown: Pending returns an error that wraps [errors.ErrUnsupported], and a
-//     cancellation that logind does not announce is not noticed.
-//   - A match for PrepareForShutdownWithMetadata: the kind of a shutdown is unknown.
-//
-// Package logindtest has a bus that can lack each of them.
-//
-// # The limit
-//
-// logind delays a shutdown for InhibitDelayMaxSec at most, by default 5 s. If that is
-// less than the schedule needs, the session writes a drop-in with a larger value,
-// reloads logind, and waits until logind shows the new limit.
-//
-// The kubelet's drop-in loses to every file with a later name (k/k#102818, k/k#107043). The default
-// name of this drop-in sorts late. If it loses nevertheless, the error names the file that wins,
-// and the inhibitor is taken for the time that logind grants. If a reload did not change the limit,
-// logind is not reloaded again until the files or the requested delay change.
-//
-// The limit may change while the inhibitor is held: somebody adds a file, removes the drop-in, and reloads
-// logind. logind announces none of that. [source.Session.RequestDelay] with the same wish reads the limit
-// and the files again. It writes the drop-in again if that helps, logs from what to what the limit was
-// changed and which file had set it before, and else names the file that wins. The manager calls it every
-// 10 s until a shutdown is announced. At the announcement the limit is read once more, because logind has
-// armed its timer with it; a later change does not move that timer.
-//
-// The drop-in stays when the agent ends, so that the next agent need not reload
-// logind. It is removed when it is no longer needed, unless another agent holds an
-// inhibitor for the same reason. [Source.RemoveDropIn] removes it for an uninstall.
-//
-// # The FD store
-//
-// When an agent dies, logind releases its inhibitor and the host shuts down at once.
-// To prevent that, run the agent as a systemd unit with
+// When an agent dies, logind releases its lock and the host shuts down at once. Run the agent as a systemd
+// unit with these settings to prevent that:
 //
 //	[Service]
 //	Type=notify
@@ -117,48 +69,34 @@
 //	Restart=always
 //	RestartSec=0
 //
-// The session then keeps a copy of the inhibitor in systemd's FD store. The first Source that
-// the next process makes receives that copy. [Source.Adopt] hands it out at once, before the
-// bus can be reached. If nobody calls Adopt, the session's Inhibit adopts the copy if a
-// shutdown is still under way; otherwise it takes a new inhibitor and closes the copy.
+// A copy of the lock is then kept in systemd's FD store. [Source.Adopt] returns it to the next process.
 //
-// # Concurrency properties
+// # Failures
 //
-// All methods may be called concurrently. A session has one goroutine, which Close waits for;
-// godbus has its own, which end a moment later. Events are delivered in the order in which logind sent the signals; a slow reader delays them and
-// loses none. Changes of the drop-in run one after the other, across all sessions of a Source. An
-// inhibitor stays held when its session ends, until the holder closes it.
+//	What fails                           What happens                         What to do
+//	no bus or logind                     Run logs it and retries every 1 s    check dbus and systemd-logind
+//	bus lost, logind restarted or        Events is closed                     close the old lock after taking
+//	  it no longer lists the lock                                               a new one (the manager does)
+//	limit below the request              a *[source.DelayCappedError] names   raise or remove that setting
+//	                                       the file that sets it
+//	agent in a container without /etc    logind does not see the drop-in      set Options.HostRoot
+//	somebody else's file at the          it is not changed, and is an error   set Options.DropInName
+//	  drop-in's path
+//	Inhibit during a shutdown            OperationInProgress, unless a lock   call Inhibit before
+//	                                       is stored
+//	agent started during a shutdown      Pending has no deadline              -
+//	FD store full or disabled            only systemd's log says so           raise FileDescriptorStoreMax
 //
-// # Failure modes
+// # Concurrency
 //
-//   - The bus is lost, logind's bus name changes its owner, or logind no longer lists
-//     the inhibitor: the channel of events is closed. The old inhibitor may still be
-//     in force, so close it after the next session has taken a new one.
-//   - logind grants less than was requested: RequestDelay returns what it grants, and
-//     a *[source.DelayCappedError] joined with the reason.
-//   - Somebody else has made a file with the name of the drop-in, for example a link to
-//     /dev/null that masks it: the file stays as it is, and is an error.
-//   - Inhibit is called during a shutdown: logind refuses with OperationInProgress,
-//     unless there is a stored inhibitor that was not adopted.
-//   - The agent starts during a shutdown: Pending returns it without a deadline, because
-//     logind does not say when it has begun to wait. The event of a shutdown that is
-//     announced later has one, by the limit at that moment.
-//   - logind does not see the drop-in, as when the agent runs in a container without the
-//     host's /etc: the error asks for Options.HostRoot, and logind is reloaded only once.
-//   - Inhibit is cancelled by its context or by Close: no inhibitor stays held. A
-//     descriptor that was still on its way is closed when it arrives, or with the connection.
-//   - Signals of more than 4 KiB and replies of more than 16 MiB are not decoded.
-//   - The FD store is full or switched off: only systemd's log says so, and the delay
-//     ends when the agent dies.
+// All methods may be called concurrently. Events keep the order of logind's signals; a slow reader delays
+// but never loses them. A lock stays held after its session ends, until it is closed.
 //
 // # Testing
 //
-// Embedders test with package shutdown/shutdowntest, which needs neither a bus nor logind, or
-// with logindtest, which has a bus and a scripted logind in the process of the test. The tests of this package run against a dbus-daemon with a scripted login1
-// and, as root, against a real systemd-logind in namespaces that leave nothing behind.
+// Use package shutdowntest, or logindtest for a scripted logind on a bus in the test's process.
 //
 // # Stability
 //
-// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
-// says how.
+// Stable: from v0.1.0 on, the API changes in minor releases only, and the changelog says how.
 package logind

@@ -15,13 +15,12 @@ import (
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
 )
 
-// mark is the first line of every drop-in that this package writes. A file without it
-// belongs to somebody else and is not changed.
-const mark = "# Written by kubegrace: how long a node shutdown may be delayed.\n"
+// ownedMark is the first line of every drop-in of this package. A file without it is not changed.
+const ownedMark = "# Written by kubegrace: how long a node shutdown may be delayed.\n"
 
-// dropIn is the drop-in of this package and the places where it may be.
+// dropIn is the drop-in and the paths where it may be.
 type dropIn struct {
-	root  string   // the directory that has the host's file system
+	root  string   // the directory with the host's file system
 	files []string // paths on the host, the preferred one first
 }
 
@@ -33,33 +32,32 @@ func (o Options) dropIn() dropIn {
 	return d
 }
 
-// dropInText returns the content of the drop-in. It rounds wish up to whole seconds.
-// logind accepts fractions too, but rounding down, as the kubelet does, would turn 0.4 s
-// into 0, which means no delay.
-func dropInText(wish time.Duration) []byte {
-	seconds := int64(wish / time.Second)
-	if wish%time.Second > 0 {
+// dropInText returns the content of the drop-in. It rounds delay up to seconds: the kubelet rounds
+// down, which would turn 0.4 s into 0, no delay.
+func dropInText(delay time.Duration) []byte {
+	seconds := int64(delay / time.Second)
+	if delay%time.Second > 0 {
 		seconds++
 	}
-	return fmt.Appendf(nil, "%s[Login]\n%s=%d\n", mark, delaySetting, seconds)
+	return fmt.Appendf(nil, "%s[Login]\n%s=%d\n", ownedMark, delaySetting, seconds)
 }
 
-// find returns the content of the drop-in, or nil if there is none.
+// find returns the content of the drop-in; nil if there is none.
 func (d dropIn) find() ([]byte, error) {
 	for _, file := range d.files {
-		// Of several files with the same name logind reads only the first.
-		if content, err := readOurs(filepath.Join(d.root, file)); err != nil || content != nil {
+		// logind reads only the first of several files with the same name.
+		if content, err := readOwned(filepath.Join(d.root, file)); err != nil || content != nil {
 			return content, err
 		}
 	}
 	return nil, nil
 }
 
-// readOurs returns nil for a file that does not exist, and an error for a file that this
-// package did not write: an administrator may have masked the drop-in on purpose.
-func readOurs(path string) ([]byte, error) {
+// readOwned returns nil if the file does not exist, and an error for a file that this package did not
+// write: an administrator may have masked the drop-in.
+func readOwned(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
-	// With ENOTDIR a file is in the place of the directory; writing will report that.
+	// ENOTDIR: the directory is a file, which writing reports.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
@@ -67,19 +65,19 @@ func readOurs(path string) ([]byte, error) {
 		return nil, fmt.Errorf("read the drop-in: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a drop-in of ours but %v; it is left alone", path, info.Mode().Type())
+		return nil, fmt.Errorf("%s is not a drop-in of kubegrace but %v; it was not changed", path, info.Mode().Type())
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the drop-in: %w", err)
 	}
-	if !bytes.HasPrefix(content, []byte(mark)) {
-		return nil, fmt.Errorf("%s was not written by kubegrace; it is left alone", path)
+	if !bytes.HasPrefix(content, []byte(ownedMark)) {
+		return nil, fmt.Errorf("%s was not written by kubegrace; it was not changed", path)
 	}
 	return content, nil
 }
 
-// write writes the drop-in into the first directory that is writable, and returns its path on the host.
+// write writes the drop-in to the first writable directory, and returns its path on the host.
 func (d dropIn) write(content []byte) (written string, err error) {
 	var errs []error
 	for _, file := range d.files {
@@ -96,12 +94,12 @@ func (d dropIn) write(content []byte) (written string, err error) {
 	return "", errors.Join(errs...)
 }
 
-// remove removes the drop-in from all its places. Files of others stay, and are errors.
+// remove removes the drop-in from all its paths. Other files are not changed, and are errors.
 func (d dropIn) remove() error {
 	var errs []error
 	for _, file := range d.files {
 		path := filepath.Join(d.root, file)
-		content, err := readOurs(path)
+		content, err := readOwned(path)
 		if err == nil && content != nil {
 			err = os.Remove(path)
 		}

@@ -14,11 +14,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// An agent in a container without the host's /etc writes a drop-in that logind does not
-// see.
-func TestDropInThatIsNotSeen(t *testing.T) {
+// An agent in a container without the host's /etc writes a drop-in that logind does not see.
+func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	h := newHost(t)
-	systemd1 := logindtest.StartSystemd1(t, h.bus.Address, func() {}) // it is reloaded, and goes on as before
+	systemd1 := logindtest.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect
 	host := h.source(t)
 	for range 5 {
 		session, err := host.Connect(t.Context())
@@ -38,11 +37,11 @@ func TestDropInThatIsNotSeen(t *testing.T) {
 		require.Equal(t, 5*time.Second, granted)
 		require.ErrorAs(t, err, new(*source.DelayCappedError))
 	}
-	require.Len(t, systemd1.Killed(), 3, "the files have changed: ours was removed for once, and written again")
+	require.Len(t, systemd1.Killed(), 3, "the files have changed: the drop-in is removed once, and written again")
 
 	_, err := session.RequestDelay(t.Context(), 3*time.Minute)
 	require.ErrorAs(t, err, new(*source.DelayCappedError))
-	require.Len(t, systemd1.Killed(), 4, "another wish is another attempt")
+	require.Len(t, systemd1.Killed(), 4, "another request is another attempt")
 }
 
 func TestRemoveDropIn(t *testing.T) {
@@ -63,11 +62,11 @@ func TestRemoveDropIn(t *testing.T) {
 	require.Equal(t, 5*time.Second, granted, "as before")
 
 	h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\n")
-	require.ErrorContains(t, host.RemoveDropIn(t.Context()), "left alone")
+	require.ErrorContains(t, host.RemoveDropIn(t.Context()), "not changed")
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
 }
 
-func TestRemoveDropInWithoutABus(t *testing.T) {
+func TestRemoveDropInNeedsTheBusOnlyForTheReload(t *testing.T) {
 	h := newHost(t)
 	h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
 	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)

@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
-// An agent drains its pods when logind announces a shutdown. This example runs where
-// the bus does not exist, so Available reports that before the manager starts.
+// An agent drains its pods when logind announces a shutdown. Here the bus does not exist, which
+// Available reports before the manager starts.
 func Example() {
 	run := func(ctx context.Context, options logind.Options) error {
 		source, err := logind.New(options)
@@ -49,7 +49,7 @@ func ExampleNew() {
 	// Output: logind: DropInName "99-agent": must be a file name that ends with .conf, logind reads no other
 }
 
-// An agent uses logind where there is one and goes on without it elsewhere.
+// An agent may also run on hosts without logind.
 func ExampleSource_Available() {
 	source, err := logind.New(logind.Options{Address: "unix:path=/nowhere/system_bus_socket"})
 	if err != nil {
@@ -62,7 +62,7 @@ func ExampleSource_Available() {
 	// Output: no logind here; a shutdown has to be triggered
 }
 
-// An uninstall removes the drop-in. It is no error if there is none.
+// An uninstallation removes the drop-in. Without one it does nothing.
 func ExampleSource_RemoveDropIn() {
 	root, err := os.MkdirTemp("", "host")
 	if err != nil {

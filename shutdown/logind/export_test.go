@@ -2,7 +2,7 @@ package logind
 
 import "time"
 
-// Times are those of a session in tests. 0 means the default.
+// Times are the timeouts and intervals of a session. 0: the default.
 type Times struct {
 	Reload, Poll, Verify time.Duration
 }

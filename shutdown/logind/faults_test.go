@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// TestRealFaults kills a real logind, or its bus, in every state of a shutdown.
-// Afterwards exactly one lock is held, and the next shutdown is drained and released.
+// If a real logind or its bus is killed in any state of a shutdown, exactly one lock is held
+// afterwards, and the next shutdown is drained and released.
 func TestRealFaults(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return
@@ -36,7 +36,7 @@ func TestRealFaults(t *testing.T) {
 		},
 		"draining": func(t *testing.T, h *logindhost.Host, killer *shutdowntest.Killer) {
 			h.PowerOff()
-			require.Eventually(t, func() bool { return len(killer.Kills()) > 0 }, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return len(killer.Kills()) > 0 }, testTimeout, time.Millisecond)
 		},
 		"cancelled": func(t *testing.T, h *logindhost.Host, _ *shutdowntest.Killer) {
 			h.Systemd1.BreakStart(&logindtest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
@@ -61,11 +61,11 @@ func TestRealFaults(t *testing.T) {
 				harm(host)
 				if fault == "logind stopped" && state != "idle" && state != "cancelled" {
 					if state != "released" {
-						awaitPowerOff(t, host) // the shutdown goes on where it was
+						awaitPowerOff(t, host) // the shutdown continues
 					}
 					host.Systemd1.EndJob("poweroff.target") // and this host does not go down after all
 				}
-				require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, soon, time.Millisecond)
+				require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, testTimeout, time.Millisecond)
 				awaitHeld(t, host, manager)
 				for len(systemd1.Started) > 0 {
 					<-systemd1.Started // of the shutdown before the fault
@@ -78,9 +78,8 @@ func TestRealFaults(t *testing.T) {
 	}
 }
 
-// A shutdown that is announced at any moment of a reconnect is delivered, as an event or
-// by Pending.
-func TestAnnouncedWhileReconnecting(t *testing.T) {
+// A shutdown that is announced at any moment of a reconnect is delivered as an event or by Pending.
+func TestAShutdownDuringAReconnectIsDelivered(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
 	source := h.source(t)
@@ -101,7 +100,7 @@ func TestAnnouncedWhileReconnecting(t *testing.T) {
 		h.login1.SetPreparing(false)
 		event := nextEvent(t, session)
 		if pending != nil && !event.Cancelled {
-			event = nextEvent(t, session) // the signal was heard before the question was answered
+			event = nextEvent(t, session) // the signal came before the reply
 		}
 		require.True(t, event.Cancelled)
 		require.NoError(t, session.Close())
@@ -109,7 +108,7 @@ func TestAnnouncedWhileReconnecting(t *testing.T) {
 }
 
 // A thousand reconnects are spread over many managers, because each takes a second.
-func TestManagersReconnect(t *testing.T) {
+func TestManyManagersReconnect(t *testing.T) {
 	const managers, rounds = 50, 20
 	h := newHost(t)
 	h.login1.SetLimit(time.Minute)
@@ -138,7 +137,7 @@ func TestManagersReconnect(t *testing.T) {
 				}
 			}
 			return len(h.login1.Held()) == managers
-		}, 3*soon, 5*time.Millisecond, "round %d", round)
+		}, 3*testTimeout, 5*time.Millisecond, "round %d", round)
 		if round == 0 {
 			descriptors, goroutines = openDescriptors(t), runtime.NumGoroutine()
 		}
@@ -152,7 +151,7 @@ func TestManagersReconnect(t *testing.T) {
 					}
 				}
 				return true
-			}, soon, time.Millisecond)
+			}, testTimeout, time.Millisecond)
 			h.login1 = logindtest.StartLogin1(t, h.bus.Address)
 			h.login1.SetLimit(time.Minute)
 			t.Cleanup(func() { require.Empty(t, before.Held()) })

@@ -15,37 +15,33 @@ import (
 )
 
 const (
-	// storedName is the FDNAME of the first lock in the FD store. Further locks get -2,
-	// -3 and so on appended.
+	// storedName is the FDNAME of the first lock. Further locks get the suffix -2, -3 and so on.
 	storedName = "inhibitor"
-	// firstPassedFD is the number of the first descriptor that systemd passes (sd_listen_fds(3)).
+	// firstPassedFD is the first descriptor that systemd passes (sd_listen_fds(3)).
 	firstPassedFD = 3
 	// notifyTimeout bounds the wait for space in the queue of systemd's notification socket.
 	notifyTimeout = time.Second
 )
 
-// fdStore is the FD store that systemd keeps for the agent's unit
-// (FileDescriptorStoreMax= in systemd.service(5)). Descriptors in it outlive the process
-// and are passed to the next process of the unit. systemd does not reply: a store that is
-// full or switched off closes what it receives. A nil *fdStore stores nothing.
+// fdStore is systemd's FD store of the agent's unit (FileDescriptorStoreMax= in systemd.service(5)).
+// Stored descriptors outlive the process and are passed to the next one. systemd does not reply: a full
+// or disabled store closes what it receives. A nil *fdStore stores nothing.
 type fdStore struct {
 	socket string // the value of NOTIFY_SOCKET
 
 	mu     sync.Mutex
-	names  map[string]bool // names that are in use
-	passed []*storedFile   // by the previous process, not yet adopted
+	names  map[string]bool // names in use
+	passed []*storedFile   // by the previous process, not adopted yet
 }
 
-// storedFile is a lock with a copy in the FD store.
 type storedFile struct {
 	name string
 	file *os.File
 }
 
-// openFDStore takes over the locks that systemd has passed to this process. It replaces
-// their names in LISTEN_FDNAMES, so that no other code of the process uses them; other
-// descriptors stay as they are. It returns nil if NOTIFY_SOCKET is not set, that is, if
-// this is not a process of a systemd unit.
+// openFDStore takes over the locks that systemd passed to this process. It replaces their names in
+// LISTEN_FDNAMES, so that no other code uses them. It returns nil if NOTIFY_SOCKET is not set: the
+// process is no systemd unit.
 func openFDStore() (*fdStore, error) {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {
@@ -75,8 +71,7 @@ func openFDStore() (*fdStore, error) {
 	return store, nil
 }
 
-// keep puts a copy of the lock into the store. FDPOLL=0 tells systemd not to drop the
-// copy when the pipe reports a hang-up.
+// keep stores a copy of the lock. FDPOLL=0 makes systemd keep it when the pipe reports a hang-up.
 func (s *fdStore) keep(file *os.File) (*storedFile, error) {
 	if s == nil {
 		return nil, nil
@@ -97,8 +92,8 @@ func (s *fdStore) keep(file *os.File) (*storedFile, error) {
 	return stored, nil
 }
 
-// reserveName returns a name that no other stored lock has. FDSTOREREMOVE removes every
-// descriptor of a name, so each lock needs its own.
+// reserveName returns an unused name. FDSTOREREMOVE removes every descriptor of a name, so each lock
+// needs its own.
 func (s *fdStore) reserveName() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,15 +105,14 @@ func (s *fdStore) reserveName() string {
 	return name
 }
 
-// releaseName makes a name available again.
 func (s *fdStore) releaseName(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.names, name)
 }
 
-// remove removes a lock from the store; nil is no lock. Call it before closing the lock:
-// the delay then ends as soon as systemd has read the message.
+// remove removes a lock, which may be nil, from the store. Call it before closing the lock: the delay
+// then ends when systemd has read the message.
 func (s *fdStore) remove(stored *storedFile) error {
 	if stored == nil {
 		return nil
@@ -130,8 +124,8 @@ func (s *fdStore) remove(stored *storedFile) error {
 	return nil
 }
 
-// adopt returns the locks that the previous process has left in the store, as one lock, or nil if
-// there are none. There are several if that process died while it replaced one by another.
+// adopt returns the locks that the previous process left, as one lock; nil if there are none. There are
+// several if that process died while it replaced one.
 func (s *fdStore) adopt() *lock {
 	if s == nil {
 		return nil
@@ -152,8 +146,8 @@ func (s *fdStore) adopt() *lock {
 	})
 }
 
-// notify sends one message of the sd_notify(3) protocol. The socket is not connected,
-// because package net sends descriptors over unconnected datagram sockets only.
+// notify sends one sd_notify(3) message. The socket is not connected, because package net sends
+// descriptors only over unconnected datagram sockets.
 func (s *fdStore) notify(state string, rights []byte) error {
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram"})
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // A lock that could not be sent to systemd does not count as stored.
-func TestStoreThatCannotBeReached(t *testing.T) {
+func TestAnUnsentLockIsNotStored(t *testing.T) {
 	dir := t.TempDir()
 	file, err := os.Create(filepath.Join(dir, "lock"))
 	require.NoError(t, err)
@@ -23,7 +23,6 @@ func TestStoreThatCannotBeReached(t *testing.T) {
 	require.Empty(t, store.names, "its name is free again")
 }
 
-// A reload has time by default.
-func TestReloadHasTimeByDefault(t *testing.T) {
+func TestTheDefaultReloadTimeoutIsSet(t *testing.T) {
 	require.Positive(t, Options{}.withDefaults().times.reload)
 }

@@ -18,23 +18,23 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
-// asAgent is the environment variable that makes the test binary an agent, see
-// [TestAgentProcess]. With the value adopts the agent calls Adopt first.
+// agentEnv makes the test binary an agent, see [TestAgentProcess]. With the value adopts the agent
+// calls Adopt first.
 const (
-	asAgent = "KUBEGRACE_TEST_AGENT"
-	adopts  = "adopts"
+	agentEnv = "KUBEGRACE_TEST_AGENT"
+	adopts   = "adopts"
 )
 
-// TestAgentProcess is the process of an agent that other tests start and kill. It takes
-// the lock, prints what it found, and follows the commands of the test.
+// TestAgentProcess is the process of an agent that other tests start and kill. It takes the lock,
+// prints what it found, and follows commands.
 func TestAgentProcess(t *testing.T) {
-	if os.Getenv(asAgent) == "" {
+	if os.Getenv(agentEnv) == "" {
 		return
 	}
 	source, err := logind.New(logind.Options{}.With(logind.Times{Verify: time.Hour}))
 	require.NoError(t, err)
 	var adopted io.Closer
-	if os.Getenv(asAgent) == adopts {
+	if os.Getenv(agentEnv) == adopts {
 		adopted = source.Adopt()
 		require.True(t, source.Adopt() == nil, "each lock is handed out once; not even a nil *lock")
 	}
@@ -90,7 +90,7 @@ func startAgentThat(t *testing.T, does string, store *logindhost.FDStore, others
 	self, err := os.Executable()
 	require.NoError(t, err)
 	a := &agent{t: t, cmd: store.Command(self, "-test.run=^TestAgentProcess$")}
-	a.cmd.Env = append(a.cmd.Env, asAgent+"="+does)
+	a.cmd.Env = append(a.cmd.Env, agentEnv+"="+does)
 	a.cmd.Stderr = os.Stderr
 	a.in, err = a.cmd.StdinPipe()
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func startAgentThat(t *testing.T, does string, store *logindhost.FDStore, others
 	return a
 }
 
-// nextLine returns the next line that the agent prints.
+// nextLine returns the next printed line.
 func (a *agent) nextLine() string {
 	a.t.Helper()
 	for {
@@ -122,7 +122,6 @@ func (a *agent) command(what string) {
 	require.Equal(a.t, "done", a.nextLine())
 }
 
-// kill sends SIGKILL.
 func (a *agent) kill() {
 	if a.cmd.ProcessState == nil {
 		_ = a.cmd.Process.Kill() // it may be dead already
@@ -134,7 +133,7 @@ func requireStored(t *testing.T, store *logindhost.FDStore, names ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return strings.Join(store.Names(), " ") == strings.Join(names, " ")
-	}, soon, time.Millisecond, "%v is stored, not %v", store.Names(), names)
+	}, testTimeout, time.Millisecond, "%v is stored, not %v", store.Names(), names)
 }
 
 // hostWithFDStore returns a scripted host for agents, and their FD store.
@@ -145,7 +144,7 @@ func hostWithFDStore(t *testing.T) (*host, *logindhost.FDStore) {
 	return h, logindhost.StartFDStore(t, 4)
 }
 
-func TestLockIsStored(t *testing.T) {
+func TestInhibitStoresTheLock(t *testing.T) {
 	h, store := hostWithFDStore(t)
 	a := startAgent(t, store, nil)
 	require.Equal(t, "pending=false locked=true names=", a.found)
@@ -166,7 +165,7 @@ func TestLockIsStored(t *testing.T) {
 	require.Empty(t, store.Names())
 }
 
-func TestDeadAgentDoesNotEndTheDelay(t *testing.T) {
+func TestTheStoredLockOutlivesTheAgent(t *testing.T) {
 	h, store := hostWithFDStore(t)
 	first := startAgent(t, store, nil)
 	lock := h.login1.Locks()[0]
@@ -185,10 +184,10 @@ func TestDeadAgentDoesNotEndTheDelay(t *testing.T) {
 	require.Equal(t, "pending=true locked=true names=taken", third.found)
 	third.command("release")
 	awaitReleased(t, lock)
-	require.Empty(t, store.Names(), "out of the store before it was closed")
+	require.Empty(t, store.Names(), "removed from the store before it was closed")
 }
 
-// Adopt hands out the lock before there is a session. Inhibit then neither adopts nor drops it.
+// Adopt returns the stored lock before there is a session. Inhibit then neither returns nor closes it.
 func TestAdopt(t *testing.T) {
 	for name, preparing := range map[string]bool{"in a shutdown": true, "idle": false} {
 		t.Run(name, func(t *testing.T) {
@@ -213,11 +212,11 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-func TestNothingToAdopt(t *testing.T) {
+func TestAdoptReturnsNilWithoutAStoredLock(t *testing.T) {
 	require.True(t, newHost(t).source(t).Adopt() == nil, "not even a nil *lock")
 }
 
-func TestStoredLockIsDroppedWhenIdle(t *testing.T) {
+func TestTheStoredLockIsClosedWithoutAShutdown(t *testing.T) {
 	h, store := hostWithFDStore(t)
 	first := startAgent(t, store, nil)
 	requireStored(t, store, "inhibitor")
@@ -232,7 +231,7 @@ func TestStoredLockIsDroppedWhenIdle(t *testing.T) {
 	requireHeld(t, locks[1])
 }
 
-func TestOtherDescriptorsAreLeftAlone(t *testing.T) {
+func TestOtherPassedDescriptorsAreNotTouched(t *testing.T) {
 	_, store := hostWithFDStore(t)
 	startAgent(t, store, nil).kill()
 	requireStored(t, store, "inhibitor")
@@ -243,13 +242,13 @@ func TestOtherDescriptorsAreLeftAlone(t *testing.T) {
 	require.Equal(t, "pending=false locked=true names=http:inhibitors:taken", a.found)
 }
 
-func TestFDStoreThatKeepsNothing(t *testing.T) {
+func TestAFullFDStoreIsNoError(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.bus.Address)
 	store := logindhost.StartFDStore(t, 0)
 	a := startAgent(t, store, nil)
 	require.Equal(t, "pending=false locked=true names=", a.found)
-	require.Eventually(t, func() bool { return len(store.Messages()) == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(store.Messages()) == 1 }, testTimeout, time.Millisecond)
 	a.kill()
 	awaitReleased(t, h.login1.Locks()[0])
 
@@ -258,12 +257,12 @@ func TestFDStoreThatKeepsNothing(t *testing.T) {
 	require.Equal(t, "pending=true locked=false names=", a.found, "a shutdown without a lock")
 }
 
-func TestNotifySocketThatIsGone(t *testing.T) {
+func TestAMissingNotifySocketIsLogged(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("NOTIFY_SOCKET", "/nowhere/notify")
 	h.options.NoFDStore = false
 	lock, seen := h.inhibit(t, h.connect(t))
 	requireHeld(t, seen)
-	require.NoError(t, lock.Close(), "what was not stored need not be removed")
+	require.NoError(t, lock.Close(), "an unsent lock is not removed")
 	awaitReleased(t, seen)
 }

@@ -17,11 +17,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// soon bounds the waits of the tests. It is long because only a failing test waits that
-// long.
-const soon = 10 * time.Second
+// testTimeout bounds the waits of the tests. Only a failing test waits so long.
+const testTimeout = 10 * time.Second
 
-// host is a scripted login1 and a source over its bus.
+// host is a scripted logind and a source on its bus.
 type host struct {
 	bus     *logindhost.Bus
 	login1  *logindtest.Login1
@@ -69,7 +68,7 @@ func connect(t testing.TB, source *logind.Source) source.Session {
 	return session
 }
 
-// inhibit takes a lock and returns login1's view of it too.
+// inhibit takes a lock and also returns logind's view of it.
 func (h *host) inhibit(t *testing.T, session source.Session) (io.Closer, *logindtest.Lock) {
 	t.Helper()
 	lock, err := session.Inhibit(t.Context())
@@ -81,31 +80,30 @@ func (h *host) inhibit(t *testing.T, session source.Session) (io.Closer, *logind
 
 func timeoutContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// nextEvent returns the next event. It fails the test if the session has ended.
+// nextEvent returns the next event. It fails if the session has ended.
 func nextEvent(t *testing.T, session source.Session) source.Event {
 	t.Helper()
 	select {
 	case event, open := <-session.Events():
 		require.True(t, open, "the session has ended")
 		return event
-	case <-time.After(soon):
+	case <-time.After(testTimeout):
 		require.Fail(t, "no event")
 		return source.Event{}
 	}
 }
 
-// awaitEnd waits for the end of the session.
 func awaitEnd(t *testing.T, session source.Session) {
 	t.Helper()
 	select {
 	case event, open := <-session.Events():
 		require.False(t, open, "an event instead of the end: %+v", event)
-	case <-time.After(soon):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the session has not ended")
 	}
 }
@@ -115,7 +113,7 @@ func awaitReleased(t *testing.T, lock *logindtest.Lock) {
 	t.Helper()
 	select {
 	case <-lock.Released:
-	case <-time.After(soon):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the lock is still held")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// encodeMessage returns a message as it is sent over the socket.
+// encodeMessage returns a message as sent over the socket.
 func encodeMessage(f testing.TB, kind dbus.Type, order binary.ByteOrder, body ...any) []byte {
 	f.Helper()
 	message := &dbus.Message{Type: kind, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
@@ -29,8 +29,8 @@ func encodeMessage(f testing.TB, kind dbus.Type, order binary.ByteOrder, body ..
 	return encoded.Bytes()
 }
 
-// Whatever is sent over the bus, no message is larger than its bound, and a signal is read as a
-// shutdown of a known kind or as nothing.
+// FuzzMessage checks that no message exceeds its bound, and that every signal is a shutdown of a known
+// kind or nothing.
 func FuzzMessage(f *testing.F) {
 	metadata := map[string]dbus.Variant{"type": dbus.MakeVariant("soft-reboot"), "other": dbus.MakeVariant([]byte{1})}
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
@@ -78,8 +78,8 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// Whatever is in a drop-in of logind, the limit is not negative. A drop-in without a valid limit
-// leaves that of the files before it.
+// FuzzDropIn checks that no drop-in makes the limit negative, and that a drop-in without a valid limit
+// does not change it.
 func FuzzDropIn(f *testing.F) {
 	for _, text := range []string{"[Login]\nInhibitDelayMaxSec=30\n", "[Login]\nInhibitDelayMaxSec=infinity", "[Login]\nInhibitDelayMaxSec=1min 30s\nInhibitDelayMaxSec=x\n", "InhibitDelayMaxSec=30", "[Other]\nInhibitDelayMaxSec=30\n", "[Login\n", "[Login]\nInhibitDelayMaxSec=\\\n5\n", "\x00\xff"} {
 		f.Add([]byte(text))

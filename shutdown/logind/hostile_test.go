@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
 
-// connectNamed connects a session and returns the bus names that appeared with it, as a
-// hostile user would find them.
+// connectNamed connects a session and returns the bus names that appeared, as a hostile user would find
+// them.
 func (h *host) connectNamed(t *testing.T) (session source.Session, came []string) {
 	t.Helper()
 	asking := h.bus.Connect()
@@ -35,13 +35,13 @@ func (h *host) connectNamed(t *testing.T) (session source.Session, came []string
 	return session, came
 }
 
-// awaitDelivery returns when the bus has delivered everything that was sent before.
+// awaitDelivery returns when the bus has delivered everything sent before.
 func awaitDelivery(t *testing.T, c *dbus.Conn) {
 	t.Helper()
 	require.NoError(t, c.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err)
 }
 
-// onlyItsOwn checks that the session delivers only events of its own logind.
+// onlyItsOwn requires that the session sends only its own logind's events.
 func (h *host) onlyItsOwn(t *testing.T, session source.Session) {
 	t.Helper()
 	pending, err := session.Pending(t.Context()) // the answer comes after all that was sent before
@@ -54,8 +54,7 @@ func (h *host) onlyItsOwn(t *testing.T, session source.Session) {
 	require.True(t, nextEvent(t, session).Cancelled)
 }
 
-// Any user can send a signal with descriptors to any connection that accepts descriptors. They are
-// closed when they arrive.
+// Every user can send signals with descriptors. They are closed on arrival.
 func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -75,7 +74,7 @@ func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// While Inhibit waits for its reply, only the descriptor of that reply is kept.
+// While Inhibit waits for its reply, only the reply's descriptor is kept.
 func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -101,18 +100,17 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	<-attacked
 	requireHeld(t, first)
 	requireHeld(t, second)
-	require.LessOrEqual(t, openDescriptors(t), descriptors+2, "the lock, and its end at the scripted logind")
+	require.LessOrEqual(t, openDescriptors(t), descriptors+2, "the lock, and the scripted logind's end of it")
 	require.NoError(t, file.Close())
 	h.onlyItsOwn(t, session)
 }
 
-// Forged signals are dropped when they are read, so a flood does not fill the queue while
-// nobody takes an event.
-func TestFloodIsNotKept(t *testing.T) {
+// Forged signals are dropped on arrival, so that a flood does not fill the queue.
+func TestForgedSignalsAreNotQueued(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
 	forger, _ := h.bus.ConnectAsNobody()
-	h.login1.Prepare(true) // and nobody reads the event
+	h.login1.Prepare(true) // the event is not read
 	_, err := session.RequestDelay(t.Context(), 0)
 	require.NoError(t, err)
 
@@ -131,7 +129,7 @@ func TestFloodIsNotKept(t *testing.T) {
 	require.False(t, nextEvent(t, session).Cancelled)
 }
 
-// heapInUse returns the heap in use, in bytes.
+// heapInUse returns the used heap in bytes.
 func heapInUse() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -139,7 +137,7 @@ func heapInUse() uint64 {
 	return stats.HeapAlloc
 }
 
-// A message may have 32 MiB and takes far more memory once it is decoded.
+// A message may have 32 MiB, and takes far more memory when decoded.
 func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -177,8 +175,8 @@ func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	h.onlyItsOwn(t, session)
 }
 
-// Signals are not accepted from a connection whose bus name begins like logind's.
-func TestNameThatLooksLikeLogind(t *testing.T) {
+// Signals of a connection whose bus name begins like logind's are dropped.
+func TestSignalsOfASimilarBusNameAreDropped(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
 	forger, _ := h.bus.ConnectAsNobody()

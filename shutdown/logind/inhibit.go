@@ -14,12 +14,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// delayMode is the mode of an inhibitor that delays a shutdown up to logind's limit.
+// delayMode is the mode of inhibitors that delay a shutdown up to logind's limit.
 const delayMode = "delay"
 
-// lock is an inhibitor of logind: the write end of a FIFO. logind releases the inhibitor
-// when every copy of the descriptor is closed. A lock therefore owns its descriptor and
-// closes it exactly once.
+// lock is an inhibitor lock of logind: the write end of a FIFO. logind releases it when every copy of
+// the descriptor is closed, so a lock closes its descriptor exactly once.
 type lock struct{ close func() error }
 
 // newLock returns a lock that calls release once.
@@ -32,32 +31,32 @@ func newLock(release func() error) *lock {
 	})}
 }
 
-// Close releases the lock. logind goes on with a shutdown at once if no other inhibitor
-// delays it. Further calls return the result of the first.
+// Close releases the lock. If no other lock delays the shutdown, logind shuts down at once. Further
+// calls return the result of the first.
 func (l *lock) Close() error { return l.close() }
 
-// locks takes the inhibitors of a session and watches whether logind goes on listing them.
+// locks takes the locks of a session and checks that logind still lists them.
 type locks struct {
 	conn    *conn
 	options Options
-	store   *fdStore // nil stores nothing
-	missing func(loss)
+	store   *fdStore // nil: no FD store
+	missing func(feature)
 	logger  klog.Logger
 
 	mu       sync.Mutex // guards the fields below; never held during a call over the bus
-	verified int        // how many of our held locks logind has listed
-	// held has the descriptors of the locks that are not closed. The garbage collector would close, and so release, one
-	// whose lock the caller has not kept.
+	verified int        // held locks that logind has listed
+	// held keeps the descriptors of locks that are not closed: the garbage collector would close a
+	// descriptor, and so release the lock, if the caller does not keep the lock.
 	held map[*os.File]struct{}
 }
 
-// inhibit takes an inhibitor, or adopts the stored one.
+// inhibit takes a lock, or adopts the stored one during a shutdown.
 func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
 	file, err := l.conn.callForDescriptor(ctx, "Inhibit", "shutdown", l.options.Who, l.options.Why, delayMode)
 	var refused dbus.Error
 	if errors.As(err, &refused) && refused.Name == login1+".OperationInProgress" {
 		if stored := l.store.adopt(); stored != nil {
-			l.logger.Info("Adopted the stored inhibitor in the middle of a shutdown")
+			l.logger.Info("Adopted the stored inhibitor lock during a shutdown")
 			return stored, nil
 		}
 	}
@@ -67,18 +66,17 @@ func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
 	granted := l.hold(file)
 	if stored := l.store.adopt(); stored != nil {
 		if err := stored.Close(); err != nil {
-			l.logger.Error(err, "Failed to drop the stored inhibitor")
+			l.logger.Error(err, "Failed to close the stored inhibitor lock")
 		}
 	}
 	return granted, nil
 }
 
-// hold makes a lock of the descriptor that logind has granted. It puts a copy into the FD
-// store and verifies the lock from now on.
+// hold returns a lock for a granted descriptor, stores a copy, and verifies it from now on.
 func (l *locks) hold(file *os.File) *lock {
 	stored, err := l.store.keep(file)
 	if err != nil {
-		l.logger.Error(err, "The death of this process would end the shutdown delay")
+		l.logger.Error(err, "The inhibitor lock is not stored, so the shutdown delay ends if this process dies")
 	}
 	stopVerifying := l.verify()
 	l.mu.Lock()

@@ -20,7 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-func TestInhibit(t *testing.T) {
+func TestInhibitTakesALock(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	lock, seen := h.inhibit(t, session)
@@ -42,7 +42,7 @@ func TestWhoAndWhyAreOptions(t *testing.T) {
 	require.Equal(t, "its pods", seen.Why)
 }
 
-func TestLockOutlivesItsSession(t *testing.T) {
+func TestTheLockOutlivesItsSession(t *testing.T) {
 	h := newHost(t)
 	session, err := h.source(t).Connect(t.Context())
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestLockOutlivesItsSession(t *testing.T) {
 	awaitReleased(t, seen)
 }
 
-// The garbage collector releases no lock, also if the caller has not kept it.
+// The garbage collector releases no lock, even if the caller discards it.
 func TestADiscardedLockIsHeld(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -64,7 +64,7 @@ func TestADiscardedLockIsHeld(t *testing.T) {
 		require.NoError(t, err)
 		runtime.GC()
 		runtime.GC()
-		n, err := read.Read(make([]byte, 1)) // until the other end, which nobody keeps, is collected
+		n, err := read.Read(make([]byte, 1)) // until the discarded other end is collected
 		require.Zero(t, n)
 		require.ErrorIs(t, err, io.EOF)
 		require.NoError(t, read.Close())
@@ -86,7 +86,7 @@ func TestChildrenDoNotInheritTheLock(t *testing.T) {
 	require.NoError(t, child.Wait())
 }
 
-func TestInhibitRefusedThenGranted(t *testing.T) {
+func TestInhibitSucceedsAfterARefusal(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	h.login1.Refuse(
@@ -105,7 +105,7 @@ func TestInhibitRefusedThenGranted(t *testing.T) {
 	requireHeld(t, seen)
 }
 
-func TestLateReplyIsClosed(t *testing.T) {
+func TestTheLockOfALateReplyIsClosed(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	goOn := h.login1.Delay()
@@ -114,11 +114,11 @@ func TestLateReplyIsClosed(t *testing.T) {
 	_, err := session.Inhibit(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	goOn()
-	require.Eventually(t, func() bool { return len(h.login1.Locks()) == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(h.login1.Locks()) == 1 }, testTimeout, time.Millisecond)
 	awaitReleased(t, h.login1.Locks()[0])
 }
 
-func TestEachCallerHasALockOfItsOwn(t *testing.T) {
+func TestConcurrentCallersGetSeparateLocks(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	goOn := h.login1.Delay() // so that all wait for the same reply
@@ -141,7 +141,7 @@ func TestEachCallerHasALockOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestReplyAfterClose(t *testing.T) {
+func TestAReplyAfterCloseHoldsNoLock(t *testing.T) {
 	h := newHost(t)
 	session, err := h.source(t).Connect(t.Context())
 	require.NoError(t, err)
@@ -151,17 +151,17 @@ func TestReplyAfterClose(t *testing.T) {
 		_, err := session.Inhibit(t.Context())
 		asked <- err
 	}()
-	require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 1 }, testTimeout, time.Millisecond)
 	require.NoError(t, session.Close())
 	require.ErrorIs(t, <-asked, dbus.ErrClosed)
 	goOn()
-	require.Eventually(t, func() bool { return len(h.login1.Locks()) == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(h.login1.Locks()) == 1 }, testTimeout, time.Millisecond)
 	awaitReleased(t, h.login1.Locks()[0])
 	_, err = session.Inhibit(t.Context())
 	require.ErrorIs(t, err, dbus.ErrClosed)
 }
 
-func TestInhibitEndsWithTheBus(t *testing.T) {
+func TestInhibitReturnsWhenTheBusIsLost(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	goOn := h.login1.Delay()
@@ -171,7 +171,7 @@ func TestInhibitEndsWithTheBus(t *testing.T) {
 		_, err := session.Inhibit(t.Context())
 		asked <- err
 	}()
-	require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 1 }, testTimeout, time.Millisecond)
 	h.bus.Stop()
 	require.Error(t, <-asked)
 	awaitEnd(t, session)

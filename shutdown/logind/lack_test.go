@@ -19,18 +19,18 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// told collects what the log says is missing, line by line.
-type told struct {
+// missingFeaturesOf collects what the log says is missing, line by line.
+type missingFeaturesOf struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (*told) Init(klog.RuntimeInfo)            {}
-func (*told) Enabled(int) bool                 { return true }
-func (*told) Error(error, string, ...any)      {}
-func (l *told) WithValues(...any) klog.LogSink { return l }
-func (l *told) WithName(string) klog.LogSink   { return l }
-func (l *told) Info(_ int, _ string, pairs ...any) {
+func (*missingFeaturesOf) Init(klog.RuntimeInfo)            {}
+func (*missingFeaturesOf) Enabled(int) bool                 { return true }
+func (*missingFeaturesOf) Error(error, string, ...any)      {}
+func (l *missingFeaturesOf) WithValues(...any) klog.LogSink { return l }
+func (l *missingFeaturesOf) WithName(string) klog.LogSink   { return l }
+func (l *missingFeaturesOf) Info(_ int, _ string, pairs ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(pairs, any("missing")); i >= 0 {
@@ -39,15 +39,15 @@ func (l *told) Info(_ int, _ string, pairs ...any) {
 	}
 }
 
-func (l *told) missing() []string {
+func (l *missingFeaturesOf) missing() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.lines)
 }
 
-// A host whose bus or logind lacks something, each two things, or all of them, is held and drained as
-// any other, its limit is raised, and one line of the log for each says what is missing.
-func TestHostThatLacks(t *testing.T) {
+// A host that lacks one, two or all optional features is held and drained, its limit is raised, and
+// each missing feature is logged once.
+func TestABusWithoutOptionalFeaturesWorks(t *testing.T) {
 	lines := map[logindtest.Lack][]string{ // three cost nothing
 		logindtest.LackOtherHandshakes: nil,
 		logindtest.LackConnections:     nil,
@@ -95,10 +95,10 @@ func TestHostThatLacks(t *testing.T) {
 			source, err := logind.New(logind.Options{Address: broker.Address, HostRoot: t.TempDir(), NoFDStore: true}.With(logind.Times{Poll: 10 * time.Millisecond}))
 			require.NoError(t, err)
 			require.NoError(t, source.Available(t.Context()))
-			log, killer := new(told), new(shutdowntest.Killer)
+			log, killer := new(missingFeaturesOf), new(shutdowntest.Killer)
 			manager := runManagerIn(klog.NewContext(t.Context(), klog.New(log)), t, source, shutdown.Options{Config: buckets, Killer: killer})
 
-			require.Eventually(t, func() bool { return manager.Inhibitor().Held && manager.Inhibitor().Err == nil }, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return manager.Inhibitor().Held && manager.Inhibitor().Err == nil }, testTimeout, time.Millisecond)
 			require.Equal(t, time.Minute, manager.Inhibitor().Granted)
 			held := broker.Login1.Held()
 			require.Len(t, held, 1)

@@ -22,7 +22,7 @@ import (
 
 const ours = etc + "/zz-kubegrace.conf"
 
-// requireCapped reads the limit, and requires that it is lower than a minute because of a file.
+// requireCapped reads the limit and requires that a file caps it below a minute.
 func requireCapped(t *testing.T, session source.Session, limit time.Duration, winner string) {
 	t.Helper()
 	granted, err := session.RequestDelay(t.Context(), time.Minute)
@@ -32,7 +32,7 @@ func requireCapped(t *testing.T, session source.Session, limit time.Duration, wi
 	require.Equal(t, winner, capped.SetBy)
 }
 
-// requireMinute reads the limit, and requires that it is a minute.
+// requireMinute reads the limit and requires a minute.
 func requireMinute(t *testing.T, session source.Session) {
 	t.Helper()
 	granted, err := session.RequestDelay(t.Context(), time.Minute)
@@ -40,8 +40,8 @@ func requireMinute(t *testing.T, session source.Session) {
 	require.Equal(t, time.Minute, granted)
 }
 
-// While the lock is held somebody removes our drop-in, and somebody reloads logind.
-func TestLimitLoweredByTheEndOfTheDropIn(t *testing.T) {
+// While the lock is held, somebody removes the drop-in and reloads logind.
+func TestARemovedDropInIsWrittenAgain(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, ours)
 	session := h.connect(t)
@@ -54,12 +54,13 @@ func TestLimitLoweredByTheEndOfTheDropIn(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, ours))
 	require.Len(t, systemd1.Killed(), 2)
 	requireMinute(t, session)
-	require.Len(t, systemd1.Killed(), 2, "nothing is to be done")
+	require.Len(t, systemd1.Killed(), 2, "no call is needed")
 	requireHeld(t, lock)
 }
 
-// A file that sorts before ours loses. logind has read it without ours, so it is told to read again.
-func TestLimitLoweredByAFileThatLoses(t *testing.T) {
+// A file that sorts before the drop-in loses, but logind has read it without the drop-in, so it is
+// reloaded.
+func TestALosingFileCausesAReload(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, ours)
 	session := h.connect(t)
@@ -72,9 +73,9 @@ func TestLimitLoweredByAFileThatLoses(t *testing.T) {
 	require.NotEmpty(t, systemd1.Killed())
 }
 
-// A file that sorts after ours wins. It is named, and logind is not reloaded for nothing; when the file is
-// gone, our drop-in counts at once.
-func TestLimitLoweredByAFileThatWins(t *testing.T) {
+// A file that sorts after the drop-in is named, and logind is not reloaded. When the file is removed,
+// the drop-in counts at once.
+func TestAWinningFileIsNamed(t *testing.T) {
 	const site = etc + "/zzz-site.conf"
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, ours)
@@ -103,8 +104,8 @@ func (c *logCount) WithValues(...any) klog.LogSink         { return c }
 func (c *logCount) WithName(string) klog.LogSink           { return c }
 func (c *logCount) in(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.New(c)) }
 
-// The limit is read again and again. A change of the limit is logged, and a failure that lasts is logged once.
-func TestReadsAreLoggedOnce(t *testing.T) {
+// A change of the limit is logged, and a lasting failure is logged once.
+func TestLastingFailuresAreLoggedOnce(t *testing.T) {
 	h := newHost(t)
 	h.applyDropInOnReload(t, ours)
 	var log logCount
@@ -137,14 +138,14 @@ func TestReadsAreLoggedOnce(t *testing.T) {
 	h.writeFile(t, ours, "[Login]\n")
 	_, err = session.RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
-	require.EqualValues(t, 2, log.errors.Load(), "it was well in between")
+	require.EqualValues(t, 2, log.errors.Load(), "it succeeded in between")
 }
 
-// logind arms its timer and then hears of a limit that this process raises: the event has the time of the
-// timer.
-func TestShutdownThatBeginsWhileTheLimitIsRaised(t *testing.T) {
+// If logind announces a shutdown and then gets a higher limit from this process, the deadline is that
+// of logind's timer.
+func TestADeadlineUsesTheLimitBeforeAChange(t *testing.T) {
 	h := newHost(t)
-	h.times.Reload = soon
+	h.times.Reload = testTimeout
 	session := h.connect(t)
 	h.login1.SetLimit(15 * time.Second)
 	announced := make(chan time.Time, 1)
@@ -171,7 +172,7 @@ func testRealLimitChanges(t *testing.T, host *logindhost.Host) {
 		file = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
 		site = "/etc/systemd/logind.conf.d/zzz-site.conf"
 	)
-	source, err := logind.New(logind.Options{NoFDStore: true}.With(logind.Times{Reload: soon}))
+	source, err := logind.New(logind.Options{NoFDStore: true}.With(logind.Times{Reload: testTimeout}))
 	require.NoError(t, err)
 	session := connect(t, source)
 	requireMinute(t, session)

@@ -12,34 +12,33 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// loss is something that this package uses where the host's bus or its logind has it, and what it
-// costs that it is missing. The kubelet holds its lock without any of it, and so does this package.
-type loss string
+// feature is an optional feature of the bus or of logind, with the consequence of its absence for the
+// log. The kubelet needs none of them.
+type feature string
 
 const (
-	lossAgreement    loss = "NEGOTIATE_UNIX_FD: the inhibitor arrives only if the bus passes descriptors all the same"
-	lossOwnerChanges loss = "NameOwnerChanged: a restart of systemd-logind is not noticed"
-	lossOwner        loss = "GetNameOwner: an announcement is believed whoever sends it"
-	lossSenders      loss = "senders of signals: an announcement is believed whoever sends it"
-	lossMatches      loss = "matches by sender: announcements of others arrive, and are dropped if their sender is known"
-	lossMetadata     loss = prepareForShutdownWithMetadata + ": the kind of a shutdown is not known"
-	lossPreparing    loss = "PreparingForShutdown: neither a shutdown that began before the agent is noticed, nor a cancellation without a signal"
-	lossList         loss = "ListInhibitors: an inhibitor that systemd-logind has lost is not taken again"
+	featureNegotiation  feature = "NEGOTIATE_UNIX_FD: the inhibitor lock arrives only if the bus passes descriptors anyway"
+	featureOwnerChanges feature = "NameOwnerChanged: a restart of systemd-logind is not noticed"
+	featureOwner        feature = "GetNameOwner: announcements of every sender are accepted"
+	featureSenders      feature = "senders of signals: announcements of every sender are accepted"
+	featureMatches      feature = "matches by sender: signals of others arrive, and are dropped if their sender is known"
+	featureMetadata     feature = prepareForShutdownWithMetadata + ": the kind of a shutdown is not known"
+	featurePreparing    feature = "PreparingForShutdown: a shutdown that began before the agent and a cancellation without a signal are not noticed"
+	featureList         feature = "ListInhibitors: an inhibitor lock that systemd-logind has lost is not replaced"
 )
 
-// losses are what a Source has found missing. Each is told once, whatever the number of sessions.
-type losses struct{ told sync.Map }
+// missingFeatures are the missing features that a Source has logged.
+type missingFeatures struct{ logged sync.Map }
 
-// tell logs a loss.
-func (l *losses) tell(logger klog.Logger, missing loss) {
-	if _, again := l.told.LoadOrStore(missing, true); !again {
-		logger.Info("The host's bus or its systemd-logind lacks something, and its shutdown is delayed without it", "missing", string(missing))
+// log logs a missing feature, once.
+func (l *missingFeatures) log(logger klog.Logger, missing feature) {
+	if _, again := l.logged.LoadOrStore(missing, true); !again {
+		logger.Info("The bus or systemd-logind lacks an optional feature", "missing", string(missing))
 	}
 }
 
-// isUnknown reports whether err is the reply of somebody who does not know what was asked for or
-// does not give it. No answer, and the answer that logind is not on the bus, are none of these: what
-// was asked for may be there a moment later.
+// isUnknown reports whether err is the reply that something does not exist or is not permitted. A
+// timeout, or logind's absence from the bus, is temporary and does not count.
 func isUnknown(err error) bool {
 	var reply dbus.Error
 	if !errors.As(err, &reply) {

@@ -20,7 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// TestRealManager drains pods through a manager when a real logind powers off.
+// A manager drains pods when a real logind powers off.
 func TestRealManager(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return
@@ -37,7 +37,7 @@ func TestRealManager(t *testing.T) {
 	}
 }
 
-// buckets has two buckets, of two seconds and one.
+// buckets returns two buckets, of 2 s and 1 s.
 var buckets = plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 	{Priority: 0, ShutdownGracePeriodSeconds: 2}, {Priority: 1000, ShutdownGracePeriodSeconds: 1},
 }}
@@ -45,7 +45,7 @@ var buckets = plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGr
 // runReadyManager runs a manager until the test ends, and returns when it is ready.
 func runReadyManager(t *testing.T, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
-	return runManagerOn(t, impatientSource(t), options)
+	return runManagerOn(t, shortReloadSource(t), options)
 }
 
 func runManagerOn(t *testing.T, source source.Source, options shutdown.Options) *shutdown.Manager {
@@ -70,18 +70,18 @@ func runManagerIn(ctx context.Context, t *testing.T, source source.Source, optio
 	})
 	select {
 	case <-manager.Ready():
-	case <-time.After(soon):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the manager is not ready")
 	}
 	return manager
 }
 
-// awaitHeld waits until the manager holds the only lock of the host.
+// awaitHeld waits until the manager holds the host's only lock.
 func awaitHeld(t *testing.T, host *logindhost.Host, manager *shutdown.Manager) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return manager.Inhibitor().Held && manager.Inhibitor().Err == nil && len(host.Inhibitors()) == 1
-	}, soon, 5*time.Millisecond, "%+v", manager.Inhibitor())
+	}, testTimeout, 5*time.Millisecond, "%+v", manager.Inhibitor())
 }
 
 func testManagerDrained(t *testing.T, host *logindhost.Host) {
@@ -92,7 +92,7 @@ func testManagerDrained(t *testing.T, host *logindhost.Host) {
 	awaitHeld(t, host, manager)
 	inhibitor := manager.Inhibitor()
 	require.Equal(t, 92500*time.Millisecond, inhibitor.Requested)
-	require.Equal(t, 93*time.Second, inhibitor.Granted, "logind is asked for whole seconds")
+	require.Equal(t, 93*time.Second, inhibitor.Granted, "the drop-in has whole seconds")
 
 	before := time.Now()
 	host.PowerOff()
@@ -103,9 +103,9 @@ func testManagerDrained(t *testing.T, host *logindhost.Host) {
 	require.Equal(t, "web", kills[0].Pod.Name)
 	require.Equal(t, "dns", kills[1].Pod.Name)
 	require.False(t, kills[1].Started.Before(kills[0].Ended), "bucket after bucket")
-	require.False(t, powerOff.Before(kills[1].Ended), "and the host after the last")
+	require.False(t, powerOff.Before(kills[1].Ended), "the host is released after the last lock")
 	require.GreaterOrEqual(t, powerOff.Sub(before), 600*time.Millisecond)
-	require.Less(t, powerOff.Sub(before), inhibitor.Granted/2, "the manager releases the lock, and logind does not wait for its own end")
+	require.Less(t, powerOff.Sub(before), inhibitor.Granted/2, "logind continues when the manager releases the lock")
 	require.Equal(t, shutdown.Admission{Admit: false, Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."},
 		manager.Admit(shutdowntest.Pod("late", 0, 30)))
 }
@@ -129,22 +129,22 @@ func testManagerDelayExpired(t *testing.T, host *logindhost.Host) {
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}}
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
 	t.Cleanup(killer.Release)
-	require.True(t, manager.Inhibitor().Held, "the lock is taken although logind waits for less")
+	require.True(t, manager.Inhibitor().Held, "the lock is taken although the limit is lower")
 	require.Equal(t, time.Second, manager.Inhibitor().Granted)
 	require.ErrorContains(t, manager.Inhibitor().Err, "/etc/systemd/logind.conf.d/zzz.conf")
 
 	before := time.Now()
 	host.PowerOff()
 	awaitPowerOff(t, host)
-	require.GreaterOrEqual(t, time.Since(before), 800*time.Millisecond, "the pods had all there was, but for the margin")
-	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond, "the lock is not held beyond the end")
+	require.GreaterOrEqual(t, time.Since(before), 800*time.Millisecond, "the pods got all the time but the margin")
+	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond, "the lock is released at the deadline")
 }
 
 func testManagerRestartedWhileIdle(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)
 	host.Kill()
-	require.Eventually(t, func() bool { return manager.Inhibitor().Err != nil }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return manager.Inhibitor().Err != nil }, testTimeout, time.Millisecond)
 	require.True(t, manager.Inhibitor().Held, "the old lock is kept until there is a new one")
 	host.Start()
 	awaitHeld(t, host, manager)
@@ -157,10 +157,10 @@ func testManagerRestartedWhileDraining(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
 	awaitHeld(t, host, manager)
 	host.PowerOff()
-	require.Eventually(t, func() bool { return len(killer.Kills()) == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(killer.Kills()) == 1 }, testTimeout, time.Millisecond)
 	host.Kill()
 	host.Start()
-	require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, soon, time.Millisecond, "a logind that was killed has forgotten the shutdown")
+	require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, testTimeout, time.Millisecond, "a logind that was killed has forgotten the shutdown")
 	awaitHeld(t, host, manager)
 	requireNoPowerOff(t, host, 100*time.Millisecond)
 	host.PowerOff()
@@ -178,7 +178,7 @@ func testManagerRestartedWithoutLocks(t *testing.T, host *logindhost.Host) {
 	awaitHeld(t, host, manager)
 }
 
-func TestManagerIsDelayedAgain(t *testing.T) {
+func TestTheManagerHoldsTheLockAgainAfterACancellation(t *testing.T) {
 	h := newHost(t)
 	killer := &shutdowntest.Killer{}
 	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: killer})
@@ -193,7 +193,7 @@ func TestManagerIsDelayedAgain(t *testing.T) {
 	}
 }
 
-func TestManagerIsRefusedThenGranted(t *testing.T) {
+func TestTheManagerRetriesARefusedInhibit(t *testing.T) {
 	h := newHost(t)
 	h.login1.Refuse(logindtest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"})
 	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})

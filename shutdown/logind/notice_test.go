@@ -22,7 +22,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// azure answers as Azure's metadata service does on the machine "node".
+// azure is Azure's metadata service on the machine "node".
 type azure struct {
 	mu     sync.Mutex
 	events []map[string]any
@@ -38,7 +38,7 @@ func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"DocumentIncarnation": 1, "Events": z.events}) // the client may have gone
 }
 
-// preempt has the machine be preempted in this time; 0 takes it back.
+// preempt announces a preemption after a time; 0 withdraws it.
 func (z *azure) preempt(in time.Duration) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -51,9 +51,9 @@ func (z *azure) preempt(in time.Duration) {
 	}
 }
 
-// A notice 120 s ahead and the announcement of a real bus's logind are one shutdown with one report:
-// the earlier deadline counts, whoever comes first, and each is taken back for itself.
-func TestNoticeAndLogind(t *testing.T) {
+// A notice 120 s ahead and logind's announcement are one shutdown with one report: the earlier deadline
+// counts, in any order, and each is cancelled separately.
+func TestANoticeAndLogindAreOneShutdown(t *testing.T) {
 	need.Long(t, "a cloud's notice beside logind's event, in real time")
 	type node struct {
 		*shutdown.Manager
@@ -66,13 +66,13 @@ func TestNoticeAndLogind(t *testing.T) {
 	// awaitKill returns the seconds of the call of the killer with this number.
 	awaitKill := func(t *testing.T, n node, number int) int64 {
 		t.Helper()
-		require.Eventually(t, func() bool { return len(n.killer.Kills()) > number }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return len(n.killer.Kills()) > number }, testTimeout, time.Millisecond)
 		return *n.killer.Kills()[number].Request.GracePeriodSeconds
 	}
 	ends := func(t *testing.T, n node, within time.Duration) {
 		t.Helper()
 		began := time.Now()
-		require.LessOrEqual(t, awaitKill(t, n, 1), int64(within.Seconds()), "what was under way is shortened")
+		require.LessOrEqual(t, awaitKill(t, n, 1), int64(within.Seconds()), "the kill in progress is shortened")
 		awaitReleased(t, n.lock)
 		require.Less(t, time.Since(began), within+time.Second)
 		require.False(t, (<-n.reports).Cancelled)
@@ -99,7 +99,7 @@ func TestNoticeAndLogind(t *testing.T) {
 			n.preempt(0)
 			require.True(t, (<-n.reports).Cancelled)
 			require.NoError(t, n.ShutdownStatus())
-			require.Eventually(t, func() bool { return len(n.Held()) == 1 && n.Inhibitor().Held }, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return len(n.Held()) == 1 && n.Inhibitor().Held }, testTimeout, time.Millisecond)
 			require.Len(t, n.killer.Kills(), 1)
 		}},
 		"a notice that is taken back, and logind's stays": {2 * time.Second, time.Hour, func(t *testing.T, n node) {
@@ -122,7 +122,7 @@ func TestNoticeAndLogind(t *testing.T) {
 				}},
 				Killer: n.killer, OnReport: func(_ context.Context, r shutdown.Report) { n.reports <- r },
 			})
-			require.Eventually(t, func() bool { return len(h.login1.Held()) == 1 }, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return len(h.login1.Held()) == 1 }, testTimeout, time.Millisecond)
 			n.lock = h.login1.Held()[0]
 			server := httptest.NewServer(n.azure)
 			provider := notice.Azure()

@@ -10,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
-func TestNewNamesWhatItCannotUse(t *testing.T) {
+func TestNewNamesInvalidOptions(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		_, err := logind.New(logind.Options{})
 		require.ErrorIs(t, err, errors.ErrUnsupported)

@@ -10,12 +10,14 @@ import (
 )
 
 // Signals and replies count in the order of their arrival, in whatever order they are handled.
-func TestPreparation(t *testing.T) {
+func TestMessagesCountInTheOrderOfArrival(t *testing.T) {
 	type call func(*preparation) bool
 	announced := func(at dbus.Sequence) call { return func(p *preparation) bool { return p.signalled(true, at) } }
 	cancelled := func(at dbus.Sequence) call { return func(p *preparation) bool { return p.signalled(false, at) } }
 	confirmed := func(at dbus.Sequence) call { return func(p *preparation) bool { return p.confirmed(at) } }
-	denied := func(at dbus.Sequence) call { return func(p *preparation) bool { p.denied(at); return p.known() } }
+	denied := func(at dbus.Sequence) call {
+		return func(p *preparation) bool { p.denied(at); return p.isInProgress() }
+	}
 	ended := (*preparation).ended
 	type step struct {
 		call call

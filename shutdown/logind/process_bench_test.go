@@ -37,14 +37,13 @@ const (
 	agentDir    = "KUBEGRACE_BENCH_AGENT_DIR" // of the state
 )
 
-// BenchmarkFreshProcess starts the process of an agent, shuts the node down once and ends the
-// process: nothing is warm, as on a node. The pods stop at once, the bus is a real one, and the
-// state is on the disk. ms is the time from the signal until the host sees the end of the lock. MiB
-// is the peak memory (VmHWM) after that, and MiB-idle the one before the signal: the program, 2 MiB
-// of which are libraries of the test, and the pods, of 1.1 KiB each. "plain" does it as the kubelet
-// does, with a goroutine for each pod and the kubelet's small state file. killer=terminator stops
-// one container of each pod, with package lifecycle or with a goroutine for each container;
-// killer=func leaves the pods themselves out of the measurement.
+// BenchmarkFreshProcess starts an agent's process, shuts the node down once and ends the process, so
+// that nothing is warm. The pods stop at once, the bus is real, and the state is on disk. ms is the
+// time from the signal until the host sees the lock released. MiB is the peak memory (VmHWM) after
+// that, MiB-idle before the signal: the program, including 2 MiB of test libraries, and the pods of 1.1
+// KiB each. "plain" works like the kubelet, with a goroutine for each pod and the kubelet's small state
+// file. killer=terminator stops one container of each pod, with package lifecycle or with a goroutine
+// for each container; killer=func does nothing.
 func BenchmarkFreshProcess(b *testing.B) {
 	for _, killer := range []string{"func", "terminator"} {
 		for _, pods := range []int{10, 110, 500, 1_000, 10_000, 50_000} {
@@ -66,8 +65,8 @@ func BenchmarkFreshProcess(b *testing.B) {
 	}
 }
 
-// shutDownOnce runs the process of an agent through one shutdown. It returns the time from the signal
-// to the release, and the peak memory before and after that, in MiB.
+// shutDownOnce runs an agent's process through one shutdown. It returns the time from the signal to the
+// release, and the peak memory before and after in MiB.
 func shutDownOnce(b *testing.B, way, killer string, pods int) (took time.Duration, idle, peak float64) {
 	b.Helper()
 	h := newBenchHost(b)
@@ -95,19 +94,18 @@ func shutDownOnce(b *testing.B, way, killer string, pods int) (took time.Duratio
 	return took, idle, peak
 }
 
-// readMemory reads a line of the agent, which is a number of kB, and returns it in MiB.
+// readMemory reads a line with a number of kB and returns MiB.
 func readMemory(b *testing.B, said *bufio.Reader) float64 {
 	b.Helper()
 	line, err := said.ReadString('\n')
 	require.NoError(b, err)
 	kilobytes, err := strconv.Atoi(strings.TrimSpace(line))
-	require.NoError(b, err, "the agent said %q", line)
+	require.NoError(b, err, "the agent printed %q", line)
 	return float64(kilobytes) / 1024
 }
 
-// TestFreshProcess is not a test but the process that [BenchmarkFreshProcess] measures. It prints
-// its peak memory when it holds the lock, and again when the shutdown is over and its standard input
-// has ended.
+// TestFreshProcess is the process that [BenchmarkFreshProcess] measures. It prints its peak memory when
+// it holds the lock, and again when the shutdown is over and its standard input has ended.
 func TestFreshProcess(t *testing.T) {
 	way := os.Getenv(agentWay)
 	if way == "" {
@@ -132,7 +130,7 @@ func drainByManager(t *testing.T, pods []*v1.Pod) {
 	t.Helper()
 	source, err := logind.New(logind.Options{Address: os.Getenv(agentBus), HostRoot: t.TempDir(), NoFDStore: true})
 	require.NoError(t, err)
-	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: obedient(func() {})})
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: stoppableRuntime(func() {})})
 	require.NoError(t, err)
 	var killer shutdown.PodKiller = shutdown.PodKillerFunc(stopAtOnce)
 	if os.Getenv(agentKiller) == "terminator" {
@@ -163,8 +161,8 @@ func drainByManager(t *testing.T, pods []*v1.Pod) {
 	require.Len(t, report.Pods, len(pods))
 }
 
-// drainPlainly does what the kubelet does: it takes the lock, waits for the signal, kills the
-// groups of pods and closes the lock.
+// drainPlainly works like the kubelet: it takes the lock, waits for the signal, kills groups of pods
+// and closes the lock.
 func drainPlainly(t *testing.T, pods []*v1.Pod) {
 	t.Helper()
 	bus, err := dbus.Connect(os.Getenv(agentBus))
@@ -178,7 +176,7 @@ func drainPlainly(t *testing.T, pods []*v1.Pod) {
 	lock := os.NewFile(uintptr(fd), "lock")
 	kill := func(*v1.Pod) {}
 	if os.Getenv(agentKiller) == "terminator" {
-		kill = plainKill(t.Context(), obedient(func() {}))
+		kill = plainKill(t.Context(), stoppableRuntime(func() {}))
 	}
 	state := filepath.Join(os.Getenv(agentDir), "graceful_node_shutdown_state")
 	printPeakMemory(t)
@@ -211,7 +209,7 @@ func awaitEndOfInput(t *testing.T) {
 	require.Error(t, err)
 }
 
-// printPeakMemory prints the peak memory of the process, in kB.
+// printPeakMemory prints the peak memory of the process in kB.
 func printPeakMemory(t *testing.T) {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -24,7 +24,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// TestRealLogind runs against systemd's own logind. Each subtest has its own host.
+// TestRealLogind tests with systemd's logind. Each subtest has its own host.
 func TestRealLogind(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return
@@ -51,8 +51,7 @@ func TestRealLogind(t *testing.T) {
 	}
 }
 
-// realSource has the zero options, except that it ignores the FD store of the test's own
-// process.
+// realSource has the zero options, but ignores the FD store of the test's process.
 func realSource(t *testing.T) *logind.Source {
 	t.Helper()
 	source, err := logind.New(logind.Options{NoFDStore: true})
@@ -60,8 +59,8 @@ func realSource(t *testing.T) *logind.Source {
 	return source
 }
 
-// impatientSource waits for a reload for a short time.
-func impatientSource(t *testing.T) *logind.Source {
+// shortReloadSource has a short reload timeout.
+func shortReloadSource(t *testing.T) *logind.Source {
 	t.Helper()
 	source, err := logind.New(logind.Options{NoFDStore: true}.With(logind.Times{Reload: 300 * time.Millisecond}))
 	require.NoError(t, err)
@@ -76,18 +75,17 @@ func takeLock(t *testing.T, session source.Session) io.Closer {
 	return lock
 }
 
-// awaitPowerOff waits until logind has asked systemd to power off.
 func awaitPowerOff(t *testing.T, host *logindhost.Host) {
 	t.Helper()
 	select {
 	case unit := <-host.Systemd1.Started:
 		require.Equal(t, "poweroff.target", unit)
-	case <-time.After(soon):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the host does not power off")
 	}
 }
 
-// requireNoPowerOff checks that logind does not ask systemd to power off for a while.
+// requireNoPowerOff requires that logind does not power off for a while.
 func requireNoPowerOff(t *testing.T, host *logindhost.Host, while time.Duration) {
 	t.Helper()
 	select {
@@ -112,7 +110,7 @@ func testRealLockIsListed(t *testing.T, host *logindhost.Host) {
 		What: "shutdown", Who: filepath.Base(os.Args[0]), Why: "Pods need time to end before the node shuts down", Mode: "delay", UID: uint32(os.Getuid()), PID: uint32(os.Getpid()),
 	}}, host.Inhibitors())
 	require.NoError(t, lock.Close())
-	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond)
 }
 
 func testRealLimitRaised(t *testing.T, _ *logindhost.Host) {
@@ -125,13 +123,13 @@ func testRealLimitRaised(t *testing.T, _ *logindhost.Host) {
 	granted, err = session.RequestDelay(t.Context(), 5*time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 5*time.Second, granted)
-	require.NoFileExists(t, "/etc/systemd/logind.conf.d/zz-kubegrace.conf", "it is not needed any more")
+	require.NoFileExists(t, "/etc/systemd/logind.conf.d/zz-kubegrace.conf", "the drop-in is not needed any more")
 }
 
 func testRealLimitCapped(t *testing.T, host *logindhost.Host) {
 	const winner = "/run/systemd/logind.conf.d/zzz-vendor.conf"
 	host.Configure(winner, "[Login]\nInhibitDelayMaxSec=30\n", 30*time.Second)
-	granted, err := connect(t, impatientSource(t)).RequestDelay(t.Context(), time.Minute)
+	granted, err := connect(t, shortReloadSource(t)).RequestDelay(t.Context(), time.Minute)
 	require.Equal(t, 30*time.Second, granted)
 	var capped *source.DelayCappedError
 	ok := errors.As(err, &capped)
@@ -150,7 +148,7 @@ func testRealLimitExtremes(t *testing.T, host *logindhost.Host) {
 	require.NoError(t, os.WriteFile(file, []byte("[Login]\nInhibitDelayMaxSec=infinity\n"), 0o600))
 	granted, err = session.RequestDelay(t.Context(), 7*time.Second)
 	require.NoError(t, err)
-	require.Equal(t, time.Duration(1<<63-1), granted, "ours is removed for one that grants more")
+	require.Equal(t, time.Duration(1<<63-1), granted, "the drop-in is removed for a file with a higher limit")
 }
 
 // An agent that needs a shorter delay does not lower the limit of another agent.
@@ -164,7 +162,7 @@ func testRealLimitOfTwoAgents(t *testing.T, host *logindhost.Host) {
 	other := exec.CommandContext(ctx, need.Program(t, "systemd-inhibit", "systemd"), "--what=shutdown", "--mode=delay", "--who=another",
 		"--why=Pods need time to end before the node shuts down", "sleep", "1000")
 	require.NoError(t, other.Start())
-	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 1 }, testTimeout, time.Millisecond)
 	for _, wish := range []time.Duration{0, 5 * time.Second, 7 * time.Second} {
 		granted, err = session.RequestDelay(t.Context(), wish)
 		require.NoError(t, err)
@@ -172,10 +170,10 @@ func testRealLimitOfTwoAgents(t *testing.T, host *logindhost.Host) {
 	}
 	granted, err = session.RequestDelay(t.Context(), 50*time.Second)
 	require.NoError(t, err)
-	require.Equal(t, 50*time.Second, granted, "more takes nothing from anybody")
+	require.Equal(t, 50*time.Second, granted, "a larger limit changes nothing")
 	end()
 	require.Error(t, other.Wait(), "it was killed")
-	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond)
 	granted, err = session.RequestDelay(t.Context(), 7*time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 7*time.Second, granted)
@@ -215,7 +213,7 @@ func testRealDelayExpired(t *testing.T, host *logindhost.Host) {
 	awaitPowerOff(t, host)
 	require.GreaterOrEqual(t, time.Since(before), time.Second)
 	require.WithinDuration(t, before.Add(time.Second), event.Deadline, 3*time.Second)
-	require.Len(t, host.Inhibitors(), 1, "the lock is held to no avail")
+	require.Len(t, host.Inhibitors(), 1, "logind powers off although the lock is held")
 }
 
 func testRealCancelled(t *testing.T, host *logindhost.Host) {
@@ -251,11 +249,11 @@ func testRealStartedInAShutdown(t *testing.T, host *logindhost.Host) {
 	late := connect(t, realSource(t))
 	pending, err := late.Pending(t.Context())
 	require.NoError(t, err)
-	require.NotNil(t, pending, "a start in the middle of a shutdown is a shutdown")
+	require.NotNil(t, pending, "Pending reports a shutdown in progress")
 	require.NoError(t, lock.Close())
 	awaitPowerOff(t, host)
 	host.Systemd1.EndJob("poweroff.target")
-	require.True(t, nextEvent(t, late).Cancelled, "this host goes on after all")
+	require.True(t, nextEvent(t, late).Cancelled, "the host has not shut down")
 }
 
 func testRealRestartedWhileIdle(t *testing.T, host *logindhost.Host) {
@@ -265,7 +263,7 @@ func testRealRestartedWhileIdle(t *testing.T, host *logindhost.Host) {
 	host.Kill()
 	awaitEnd(t, session)
 	host.Start()
-	require.Len(t, host.Inhibitors(), 1, "the lock survives its logind")
+	require.Len(t, host.Inhibitors(), 1, "the lock outlives logind")
 
 	session = connect(t, source)
 	takeLock(t, session)

@@ -19,7 +19,7 @@ import (
 // reconnects is how often a test loses the session and connects again.
 const reconnects = 1000
 
-func TestAThousandReconnects(t *testing.T) {
+func TestReconnectsLeakNothing(t *testing.T) {
 	h := newHost(t)
 	source := h.source(t)
 	reconnect := func() {
@@ -32,16 +32,16 @@ func TestAThousandReconnects(t *testing.T) {
 	}
 	reconnect() // what is made once is made
 	settled := func() bool { return len(h.login1.Held()) == 0 }
-	require.Eventually(t, settled, soon, time.Millisecond)
+	require.Eventually(t, settled, testTimeout, time.Millisecond)
 	descriptors, goroutines := openDescriptors(t), runtime.NumGoroutine()
 	for range reconnects {
 		reconnect()
 	}
-	require.Eventually(t, settled, soon, time.Millisecond)
+	require.Eventually(t, settled, testTimeout, time.Millisecond)
 	requireNoGrowth(t, descriptors, goroutines)
 }
 
-func TestAvailableLeavesNothing(t *testing.T) {
+func TestAvailableLeaksNothing(t *testing.T) {
 	h := newHost(t)
 	source := h.source(t)
 	require.NoError(t, source.Available(t.Context()))
@@ -52,7 +52,7 @@ func TestAvailableLeavesNothing(t *testing.T) {
 	requireNoGrowth(t, descriptors, goroutines)
 }
 
-func TestConnectThatFailsLeavesNothing(t *testing.T) {
+func TestAFailedConnectLeaksNothing(t *testing.T) {
 	for name, stop := range map[string]func(*host){
 		"no bus":    func(h *host) { h.bus.Stop() },
 		"no logind": func(h *host) { h.login1.Close() },
@@ -74,7 +74,7 @@ func TestConnectThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestABusThatDoesNotAnswer(t *testing.T) {
+func TestConnectTimesOut(t *testing.T) {
 	h := newHost(t)
 	source := h.source(t)
 	session := connect(t, source)
@@ -94,11 +94,11 @@ func TestABusThatDoesNotAnswer(t *testing.T) {
 	awaitEnd(t, session)
 }
 
-// requireNoGrowth waits until there are no more descriptors and goroutines than before. It has to
-// wait because godbus ends its goroutines a moment after the connection.
+// requireNoGrowth waits until there are no more descriptors and goroutines than before: godbus ends its
+// goroutines shortly after the connection.
 func requireNoGrowth(t *testing.T, descriptors, goroutines int) {
 	t.Helper()
-	for end := time.Now().Add(soon); openDescriptors(t) > descriptors || runtime.NumGoroutine() > goroutines; {
+	for end := time.Now().Add(testTimeout); openDescriptors(t) > descriptors || runtime.NumGoroutine() > goroutines; {
 		require.True(t, time.Now().Before(end), "%d descriptors, of %d, and %d goroutines, of %d, are left",
 			openDescriptors(t), descriptors, runtime.NumGoroutine(), goroutines)
 		<-time.After(time.Millisecond)
@@ -112,7 +112,7 @@ func openDescriptors(t *testing.T) int {
 	return len(entries)
 }
 
-func TestLostBusEndsTheSession(t *testing.T) {
+func TestALostBusEndsTheSession(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	_, lock := h.inhibit(t, session)
@@ -123,7 +123,7 @@ func TestLostBusEndsTheSession(t *testing.T) {
 	requireHeld(t, lock)
 }
 
-func TestNewOwnerEndsTheSession(t *testing.T) {
+func TestANewOwnerEndsTheSession(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	_, lock := h.inhibit(t, session)
@@ -135,21 +135,21 @@ func TestNewOwnerEndsTheSession(t *testing.T) {
 	h.connect(t)
 }
 
-func TestManagerOverALostBus(t *testing.T) {
+func TestTheManagerReconnects(t *testing.T) {
 	h := newHost(t)
 	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitOnlyLock(t, h, manager)
 	first := h.login1.Held()[0]
 
 	h.bus.Stop()
-	require.Eventually(t, func() bool { return manager.Inhibitor().Err != nil }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return manager.Inhibitor().Err != nil }, testTimeout, time.Millisecond)
 	h.bus.Start()
 	h.login1 = logindtest.StartLogin1(t, h.bus.Address)
 	awaitOnlyLock(t, h, manager)
 	awaitReleased(t, first)
 }
 
-func TestManagerWithoutABusAtFirst(t *testing.T) {
+func TestTheManagerWaitsForTheBus(t *testing.T) {
 	h := newHost(t)
 	h.bus.Stop()
 	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
@@ -159,7 +159,7 @@ func TestManagerWithoutABusAtFirst(t *testing.T) {
 	awaitOnlyLock(t, h, manager)
 }
 
-func TestManagerLosesTheBusWhileDraining(t *testing.T) {
+func TestTheManagerDrainsWithoutTheBus(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: time.Second}}
@@ -167,7 +167,7 @@ func TestManagerLosesTheBusWhileDraining(t *testing.T) {
 	awaitOnlyLock(t, h, manager)
 	lock := h.login1.Held()[0]
 	h.login1.Prepare(true)
-	require.Eventually(t, func() bool { return len(killer.Kills()) == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(killer.Kills()) == 1 }, testTimeout, time.Millisecond)
 
 	h.bus.Stop()
 	h.bus.Start()
@@ -179,7 +179,7 @@ func TestManagerLosesTheBusWhileDraining(t *testing.T) {
 	require.Error(t, manager.ShutdownStatus())
 }
 
-func TestManagerRetakesALockThatVanished(t *testing.T) {
+func TestTheManagerReplacesALostLock(t *testing.T) {
 	h := newHost(t)
 	h.times.Verify = 5 * time.Millisecond
 	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
@@ -196,5 +196,5 @@ func awaitOnlyLock(t *testing.T, h *host, manager *shutdown.Manager) {
 	require.Eventually(t, func() bool {
 		status := manager.Inhibitor()
 		return status.Held && status.Err == nil && len(h.login1.Held()) == 1
-	}, soon, time.Millisecond)
+	}, testTimeout, time.Millisecond)
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// session is one connection to one logind process. When logind's bus name gets a new
-// owner, the session ends.
+// session is a connection to one logind process. It ends when logind's bus name gets a new owner.
 type session struct {
 	conn          *conn
 	announcements *announcements
@@ -28,7 +27,7 @@ var _ source.Session = (*session)(nil)
 // newSession subscribes to logind's signals and starts the session's goroutine.
 func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (*session, error) {
 	logger := klog.FromContext(ctx)
-	missing := func(l loss) { s.losses.tell(logger, l) }
+	missing := func(l feature) { s.missing.log(logger, l) }
 	if err := signals.subscribe(ctx, c, missing); err != nil {
 		return nil, err
 	}
@@ -42,54 +41,48 @@ func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (
 	return &session{conn: c, announcements: told, locks: held, files: s.files, logger: logger}, nil
 }
 
-// Events returns the channel of shutdowns and cancellations. It is closed when the bus is
-// lost, when logind's bus name changes its owner, when logind no longer lists a lock that
-// is held, and by Close.
+// Events returns the shutdowns and cancellations. It is closed by Close and when the bus is lost,
+// logind's bus name gets a new owner, or logind no longer lists a held lock.
 func (s *session) Events() <-chan source.Event { return s.announcements.events }
 
-// Pending returns the shutdown that is under way according to logind's PreparingForShutdown, or
-// nil. Events does not deliver such a shutdown again, but it does deliver its cancellation. There
-// is no deadline: logind does not say when it has armed its timer. For a logind without the property
-// the error wraps [errors.ErrUnsupported].
+// Pending returns the shutdown in progress by logind's PreparingForShutdown, or nil. Events sends its
+// cancellation, but not the shutdown again. The event has no deadline, because logind does not say when
+// its timer started. If logind lacks the property, the error wraps [errors.ErrUnsupported].
 func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 	return s.announcements.pending(ctx)
 }
 
-// RequestDelay reads logind's limit and, if it is below wish, raises it with a drop-in. It returns
-// the limit that logind has afterwards; math.MaxInt64 means that there is none.
+// RequestDelay reads logind's limit and, if it is below delay, raises it with a drop-in. It returns the
+// resulting limit; math.MaxInt64: unlimited. If that is below delay, the error is a
+// *[source.DelayCappedError], joined with the reason why the limit could not be raised.
 //
-// A second call with the same wish reads the limit and the files again, and acts on what has changed: the
-// manager calls it every 10 s. A change that logind has made is logged, with the file that had set the limit
-// before.
+// Repeated calls with the same delay, such as the manager's every 10 s, read the limit and the files
+// again, act on what has changed, and log changes.
 //
-// If the limit stays below wish, the error is a *[source.DelayCappedError], joined with
-// the reason why the limit could not be raised.
-//
-// A drop-in of ours that wish does not need is removed, so a wish of 0 leaves the host as
-// it was before. While another process holds an inhibitor for the same reason
-// (Options.Why), the drop-in is neither removed nor lowered. Concurrent calls run one
-// after the other, across all sessions of the Source.
-func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
+// A drop-in that delay does not need is removed: a delay of 0 restores the host's configuration. It is
+// neither removed nor lowered while another process holds a lock with the same Options.Why. Concurrent
+// calls are serialized for each Source.
+func (s *session) RequestDelay(ctx context.Context, delay time.Duration) (time.Duration, error) {
 	unlock, err := s.files.lock(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("set the shutdown delay: %w", err)
 	}
 	defer unlock()
-	granted, err := (&delayRequest{session: s, wish: wish}).apply(ctx)
+	granted, err := (&delayRequest{session: s, requested: delay}).apply(ctx)
 	if err != nil {
 		err = fmt.Errorf("set the shutdown delay: %w", err)
 	}
 	return granted, err
 }
 
-// Inhibit takes an inhibitor for shutdown in mode delay. While a shutdown is under way logind
-// refuses with OperationInProgress; the session then adopts the lock that the previous process has
-// stored, unless [Source.Adopt] has handed it out. If logind grants a new inhibitor, the stored
-// lock is closed instead. A call whose context ends before the reply takes no lock.
+// Inhibit takes a lock for shutdown in mode delay. During a shutdown logind refuses with
+// OperationInProgress; then the stored lock of the previous process is returned, unless [Source.Adopt]
+// has returned it. If logind grants a new lock, the stored one is closed. If ctx ends before the reply,
+// no lock is taken.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) { return s.locks.inhibit(ctx) }
 
-// Close closes the connection, which ends the calls that are under way, and waits for the
-// session's goroutine. Locks stay held.
+// Close closes the connection, which ends calls in progress, and waits for the session's goroutine.
+// Locks stay held.
 func (s *session) Close() error {
 	err := joinClose(nil, s.conn)
 	s.announcements.loop.Wait()

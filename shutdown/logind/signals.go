@@ -22,38 +22,36 @@ const (
 	nameOwnerChanged               = "NameOwnerChanged"
 )
 
-// signalQueue keeps the signals about logind's owner and about shutdowns, in order, until
-// the session takes them. It drops all other signals when they arrive: every user of the
-// bus can send signals directly to a connection, without a match and at any rate.
+// signalQueue queues signals about logind's owner and shutdowns until the session takes them. It drops
+// all others on arrival, because every user of the bus can send signals directly to a connection.
 type signalQueue struct {
-	arrived chan struct{} // of size 1: the queue has signals
+	arrived chan struct{} // of size 1: the queue is not empty
 
-	mu    sync.Mutex // guards the fields below; never held while anything blocks
-	known bool       // owner is known, or it is known that the bus does not tell
-	owner string     // the unique bus name of logind; "": the bus does not tell
-	queue []*dbus.Signal
+	mu         sync.Mutex // guards the fields below; never held while anything blocks
+	ownerKnown bool       // owner is set
+	owner      string     // logind's unique bus name; "": the bus does not say
+	queue      []*dbus.Signal
 }
 
 var _ dbus.SignalHandler = (*signalQueue)(nil)
 
 func newSignalQueue() *signalQueue { return &signalQueue{arrived: make(chan struct{}, 1)} }
 
-// setOwner makes the queue accept the signals of this logind process, or those of everybody if
-// owner is empty.
+// setOwner accepts the signals of this logind process; "": of every sender.
 func (q *signalQueue) setOwner(owner string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.known, q.owner = true, owner
+	q.ownerKnown, q.owner = true, owner
 }
 
-// ownerName returns the unique bus name of logind, or "" if the bus does not tell.
+// ownerName returns logind's unique bus name; "": the bus does not say.
 func (q *signalQueue) ownerName() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.owner
 }
 
-// DeliverSignal implements [dbus.SignalHandler]. godbus calls it for one signal after the other.
+// DeliverSignal implements [dbus.SignalHandler]. godbus does not call it concurrently.
 func (q *signalQueue) DeliverSignal(_, _ string, signal *dbus.Signal) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,20 +61,19 @@ func (q *signalQueue) DeliverSignal(_, _ string, signal *dbus.Signal) {
 	q.queue = append(q.queue, signal)
 	select {
 	case q.arrived <- struct{}{}:
-	default: // the session knows already
+	default: // already signalled
 	}
 }
 
-// accepts decides by the sender, which the bus sets and nobody can forge. A signal without a sender
-// is accepted, because a bus that sets none tells nobody's signals apart. So is an announcement whose
-// interface is not that of logind's manager: on Talos it is logind's bus name, and the kubelet looks at
-// neither. The caller holds the mutex.
+// accepts decides by the sender, which the bus sets. Signals without a sender are accepted, because
+// such a bus sets none. Announcements with another interface are accepted too: on Talos it is logind's
+// bus name, and the kubelet checks neither. The caller holds the mutex.
 func (q *signalQueue) accepts(signal *dbus.Signal) bool {
 	if signal.Name == dbusName+"."+nameOwnerChanged {
 		return signal.Sender == dbusName || signal.Sender == ""
 	}
 	announces := strings.HasSuffix(signal.Name, "."+prepareForShutdown) || strings.HasSuffix(signal.Name, "."+prepareForShutdownWithMetadata)
-	return announces && signal.Path == login1Path && q.known && (signal.Sender == q.owner || signal.Sender == "" || q.owner == "")
+	return announces && signal.Path == login1Path && q.ownerKnown && (signal.Sender == q.owner || signal.Sender == "" || q.owner == "")
 }
 
 // take removes and returns the queued signals.
@@ -88,19 +85,19 @@ func (q *signalQueue) take() []*dbus.Signal {
 	return taken
 }
 
-// subscribe asks for the changes of logind's owner, finds the owner, and asks for logind's signals.
-// It asks for the changes first, so that none is missed, and for the signals when it knows the owner,
-// so that those of other senders are dropped. What the bus lacks is told to missing.
-func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(loss)) error {
-	lacks := func(err error, l loss) error {
+// subscribe subscribes to changes of logind's owner, finds the owner, and subscribes to logind's
+// signals. In this order no change is missed and signals of other senders are dropped. Missing features
+// are passed to missing.
+func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(feature)) error {
+	lacks := func(err error, l feature) error {
 		if !isUnknown(err) {
 			return err
 		}
 		missing(l)
 		return nil
 	}
-	// match asks for a signal as the kubelet does, and with exact, which keeps the bus from delivering
-	// those of other processes, if the bus can do that.
+	// match adds the kubelet's match with the options exact, which exclude other senders, or without
+	// them if the bus refuses.
 	match := func(path dbus.ObjectPath, iface, member string, exact ...dbus.MatchOption) error {
 		kubelets := []dbus.MatchOption{dbus.WithMatchObjectPath(path), dbus.WithMatchInterface(iface), dbus.WithMatchMember(member)}
 		err := c.AddMatchSignalContext(ctx, slices.Concat(kubelets, exact)...)
@@ -110,13 +107,13 @@ func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(loss)
 		if err := c.AddMatchSignalContext(ctx, kubelets...); err != nil {
 			return err
 		}
-		missing(lossMatches)
+		missing(featureMatches)
 		return nil
 	}
-	if !c.transport.agreed {
-		missing(lossAgreement)
+	if !c.transport.passesDescriptors {
+		missing(featureNegotiation)
 	}
-	if err := lacks(match(dbusPath, dbusName, nameOwnerChanged, dbus.WithMatchSender(dbusName), dbus.WithMatchArg(0, login1)), lossOwnerChanges); err != nil {
+	if err := lacks(match(dbusPath, dbusName, nameOwnerChanged, dbus.WithMatchSender(dbusName), dbus.WithMatchArg(0, login1)), featureOwnerChanges); err != nil {
 		return fmt.Errorf("subscribe to the owners of %s: %w", login1, err)
 	}
 	// A call to the well-known name makes the bus start a logind that is not running yet.
@@ -124,13 +121,13 @@ func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(loss)
 		return err
 	}
 	owner, err := c.owner(ctx)
-	if err := lacks(err, lossOwner); err != nil {
+	if err := lacks(err, featureOwner); err != nil {
 		return err
 	}
 	q.setOwner(owner)
 	err = match(login1Path, login1Manager, prepareForShutdown, dbus.WithMatchSender(login1))
 	if err == nil {
-		err = lacks(match(login1Path, login1Manager, prepareForShutdownWithMetadata, dbus.WithMatchSender(login1)), lossMetadata)
+		err = lacks(match(login1Path, login1Manager, prepareForShutdownWithMetadata, dbus.WithMatchSender(login1)), featureMetadata)
 	}
 	if err != nil {
 		return fmt.Errorf("subscribe to logind's signals: %w", err)
@@ -138,8 +135,8 @@ func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(loss)
 	return nil
 }
 
-// parsePrepare reads the body of PrepareForShutdown or PrepareForShutdownWithMetadata. ok is false
-// if the body does not have the documented types. Metadata of other types leave the kind unknown.
+// parsePrepare reads the body of PrepareForShutdown or PrepareForShutdownWithMetadata. ok is false if a
+// type is wrong. Invalid metadata leaves the kind unknown.
 func parsePrepare(body []any) (active bool, kind source.Kind, ok bool) {
 	if len(body) == 0 {
 		return false, source.KindUnknown, false
@@ -152,8 +149,8 @@ func parsePrepare(body []any) (active bool, kind source.Kind, ok bool) {
 	return active, kind, ok
 }
 
-// kindOf reads the type from logind's metadata. The manual documents power-off, but
-// logind sends poweroff. Other types are [source.KindUnknown].
+// kindOf reads the kind from logind's metadata. The manual says power-off, but logind sends poweroff.
+// Others are [source.KindUnknown].
 func kindOf(metadata map[string]dbus.Variant) source.Kind {
 	name, _ := metadata["type"].Value().(string)
 	switch kind := source.Kind(name); {

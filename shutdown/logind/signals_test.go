@@ -21,7 +21,7 @@ const (
 	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
 )
 
-func TestShutdownAndCancellation(t *testing.T) {
+func TestEventsOfAShutdownAndItsCancellation(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
 	session := h.connect(t)
@@ -64,7 +64,7 @@ func TestBothSignalsAreOneShutdown(t *testing.T) {
 	}
 }
 
-func TestDeadline(t *testing.T) {
+func TestTheDeadlineIsTheLimit(t *testing.T) {
 	for name, test := range map[string]struct {
 		limit time.Duration
 		known bool
@@ -99,7 +99,7 @@ func TestMalformedSignalsAreIgnored(t *testing.T) {
 	h.login1.Emit("PrepareForShutdownWithMetadata")
 	h.login1.Emit("PrepareForShutdownWithMetadata", map[string]dbus.Variant{}, true)
 	h.login1.Emit("PrepareForSleep", true)
-	h.login1.Emit("PrepareForShutdown", false) // nothing is under way
+	h.login1.Emit("PrepareForShutdown", false) // no shutdown is in progress
 	h.login1.SetPreparing(true)
 	h.login1.Emit("PrepareForShutdownWithMetadata", true, "not metadata")
 	event := nextEvent(t, session)
@@ -130,7 +130,7 @@ func TestForgedSignalsAreIgnored(t *testing.T) {
 	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "only logind's own signal counts")
 }
 
-func TestEventsComeInOrder(t *testing.T) {
+func TestEventsKeepTheirOrder(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	const rounds = 200
@@ -145,7 +145,7 @@ func TestEventsComeInOrder(t *testing.T) {
 	}
 }
 
-func TestCancelledWithoutASignal(t *testing.T) {
+func TestACancellationWithoutASignalIsPolled(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	h.login1.Prepare(true)
@@ -156,7 +156,7 @@ func TestCancelledWithoutASignal(t *testing.T) {
 	require.False(t, nextEvent(t, session).Cancelled)
 }
 
-func TestStaleSignalsAreIgnored(t *testing.T) {
+func TestOutdatedSignalsAreIgnored(t *testing.T) {
 	h := newHost(t)
 	h.times.Poll = time.Millisecond
 	session := h.connect(t)
@@ -169,7 +169,7 @@ func TestStaleSignalsAreIgnored(t *testing.T) {
 	}
 }
 
-func TestPending(t *testing.T) {
+func TestPendingReadsLogind(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	event, err := session.Pending(t.Context())
@@ -191,9 +191,9 @@ func TestPending(t *testing.T) {
 	require.Equal(t, source.KindReboot, event.Kind)
 }
 
-// A shutdown that is cancelled right behind the answer to Pending, or behind that about its kind,
-// is not pending, or its cancellation is an event. No poll helps here.
-func TestCancelledBehindPending(t *testing.T) {
+// If a shutdown is cancelled directly after the reply to Pending, or after the reply about its kind,
+// Pending returns nil or an event follows, without a poll.
+func TestACancellationAfterPendingIsNoticed(t *testing.T) {
 	for _, property := range []string{"PreparingForShutdown", "PreparingForShutdownWithMetadata"} {
 		t.Run(property, func(t *testing.T) {
 			h := newHost(t)

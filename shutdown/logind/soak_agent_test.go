@@ -38,11 +38,10 @@ type soakAgent struct {
 	rts     map[string]*lifecycletest.Runtime // by container, of this round and the one before
 	pods    []*v1.Pod
 	made    int // pods so far
-	running int // calls of KillPod under way
+	running int // calls of KillPod in progress
 	wrong   []string
 }
 
-// startSoakAgent starts an agent that ends with the test.
 func startSoakAgent(t *testing.T, source source.Source, dir string) *soakAgent {
 	t.Helper()
 	a := &soakAgent{t: t, source: source, dir: dir}
@@ -70,7 +69,7 @@ func (a *soakAgent) start() {
 	a.end = sync.OnceFunc(func() {
 		stop()
 		runErr := <-ended
-		if errors.Is(runErr, shutdown.ErrInterrupted) { // the next agent goes on
+		if errors.Is(runErr, shutdown.ErrInterrupted) { // the next agent continues
 			runErr = nil
 		}
 		if err := errors.Join(runErr, terminator.Close(context.WithoutCancel(ctx))); err != nil {
@@ -79,14 +78,13 @@ func (a *soakAgent) start() {
 	})
 }
 
-// restart ends the agent and starts it again, with the same pods and the same folder.
+// restart ends the agent and starts it again, with the same pods and folder.
 func (a *soakAgent) restart() {
 	a.end()
 	a.start()
 }
 
-// replacePods replaces the pods of the node by n new ones, whose containers take some time to
-// end.
+// replacePods replaces the pods by n new ones, whose containers take some time to end.
 func (a *soakAgent) replacePods(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -140,7 +138,7 @@ func (a *soakAgent) checkedKill(ctx context.Context, killer shutdown.PodKiller, 
 	return result, err
 }
 
-// unfinishedWork names something that is not finished; "" if there is nothing.
+// unfinishedWork names something unfinished; "": nothing.
 func (a *soakAgent) unfinishedWork() string {
 	inhibitor := a.manager.Inhibitor()
 	a.mu.Lock()

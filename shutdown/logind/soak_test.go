@@ -30,9 +30,9 @@ const (
 	heapBound = 512 << 10
 )
 
-// Agents on a real bus go through shutdowns, cancellations, and restarts of the bus, of logind
-// and of themselves. After each round every agent holds its host and admits pods, each kill has
-// ended, and no running pod is reported as ended. Memory, goroutines and descriptors do not grow.
+// Agents on a real bus go through shutdowns, cancellations, and restarts of the bus, of logind and of
+// themselves. After each round every agent holds its lock and admits pods, every kill has ended, and no
+// running pod is reported as ended. Memory, goroutines and descriptors do not grow.
 func TestSoak(t *testing.T) {
 	lasts, err := time.ParseDuration(cmp.Or(os.Getenv(soakTime), "4s"))
 	require.NoError(t, err)
@@ -59,15 +59,15 @@ func TestSoak(t *testing.T) {
 			for end := time.Now().Add(min(10*time.Second, lasts/5)); time.Now().Before(end); {
 				s.runRound()
 			}
-			t.Run("an agent dies", TestDeadAgentDoesNotEndTheDelay)
+			t.Run("an agent dies", TestTheStoredLockOutlivesTheAgent)
 		})
 		if t.Failed() {
 			return
 		}
 	}
 	t.Logf("%v\n%s", s.counts, table(samples))
-	// What is made once has been made by the second sample. A timer or a signal under way counts in some
-	// samples; what is left behind in each round is in all later ones.
+	// One-time allocations are in the second sample. A timer or a signal in flight is in some samples;
+	// a leak of each round is in all later ones.
 	before, after := samples[1:len(samples)/2+1], samples[len(samples)/2+1:]
 	goroutines := func(a, b sample) int { return cmp.Compare(a.goroutines, b.goroutines) }
 	descriptors := func(a, b sample) int { return cmp.Compare(a.descriptors, b.descriptors) }
@@ -77,8 +77,8 @@ func TestSoak(t *testing.T) {
 	require.Less(t, slices.MinFunc(after, heap).heap, slices.MaxFunc(before, heap).heap+heapBound)
 }
 
-// memoryFolder returns a folder in memory, or on disk if there is no /dev/shm. On a disk that is
-// busy for ten seconds an agent would return an error, which is not the subject of the test.
+// memoryFolder returns a folder in memory, or on disk without /dev/shm. On a disk that is busy for 10 s
+// an agent would return an error.
 func memoryFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "soak")
@@ -89,7 +89,7 @@ func memoryFolder(t *testing.T) string {
 	return dir
 }
 
-// sample is what the process uses at some time of the test, between two rounds.
+// sample is the resource usage between two rounds.
 type sample struct {
 	at                      time.Duration
 	heap                    uint64
@@ -116,7 +116,7 @@ func table(samples []sample) string {
 	return text.String()
 }
 
-// soak is a host, and agents that share it.
+// soak is a host and its agents.
 type soak struct {
 	t      *testing.T // of the running logind
 	rng    *rand.Rand
@@ -125,7 +125,7 @@ type soak struct {
 	counts map[string]int
 }
 
-// startLogin1 starts another logind, which runs until the end of its subtest.
+// startLogin1 starts another logind until the end of its subtest.
 func (s *soak) startLogin1() {
 	s.host.login1 = logindtest.StartLogin1(s.t, s.host.bus.Address)
 	s.host.login1.SetLimit(30 * time.Second)
@@ -134,10 +134,9 @@ func (s *soak) startLogin1() {
 
 func (s *soak) waitUpTo(most time.Duration) { <-time.After(rand.N(most)) }
 
-// randomAgent returns one of the agents.
 func (s *soak) randomAgent() *soakAgent { return s.agents[s.rng.IntN(len(s.agents))] }
 
-// runRound causes faults of the host or of the agents, during a shutdown or without one.
+// runRound injects faults of the host or of the agents, with or without a shutdown.
 func (s *soak) runRound() {
 	for _, a := range s.agents {
 		a.replacePods(4)
@@ -189,7 +188,7 @@ func (s *soak) runRound() {
 	}
 }
 
-// awaitCalm waits until each agent holds the lock, admits pods and has no kill under way.
+// awaitCalm waits until each agent holds the lock, admits pods and has no kill in progress.
 func (s *soak) awaitCalm() {
 	awaitNothing(s.t, func() string {
 		for i, a := range s.agents {
@@ -212,10 +211,10 @@ func countText(what string, n int) string {
 	return fmt.Sprintf("%d locks are %s", n, what)
 }
 
-// awaitNothing waits until why returns "". The test fails with its text if that takes too long.
+// awaitNothing waits until why returns "". On a timeout it fails with why's text.
 func awaitNothing(t *testing.T, why func() string) {
 	t.Helper()
-	for end := time.Now().Add(3 * soon); why() != ""; {
+	for end := time.Now().Add(3 * testTimeout); why() != ""; {
 		require.True(t, time.Now().Before(end), why())
 		<-time.After(5 * time.Millisecond)
 	}

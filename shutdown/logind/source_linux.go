@@ -9,16 +9,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// availableTimeout bounds Available, which an agent calls when it starts.
+// availableTimeout bounds Available.
 const availableTimeout = 2 * time.Second
 
-// Source is the [source.Source] of a host with systemd-logind. Make one with [New]. All
-// methods may be called concurrently.
+// Source is the [source.Source] of a host with systemd-logind. Make one with [New]. All methods may be
+// called concurrently.
 type Source struct {
 	options Options
 	files   *delayFiles
 	store   *fdStore // nil: NOTIFY_SOCKET is not set, or Options.NoFDStore
-	losses  losses
+	missing missingFeatures
 }
 
 var (
@@ -26,9 +26,9 @@ var (
 	_ source.Adopter = (*Source)(nil)
 )
 
-// New validates the options and takes over the locks that systemd has passed to this process from
-// its FD store, unless Options.NoFDStore is set. It does not connect, so a bus that comes up later
-// is no error. On systems other than Linux the error wraps [errors.ErrUnsupported].
+// New validates the options and takes over the locks that systemd passed to this process from its FD
+// store, unless Options.NoFDStore is set. It does not connect to the bus. On systems other than Linux
+// the error wraps [errors.ErrUnsupported].
 func New(options Options) (*Source, error) {
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("logind: %w", err)
@@ -46,12 +46,8 @@ func New(options Options) (*Source, error) {
 	return s, nil
 }
 
-// Available returns nil if a logind answers on the bus. It opens one short connection and
-// takes 2 s at most.
-//
-// Calling it is optional: a manager of package shutdown that finds no logind logs that, and tries
-// again every second. Call it when the agent starts, before the manager is made, if the
-// agent has another source for hosts without logind, or is not to start on them.
+// Available returns nil if logind answers on the bus, within 2 s. Calling it is optional: without
+// logind the manager logs that and retries every second.
 func (s *Source) Available(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, availableTimeout)
 	defer cancel()
@@ -66,27 +62,24 @@ func (s *Source) Available(ctx context.Context) (err error) {
 	return nil
 }
 
-// Adopt returns the lock that the previous process of this unit has left in systemd's FD
-// store, or nil if there is none. Its Close removes it from the store too. It needs no bus.
-// During a shutdown it is the only lock to be had. A session that finds a lock here that was
-// not adopted uses it during a shutdown, and closes it otherwise, when Inhibit is called.
+// Adopt returns the lock that the previous process left in systemd's FD store; nil if there is none.
+// Closing it also removes it from the store. Adopt needs no bus. During a shutdown logind grants no
+// other lock. If Adopt is not called, Inhibit uses or closes the lock.
 func (s *Source) Adopt() io.Closer {
 	stored := s.store.adopt()
 	if stored == nil {
-		return nil // not a nil *lock
+		return nil // an untyped nil
 	}
 	return stored
 }
 
-// RemoveDropIn removes the drop-in that this package has written and reloads logind, so that the
-// limit is again what the host's other files say. Use it to uninstall an agent. It does nothing if
-// there is no drop-in. A file of the same name that this package did not write stays, and is an
-// error. It needs no session. A running manager writes the drop-in again.
+// RemoveDropIn removes the drop-in and reloads logind, for the uninstallation of an agent. It does
+// nothing without a drop-in. A file of the same name that this package did not write is not changed,
+// and is an error. A running manager writes the drop-in again.
 func (s *Source) RemoveDropIn(ctx context.Context) error { return s.files.removeDropIn(ctx) }
 
-// Connect opens a connection for one session and subscribes to logind's signals. ctx
-// bounds the connecting, 12 s at most, and gives the session its logger; the end of ctx
-// does not end the session.
+// Connect opens a session and subscribes to logind's signals. ctx bounds the connecting, at most 12 s,
+// and has the session's logger; its end does not end the session.
 func (s *Source) Connect(ctx context.Context) (source.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()

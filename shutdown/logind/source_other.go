@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// Source cannot be made on this system: systemd-logind runs on Linux only.
+// Source cannot be made on this system.
 type Source struct{}
 
 var (

@@ -12,15 +12,14 @@ import (
 	"unicode"
 )
 
-// errTimespan reports a value that systemd does not parse as a time span.
+// errTimespan is the error of a value that is no time span.
 var errTimespan = errors.New("not a time span")
 
-// unlimited is a limit that never ends the delay: InhibitDelayMaxSec=infinity, and every
-// value that does not fit into a [time.Duration].
+// unlimited is InhibitDelayMaxSec=infinity, or a value that does not fit into a [time.Duration].
 const unlimited = time.Duration(math.MaxInt64)
 
-// unitLength returns the length of a unit of systemd.time(7). A number without a unit
-// means seconds, as in all settings whose names end with Sec.
+// unitLength returns the length of a unit of systemd.time(7). No unit means seconds, as in all settings
+// ending with Sec.
 func unitLength(name string) (time.Duration, bool) {
 	switch name {
 	case "usec", "us", "µs", "μs": // U+00B5 and U+03BC
@@ -45,8 +44,8 @@ func unitLength(name string) (time.Duration, bool) {
 	return 0, false
 }
 
-// parseTimespan parses a time span as logind does: the sum of numbers with units. The
-// result is [unlimited] if it does not fit into a [time.Duration].
+// parseTimespan parses a time span as logind does: a sum of numbers with units. It saturates at
+// [unlimited].
 func parseTimespan(text string) (time.Duration, error) {
 	rest := strings.TrimSpace(text)
 	switch rest {
@@ -67,7 +66,7 @@ func parseTimespan(text string) (time.Duration, error) {
 	return sum, nil
 }
 
-// parsePart parses the first number with its unit and returns the text behind it.
+// parsePart parses the first number with its unit, and returns the rest.
 func parsePart(text string) (part time.Duration, rest string, err error) {
 	digits, rest := cutWhile(strings.TrimPrefix(text, "+"), func(r rune) bool { return r >= '0' && r <= '9' || r == '.' })
 	name, rest := cutWhile(strings.TrimLeftFunc(rest, unicode.IsSpace), unicode.IsLetter)
@@ -91,8 +90,7 @@ func cutWhile(text string, in func(rune) bool) (head, rest string) {
 	return text[:end], text[end:]
 }
 
-// fromMicroseconds saturates at [unlimited]. logind's infinity is the largest uint64,
-// which would overflow a time.Duration to -1 µs.
+// fromMicroseconds saturates at [unlimited]. logind's infinity is the largest uint64.
 func fromMicroseconds(usec uint64) time.Duration {
 	if usec > uint64(unlimited/time.Microsecond) {
 		return unlimited

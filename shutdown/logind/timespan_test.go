@@ -72,7 +72,7 @@ func FuzzParseTimespan(f *testing.F) {
 	})
 }
 
-func TestFromMicroseconds(t *testing.T) {
+func TestFromMicrosecondsSaturates(t *testing.T) {
 	for usec, want := range map[uint64]time.Duration{
 		0: 0, 5_000_000: 5 * time.Second, ^uint64(0): unlimited, 1 << 63: unlimited,
 		9223372036854775: 9223372036854775 * time.Microsecond, 9223372036854776: unlimited,
@@ -81,8 +81,8 @@ func TestFromMicroseconds(t *testing.T) {
 	}
 }
 
-// Every unit of systemd.time(7) is parsed under all its names.
-func TestUnitsOfTimespans(t *testing.T) {
+// Every unit of systemd.time(7) is parsed, under all its names.
+func TestAllUnitsOfTimespansAreParsed(t *testing.T) {
 	for length, names := range map[time.Duration][]string{
 		time.Microsecond: {"usec", "us", "µs", "μs"}, time.Millisecond: {"msec", "ms"},
 		time.Second: {"", "seconds", "second", "sec", "s"}, time.Minute: {"minutes", "minute", "min", "m"},

@@ -17,19 +17,18 @@ import (
 )
 
 const (
-	// fixedHeaderSize is the size of the fixed part of a message's header: byte order,
-	// type, flags, version, length of the body, serial, length of the header fields.
+	// fixedHeaderSize is the size of a message's fixed header: byte order, type, flags, version, length
+	// of the body, serial, length of the header fields.
 	fixedHeaderSize = 16
-	// maxReplySize bounds a reply without its fixed header. A list of 8,192 inhibitors,
-	// logind's own maximum, takes less than a tenth of it.
+	// maxReplySize bounds a reply without its fixed header. logind's maximum of 8,192 inhibitors takes
+	// less than a tenth.
 	maxReplySize = 16 << 20
 	// maxOtherSize bounds a signal or a call. logind's signals have 300 bytes.
 	maxOtherSize = 4 << 10
 )
 
-// readMessage reads one message. It skips a message that is larger than anything that
-// logind or the bus sends, and returns nil for it: every user of the bus may send 32 MiB,
-// which would take twenty times as much memory once it is decoded.
+// readMessage reads one message. It skips a message that is too large, and returns nil: every user of
+// the bus may send 32 MiB, which takes twenty times as much memory when decoded.
 func readMessage(from io.Reader) ([]byte, error) {
 	header := make([]byte, fixedHeaderSize)
 	if _, err := io.ReadFull(from, header); err != nil {
@@ -59,31 +58,28 @@ func readMessage(from io.Reader) ([]byte, error) {
 	return message, err
 }
 
-// transport is a connection that drops messages that are too large, and every descriptor that no
-// call waits for. It talks to the bus as the kubelet's connection does, because a small broker may
-// know that conversation alone.
+// transport is a connection that drops messages that are too large and descriptors that no call
+// expects. Its handshake is the kubelet's, because a small broker may know no other.
 type transport struct {
-	in          descriptorReader
-	descriptors descriptors
-	begun       bool         // BEGIN was sent: messages follow
-	agreed      bool         // the bus has agreed to pass descriptors
-	unanswered  bool         // the bus has not said yet whether it passes descriptors
-	message     bytes.Reader // the unread part of the current message
+	in                descriptorReader
+	descriptors       descriptors
+	authenticated     bool         // BEGIN was sent: messages follow
+	passesDescriptors bool         // the bus has agreed to pass descriptors
+	replyPending      bool         // the bus has not replied to NEGOTIATE_UNIX_FD
+	message           bytes.Reader // the unread rest of the current message
 }
 
 func newTransport(socket *net.UnixConn) *transport {
 	return &transport{in: descriptorReader{UnixConn: socket}}
 }
 
-// Close closes the socket.
 func (t *transport) Close() error { return t.in.Close() }
 
-// Write watches for the BEGIN that ends the authentication, and negotiates descriptors before it.
-// godbus sends BEGIN before it reads the first message. It negotiates descriptors itself only on
-// connections of its own making, which keep open what anybody sends to them.
+// Write negotiates descriptors before the BEGIN that ends the authentication. godbus negotiates them
+// only on its own connections, which keep all descriptors open.
 func (t *transport) Write(p []byte) (int, error) {
-	if !t.begun && string(p) == "BEGIN\r\n" {
-		t.begun = true
+	if !t.authenticated && string(p) == "BEGIN\r\n" {
+		t.authenticated = true
 		if err := t.negotiate(); err != nil {
 			return 0, err
 		}
@@ -91,8 +87,8 @@ func (t *transport) Write(p []byte) (int, error) {
 	return t.in.Write(p)
 }
 
-// negotiate asks the bus to pass descriptors. A bus that refuses, or does not answer in time, may
-// pass them all the same.
+// negotiate asks the bus to pass descriptors. A bus that refuses, or does not reply in time, may pass
+// them anyway.
 func (t *transport) negotiate() error {
 	if _, err := t.in.Write([]byte("NEGOTIATE_UNIX_FD\r\n")); err != nil {
 		return err
@@ -101,14 +97,14 @@ func (t *transport) negotiate() error {
 		return err
 	}
 	answer, err := readLine(t.in.UnixConn)
-	if t.unanswered = errors.Is(err, os.ErrDeadlineExceeded) && answer == ""; err != nil && !t.unanswered {
+	if t.replyPending = errors.Is(err, os.ErrDeadlineExceeded) && answer == ""; err != nil && !t.replyPending {
 		return err
 	}
-	t.agreed = strings.HasPrefix(answer, "AGREE_UNIX_FD")
+	t.passesDescriptors = strings.HasPrefix(answer, "AGREE_UNIX_FD")
 	return t.in.SetReadDeadline(time.Time{})
 }
 
-// readLine reads a line of the authentication and nothing behind it.
+// readLine reads one line, and nothing after it.
 func readLine(from io.Reader) (line string, err error) {
 	var text []byte
 	for one := make([]byte, 1); err == nil && one[0] != '\n'; {
@@ -120,12 +116,12 @@ func readLine(from io.Reader) (line string, err error) {
 }
 
 func (t *transport) Read(p []byte) (int, error) {
-	if !t.begun {
+	if !t.authenticated {
 		return t.in.Read(p)
 	}
 	for t.message.Len() == 0 {
 		message, err := t.next()
-		t.descriptors.sort(message, t.in.taken())
+		t.descriptors.keepOrClose(message, t.in.takeArrived())
 		if err != nil {
 			return 0, err
 		}
@@ -134,12 +130,12 @@ func (t *transport) Read(p []byte) (int, error) {
 	return t.message.Read(p)
 }
 
-// next reads the next message. A late answer about descriptors comes before the first one.
+// next reads the next message. It skips a late reply to NEGOTIATE_UNIX_FD.
 func (t *transport) next() ([]byte, error) {
-	if !t.unanswered {
+	if !t.replyPending {
 		return readMessage(&t.in)
 	}
-	t.unanswered = false
+	t.replyPending = false
 	first := make([]byte, 1)
 	if _, err := io.ReadFull(&t.in, first); err != nil {
 		return nil, err

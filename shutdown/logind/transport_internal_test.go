@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The answer of a bus about descriptors that comes after BEGIN is no message.
-func TestLateAnswerAboutDescriptors(t *testing.T) {
+// A reply to NEGOTIATE_UNIX_FD after BEGIN is no message.
+func TestALateNegotiationReplyIsSkipped(t *testing.T) {
 	message := encodeMessage(t, dbus.TypeSignal, binary.LittleEndian, true)
 	for _, answer := range []string{"AGREE_UNIX_FD\r\n", "ERROR cannot\r\n", ""} {
 		t.Run(answer, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestLateAnswerAboutDescriptors(t *testing.T) {
 			require.NoError(t, bus.Close())
 
 			connection := newTransport(socket.(*net.UnixConn))
-			connection.begun, connection.unanswered = true, true
+			connection.authenticated, connection.replyPending = true, true
 			read, err := io.ReadAll(connection)
 			require.ErrorIs(t, err, io.EOF)
 			require.Equal(t, append(message, message...), read)
@@ -41,8 +41,8 @@ func TestLateAnswerAboutDescriptors(t *testing.T) {
 	}
 }
 
-// Only the answer that something is not there means that it is missing for good.
-func TestUnknown(t *testing.T) {
+// Only a reply that something does not exist means that it is missing for good.
+func TestIsUnknown(t *testing.T) {
 	for name, unknown := range map[string]bool{
 		"org.freedesktop.DBus.Error.UnknownMethod":               true,
 		"org.freedesktop.DBus.Error.UnknownProperty":             true,

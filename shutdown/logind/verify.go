@@ -8,14 +8,14 @@ import (
 	"slices"
 )
 
-// inhibitor is an entry of logind's ListInhibitors. The order of the fields is that of the reply.
+// inhibitor is an entry of ListInhibitors, with the fields in the order of the reply.
 type inhibitor struct {
 	What, Who, Why, Mode string
 	UID, PID             uint32
 }
 
-// list returns all inhibitors, and the process ID of this process as the bus
-// and logind see it. In a container it differs from os.Getpid.
+// list returns all inhibitors, and this process's ID as the bus sees it, which differs from os.Getpid
+// in a container.
 func (l *locks) list(ctx context.Context) (all []inhibitor, pid uint32, err error) {
 	if err := l.conn.BusObject().CallWithContext(ctx, dbusName+".GetConnectionUnixProcessID", 0, l.conn.Names()[0]).Store(&pid); err != nil {
 		return nil, 0, fmt.Errorf("find our own process ID: %w", err)
@@ -38,8 +38,8 @@ func (l *locks) countOwn(ctx context.Context) (int, error) {
 	return count, err
 }
 
-// heldByOtherProcess reports whether another process holds an inhibitor for the same
-// reason. That process needs the limit that the drop-in sets.
+// heldByOtherProcess reports whether another process holds a lock for the same reason, and so needs the
+// drop-in's limit.
 func (l *locks) heldByOtherProcess(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -49,20 +49,20 @@ func (l *locks) heldByOtherProcess(ctx context.Context) bool {
 	})
 }
 
-// verify makes lost check a new lock, if logind lists it already. If logind does
-// not list it now, its absence later would prove nothing.
+// verify makes isLost check a new lock if logind lists it now. Otherwise its later absence would prove
+// nothing.
 func (l *locks) verify() (stopVerifying func()) {
 	ctx, cancel := l.conn.callContext()
 	defer cancel()
 	count, err := l.countOwn(ctx)
 	if isUnknown(err) {
-		l.missing(lossList)
+		l.missing(featureList)
 		return func() {}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil || count <= l.verified {
-		l.logger.V(1).Info("Cannot see the inhibitor in the list of systemd-logind", "listed", count, "err", err)
+		l.logger.V(1).Info("systemd-logind does not list the inhibitor lock", "listed", count, "err", err)
 		return func() {}
 	}
 	l.verified++
@@ -73,9 +73,9 @@ func (l *locks) verify() (stopVerifying func()) {
 	}
 }
 
-// lost reports whether logind no longer lists a held lock that it has listed before.
-// If logind does not answer, no lock counts as lost.
-func (l *locks) lost() bool {
+// isLost reports whether logind no longer lists a held lock that it listed before; false if logind does
+// not answer.
+func (l *locks) isLost() bool {
 	before := l.verifiedCount()
 	if before == 0 {
 		return false
@@ -83,14 +83,13 @@ func (l *locks) lost() bool {
 	ctx, cancel := l.conn.callContext()
 	defer cancel()
 	count, err := l.countOwn(ctx)
-	vanished := err == nil && count < min(before, l.verifiedCount()) // a lock may have been taken or closed meanwhile
+	vanished := err == nil && count < min(before, l.verifiedCount()) // a lock may have been taken or closed during the call
 	if vanished {
-		l.logger.Info("The inhibitor has vanished from systemd-logind", "listed", count)
+		l.logger.Info("systemd-logind no longer lists the inhibitor lock", "listed", count)
 	}
 	return vanished
 }
 
-// verifiedCount returns how many locks are verified.
 func (l *locks) verifiedCount() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,20 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestVanishedLockEndsTheSession(t *testing.T) {
+func TestAnUnlistedLockEndsTheSession(t *testing.T) {
 	h := newHost(t)
 	h.times.Verify = 5 * time.Millisecond
 	session := h.connect(t)
 	lock, _ := h.inhibit(t, session)
 	second, _ := h.inhibit(t, session)
-	require.NoError(t, second.Close(), "a lock that was closed has not vanished")
+	require.NoError(t, second.Close(), "a closed lock is not lost")
 	requireSessionStays(t, h)
 	h.login1.Hide()
 	awaitEnd(t, session)
 	require.NoError(t, lock.Close())
 }
 
-func TestLockThatWasNeverListedHasNotVanished(t *testing.T) {
+func TestANeverListedLockIsNotLost(t *testing.T) {
 	h := newHost(t)
 	h.times.Verify = 5 * time.Millisecond
 	h.login1.Hide()
@@ -30,12 +30,12 @@ func TestLockThatWasNeverListedHasNotVanished(t *testing.T) {
 	h.inhibit(t, session)
 	<-time.After(10 * h.times.Verify)
 	h.login1.Prepare(true)
-	require.False(t, nextEvent(t, session).Cancelled, "the session goes on")
+	require.False(t, nextEvent(t, session).Cancelled, "the session has not ended")
 }
 
 // requireSessionStays waits until the session has read the list several more times.
 func requireSessionStays(t *testing.T, h *host) {
 	t.Helper()
 	before := h.login1.Calls("ListInhibitors")
-	require.Eventually(t, func() bool { return h.login1.Calls("ListInhibitors") >= before+2 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return h.login1.Calls("ListInhibitors") >= before+2 }, testTimeout, time.Millisecond)
 }

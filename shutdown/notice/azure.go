@@ -16,43 +16,40 @@ import (
 const (
 	namePath   = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 	eventsPath = "/metadata/scheduledevents?api-version=2020-07-01"
-	// firstTimeout bounds the first request for the events, which switches the service on. Azure
-	// says that this takes up to two minutes.
+	// firstTimeout bounds the first request, which switches the service on. Azure says that this takes
+	// up to two minutes.
 	firstTimeout = 2*time.Minute + 10*time.Second
-	// announceAhead is how long before its time an event is announced at the earliest. That is what
-	// Azure gives at least for a reboot. Of hardware that is going to fail it speaks days before.
+	// announceAhead is how long before its time an event is announced at the earliest. It is Azure's
+	// least notice of a reboot; hardware failures are known days before.
 	announceAhead = 15 * time.Minute
 )
 
-// Azure is Azure's Scheduled Events, which are asked for every second. Preempt (30 s ahead) and
-// Terminate (5 to 15 minutes) are a power off to the node, Reboot (15 minutes) and Redeploy (10
-// minutes) a reboot. Freeze is no shutdown: the machine goes on where it was. Of several events the
-// first counts. One that is days away is announced 15 minutes ahead. An event counts if it names
-// this machine. One that has started before it was read announces nothing: the machine may just
-// come back from it. One that somebody acknowledges starts before its time: if it has not been
-// announced it is now, without a deadline; else what was announced stands. The first request of a
-// machine switches the service on, which takes up to two minutes. Azure takes an acknowledgement
-// ([Acknowledge]).
+// Azure returns Azure's Scheduled Events, read every second. Preempt (30 s ahead) and Terminate (5 to
+// 15 minutes) power the machine off, Reboot (15 minutes) and Redeploy (10 minutes) reboot it. Freeze is
+// no shutdown. Of several events of this machine the first counts, at most 15 minutes ahead. An event
+// that had started when first read is not announced, because the machine may have just survived it. If
+// somebody acknowledges an event early, it starts before its time: an announcement keeps its deadline,
+// and otherwise the event is announced without one. The first request switches the service on, within
+// two minutes. [Acknowledge] is supported.
 func Azure() Provider {
 	return Provider{
 		items: func(s *service) []*item {
-			return []*item{{origin: OriginAzure, interval: time.Second, read: (&azure{service: s, within: firstTimeout}).read}}
+			return []*item{{origin: OriginAzure, interval: time.Second, read: (&azure{service: s, timeout: firstTimeout}).read}}
 		},
 		acknowledge: func(ctx context.Context, s *service) error {
-			return (&azure{service: s, within: firstTimeout}).acknowledge(ctx)
+			return (&azure{service: s, timeout: firstTimeout}).acknowledge(ctx)
 		},
 	}
 }
 
-// azure reads the events of this machine.
 type azure struct {
 	service *service
-	within  time.Duration     // bounds the next request for the events
-	name    string            // of this machine; "": not asked for yet
+	timeout time.Duration     // of the next request for the events
+	name    string            // of this machine; "": not read yet
 	known   map[string]notice // of the last answer, by event
 }
 
-// scheduledEvent is what is used of an event in Azure's document.
+// scheduledEvent is the used part of an event in Azure's document.
 type scheduledEvent struct {
 	EventID     string `json:"EventId"`
 	EventType   string
@@ -61,9 +58,8 @@ type scheduledEvent struct {
 	NotBefore   string // empty once it has started
 }
 
-// read is the read of an item. An event that was read before it began stands until it is gone. From its
-// time on, or once it has started, it may begin at any moment and has no deadline. An event whose
-// time has passed when it is first read hides no other one.
+// read implements item.read. An event that was read before it began counts until it is gone; once it
+// may have begun, it has no deadline. An event whose time had passed when first read is skipped.
 func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	events, ahead, err := z.events(ctx)
 	if err != nil {
@@ -76,16 +72,16 @@ func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 		begins := e.EventStatus != "Scheduled"
 		if !begins {
 			n = e.notice(ahead)
-			begins = n.passed()
+			begins = n.hasPassed()
 		}
 		if begins {
 			if !found {
-				continue // the machine may have been through it
+				continue // the machine may have survived it
 			}
 			n.event.Deadline = time.Time{}
 		}
 		known[e.EventID] = n
-		if !n.tooEarly() && (first.key == "" || n.event.Deadline.Before(first.event.Deadline)) {
+		if !n.isTooEarly() && (first.key == "" || n.event.Deadline.Before(first.event.Deadline)) {
 			first = n
 		}
 	}
@@ -93,10 +89,10 @@ func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	return first, nil
 }
 
-// events returns the events that shut this machine down, and clockAhead of the answer.
+// events returns the events that shut this machine down, and clockAhead.
 func (z *azure) events(ctx context.Context) ([]scheduledEvent, time.Duration, error) {
 	if z.name == "" {
-		a, err := z.ask(ctx, request{path: namePath})
+		a, err := z.send(ctx, request{path: namePath})
 		if err != nil {
 			return nil, 0, err
 		}
@@ -104,28 +100,28 @@ func (z *azure) events(ctx context.Context) ([]scheduledEvent, time.Duration, er
 			return nil, 0, errors.New("this machine has no name")
 		}
 	}
-	a, err := z.ask(ctx, request{path: eventsPath, within: z.within})
+	a, err := z.send(ctx, request{path: eventsPath, timeout: z.timeout})
 	if err != nil {
 		return nil, 0, err
 	}
 	events, err := parseScheduledEvents(a.body, z.name)
 	if err == nil {
-		z.within = answerTimeout
+		z.timeout = answerTimeout
 	}
 	return events, a.clockAhead, err
 }
 
-// ask sends a request that Azure answers with OK.
-func (z *azure) ask(ctx context.Context, r request) (answer, error) {
+// send sends a request and requires the status 200.
+func (z *azure) send(ctx context.Context, r request) (answer, error) {
 	r.header = map[string]string{"Metadata": "true"}
-	a, err := z.service.ask(ctx, r)
+	a, err := z.service.send(ctx, r)
 	if err == nil && a.status != http.StatusOK {
-		err = a.unexpected()
+		err = a.statusError()
 	}
 	return a, err
 }
 
-// acknowledge acknowledges the events that are announced now.
+// acknowledge acknowledges the current events.
 func (z *azure) acknowledge(ctx context.Context) error {
 	events, ahead, err := z.events(ctx)
 	if err != nil {
@@ -138,9 +134,9 @@ func (z *azure) acknowledge(ctx context.Context) error {
 	var errs []error
 	for _, e := range events {
 		switch {
-		case e.EventStatus != "Scheduled" || e.notice(ahead).tooEarly():
+		case e.EventStatus != "Scheduled" || e.notice(ahead).isTooEarly():
 		case len(e.Resources) > 1:
-			errs = append(errs, fmt.Errorf("event %s is of %d machines, and is not acknowledged for the others", e.EventID, len(e.Resources)))
+			errs = append(errs, fmt.Errorf("event %s of %d machines was not acknowledged", e.EventID, len(e.Resources)))
 		default:
 			start.StartRequests = append(start.StartRequests, startRequest{EventID: e.EventID})
 		}
@@ -148,15 +144,14 @@ func (z *azure) acknowledge(ctx context.Context) error {
 	if len(start.StartRequests) > 0 {
 		body, err := json.Marshal(start)
 		if err == nil {
-			_, err = z.ask(ctx, request{method: http.MethodPost, path: eventsPath, body: body})
+			_, err = z.send(ctx, request{method: http.MethodPost, path: eventsPath, body: body})
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// parseScheduledEvents parses Azure's document. It returns the events that shut down the machine
-// with this name.
+// parseScheduledEvents returns the events of Azure's document that shut down the named machine.
 func parseScheduledEvents(body []byte, name string) ([]scheduledEvent, error) {
 	var document struct {
 		DocumentIncarnation *int64
@@ -174,7 +169,7 @@ func parseScheduledEvents(body []byte, name string) ([]scheduledEvent, error) {
 	}), nil
 }
 
-// kind returns what the event does to the machine. KindUnknown: it does not shut it down.
+// kind returns the kind of shutdown. KindUnknown: none.
 func (e scheduledEvent) kind() source.Kind {
 	switch e.EventType {
 	case "Preempt", "Terminate":
@@ -186,8 +181,7 @@ func (e scheduledEvent) kind() source.Kind {
 	}
 }
 
-// notice returns what is announced of a scheduled event. A NotBefore that cannot be read is no
-// deadline.
+// notice returns the event's notice. An invalid NotBefore is no deadline.
 func (e scheduledEvent) notice(ahead time.Duration) notice {
 	event := source.Event{Kind: e.kind()}
 	if notBefore, err := http.ParseTime(e.NotBefore); err == nil {
@@ -196,7 +190,7 @@ func (e scheduledEvent) notice(ahead time.Duration) notice {
 	return notice{key: e.EventID + " " + e.NotBefore, event: event}
 }
 
-// tooEarly reports whether the time of a notice is too far away to announce it.
-func (n notice) tooEarly() bool {
+// isTooEarly reports whether the deadline is too far away to announce it.
+func (n notice) isTooEarly() bool {
 	return time.Until(n.event.Deadline) > announceAhead
 }

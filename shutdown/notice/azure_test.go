@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// azureEvent is an event in the document of Azure's Scheduled Events.
+// azureEvent is an event of Azure's Scheduled Events.
 type azureEvent struct {
 	EventID           string `json:"EventId"`
 	EventType         string
@@ -39,7 +39,7 @@ func event(id, kind string, notBefore time.Time) azureEvent {
 	}
 }
 
-// azure answers as Azure's metadata service does on the machine "node-1".
+// azure is Azure's metadata service on the machine "node-1".
 type azure struct {
 	mu          sync.Mutex
 	incarnation int
@@ -72,14 +72,14 @@ func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(err)
 		}
 	case "POST /metadata/scheduledevents":
-		z.start(w, r)
+		z.startAcknowledged(w, r)
 	default:
 		http.NotFound(w, r)
 	}
 }
 
-// start starts the events that are acknowledged.
-func (z *azure) start(w http.ResponseWriter, r *http.Request) {
+// startAcknowledged starts the acknowledged events.
+func (z *azure) startAcknowledged(w http.ResponseWriter, r *http.Request) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	var body struct{ StartRequests []map[string]string }
@@ -115,8 +115,8 @@ func (z *azure) acknowledged() []string {
 	return z.started
 }
 
-// Each type of event is announced as what it does to the node, starts, and is gone.
-func TestAzureEvents(t *testing.T) {
+// Each type of event is announced with its kind, starts, and is withdrawn.
+func TestEachAzureEventIsAnnounced(t *testing.T) {
 	for name, kind := range map[string]source.Kind{
 		"Preempt": source.KindPoweroff, "Terminate": source.KindPoweroff, "Reboot": source.KindReboot, "Redeploy": source.KindReboot,
 	} {
@@ -124,27 +124,27 @@ func TestAzureEvents(t *testing.T) {
 		inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 			w.watch()
 			advance(time.Minute)
-			require.LessOrEqual(t, w.asked(), 62, "the name, and the events every second")
+			require.LessOrEqual(t, w.takeRequests(), 62, "the name, and the events every second")
 			when := at(30 * time.Second)
 			scheduled := event("A", name, when)
 			service.set(scheduled)
 			advance(time.Second)
-			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginAzure}}, w.announced())
+			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginAzure}}, w.takeAnnounced())
 			scheduled.EventStatus, scheduled.NotBefore = "Started", ""
 			service.set(scheduled)
 			advance(time.Minute)
-			require.Empty(t, w.announced(), "it stands, and has no other time")
+			require.Empty(t, w.takeAnnounced(), "it is not withdrawn, and its time has not changed")
 			service.set()
 			advance(time.Second)
-			require.Equal(t, cancelled(notice.OriginAzure), w.announced())
-			require.Empty(t, w.failed())
+			require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
+			require.Empty(t, w.takeErrors())
 			require.NoError(t, w.end())
 		})
 	}
 }
 
-// What does not shut this machine down is not announced.
-func TestAzureEventsThatAreNone(t *testing.T) {
+// Events that do not shut this machine down are not announced.
+func TestOtherAzureEventsAreIgnored(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		other, started, nameless, without := event("A", "Reboot", at(time.Minute)), event("B", "Reboot", at(time.Minute)), event("", "Reboot", at(time.Minute)), event("C", "Preempt", at(time.Minute))
@@ -156,75 +156,74 @@ func TestAzureEventsThatAreNone(t *testing.T) {
 		advance(2 * time.Minute)
 		service.set()
 		advance(time.Minute)
-		require.Empty(t, w.announced())
-		require.Empty(t, w.failed())
+		require.Empty(t, w.takeAnnounced())
+		require.Empty(t, w.takeErrors())
 	})
 }
 
-// Of several events the first counts. All must be gone before the notice is taken back.
-func TestAzureSeveralEvents(t *testing.T) {
+// Of several events the first counts. The notice is withdrawn when all are gone.
+func TestTheFirstAzureEventCounts(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		later, sooner := at(10*time.Minute), at(5*time.Minute)
 		service.set(event("A", "Reboot", later))
 		w.watch()
-		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.announced())
+		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.takeAnnounced())
 		service.set(event("A", "Reboot", later), event("B", "Terminate", sooner))
 		advance(time.Second)
-		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: sooner, Origin: notice.OriginAzure}}, w.announced())
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: sooner, Origin: notice.OriginAzure}}, w.takeAnnounced())
 		service.set(event("A", "Reboot", later))
 		advance(time.Second)
-		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.announced())
+		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.takeAnnounced())
 		service.set()
 		advance(time.Second)
-		require.Equal(t, cancelled(notice.OriginAzure), w.announced())
+		require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
 	})
 }
 
-// An event that is an hour away is announced fifteen minutes before its time, and one whose time
-// cannot be read at once.
-func TestAzureTimes(t *testing.T) {
+// An event an hour away is announced 15 minutes before its time, and one with an invalid time at once.
+func TestAzureEventsAreAnnounced15MinutesAhead(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		when := at(time.Hour)
 		service.set(event("A", "Redeploy", when))
 		w.watch()
 		advance(45*time.Minute - 2*time.Second)
-		require.Empty(t, w.announced())
+		require.Empty(t, w.takeAnnounced())
 		advance(3 * time.Second)
-		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.announced())
+		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.takeAnnounced())
 		odd := event("B", "Preempt", when)
 		odd.NotBefore = "soon"
 		service.set(event("A", "Redeploy", when), odd)
 		advance(time.Second)
-		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginAzure}}, w.announced())
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginAzure}}, w.takeAnnounced())
 	})
 }
 
-// An event whose time had passed before it was read is not announced, and hides no other one. An
-// announced event whose time passes stands.
-func TestAzureEventThatHasPassed(t *testing.T) {
+// An event whose time had passed when first read is not announced, and hides no other one. An announced
+// event whose time passes stays.
+func TestPassedAzureEventsAreIgnored(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		passed, when := event("A", "Reboot", at(-time.Minute)), at(5*time.Minute)
 		service.set(passed)
 		w.watch()
-		require.Empty(t, w.announced())
+		require.Empty(t, w.takeAnnounced())
 		service.set(passed, event("B", "Redeploy", when))
 		advance(time.Second)
-		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.announced())
+		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.takeAnnounced())
 		advance(10 * time.Minute)
-		require.Empty(t, w.announced())
+		require.Empty(t, w.takeAnnounced())
 		service.set(passed)
 		advance(time.Second)
-		require.Equal(t, cancelled(notice.OriginAzure), w.announced())
-		require.Empty(t, w.failed())
+		require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
+		require.Empty(t, w.takeErrors())
 	})
 }
 
-// An event that is days away is announced when somebody acknowledges it and so starts it, or when
-// its time comes while the service does not answer. Nobody knows then how much time is left.
-func TestAzureEventThatBeginsUnannounced(t *testing.T) {
+// An event days away is announced without a deadline when somebody acknowledges it, or when its time
+// comes during an outage.
+func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 	for name, begin := range map[string]func(w *world, service *azure, e azureEvent){
 		"acknowledged": func(_ *world, service *azure, e azureEvent) {
 			e.EventStatus, e.NotBefore = "Started", ""
@@ -232,11 +231,11 @@ func TestAzureEventThatBeginsUnannounced(t *testing.T) {
 			advance(time.Second)
 		},
 		"its time has come": func(w *world, _ *azure, _ azureEvent) {
-			w.fail(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusGone) })
+			w.failService(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusGone) })
 			advance(25 * time.Hour)
-			w.fail(nil)
+			w.failService(nil)
 			advance(10 * time.Second)
-			w.failed()
+			w.takeErrors()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,41 +245,41 @@ func TestAzureEventThatBeginsUnannounced(t *testing.T) {
 				service.set(far)
 				w.watch()
 				advance(time.Minute)
-				require.Empty(t, w.announced())
+				require.Empty(t, w.takeAnnounced())
 				begin(w, service, far)
-				require.Equal(t, []source.Event{{Kind: source.KindReboot, Origin: notice.OriginAzure}}, w.announced())
+				require.Equal(t, []source.Event{{Kind: source.KindReboot, Origin: notice.OriginAzure}}, w.takeAnnounced())
 				advance(time.Minute)
-				require.Empty(t, w.announced(), "once")
+				require.Empty(t, w.takeAnnounced(), "once")
 				service.set()
 				advance(time.Second)
-				require.Equal(t, cancelled(notice.OriginAzure), w.announced())
-				require.Empty(t, w.failed())
+				require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
+				require.Empty(t, w.takeErrors())
 			})
 		})
 	}
 }
 
-// The first request switches the service on. That takes its time, and later ones do not.
-func TestAzureFirstRequest(t *testing.T) {
+// The first request switches the service on and may take long; later ones may not.
+func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 	service := &azure{first: 2 * time.Minute}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		service.set(event("A", "Terminate", at(10*time.Minute)))
 		w.watch()
 		advance(119 * time.Second)
-		require.Empty(t, w.announced())
+		require.Empty(t, w.takeAnnounced())
 		advance(2 * time.Second)
-		require.Len(t, w.announced(), 1)
-		require.Empty(t, w.failed())
+		require.Len(t, w.takeAnnounced(), 1)
+		require.Empty(t, w.takeErrors())
 		service.mu.Lock()
 		service.first = 2 * time.Minute
 		service.mu.Unlock()
 		advance(7 * time.Second)
-		require.Len(t, w.failed(), 1)
+		require.Len(t, w.takeErrors(), 1)
 	})
 }
 
-// Acknowledge starts the events that are announced and of this machine alone.
-func TestAcknowledge(t *testing.T) {
+// Acknowledge starts the announced events of this machine alone.
+func TestAcknowledgeStartsTheEventsOfThisMachine(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		require.NoError(t, notice.Acknowledge(t.Context(), w.provider), "nothing is announced")
@@ -289,18 +288,18 @@ func TestAcknowledge(t *testing.T) {
 		shared.Resources = []string{"node-1", "node-2"}
 		service.set(event("A", "Terminate", at(5*time.Minute)), far, event("D", "Freeze", at(time.Minute)))
 		w.watch()
-		require.Len(t, w.announced(), 1)
+		require.Len(t, w.takeAnnounced(), 1)
 		require.NoError(t, notice.Acknowledge(t.Context(), w.provider))
 		require.Equal(t, []string{"A"}, service.acknowledged())
 		require.NoError(t, notice.Acknowledge(t.Context(), w.provider), "it has started")
 		require.Equal(t, []string{"A"}, service.acknowledged())
 		advance(time.Second)
-		require.Empty(t, w.announced())
+		require.Empty(t, w.takeAnnounced())
 
 		service.set(event("E", "Preempt", at(time.Minute)), shared)
-		require.ErrorContains(t, notice.Acknowledge(t.Context(), w.provider), "event C is of 2 machines")
+		require.ErrorContains(t, notice.Acknowledge(t.Context(), w.provider), "event C of 2 machines")
 		require.Equal(t, []string{"A", "E"}, service.acknowledged())
-		w.fail(func(rw http.ResponseWriter, r *http.Request) {
+		w.failService(func(rw http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
 				http.Error(rw, "", http.StatusServiceUnavailable)
 				return
@@ -312,11 +311,12 @@ func TestAcknowledge(t *testing.T) {
 	})
 }
 
-// The other providers take no acknowledgement.
+// EC2 and GCE accept no acknowledgement.
 func TestAcknowledgeIsUnsupported(t *testing.T) {
-	for _, p := range []notice.Provider{notice.EC2(), notice.GCE(), {}} {
+	for _, p := range []notice.Provider{notice.EC2(), notice.GCE()} {
 		require.ErrorIs(t, notice.Acknowledge(t.Context(), p), errors.ErrUnsupported)
 	}
+	require.EqualError(t, notice.Acknowledge(t.Context(), notice.Provider{}), "notice: the Provider was not made with EC2, GCE or Azure")
 	bad := notice.Azure()
 	bad.Endpoint = "169.254.169.254"
 	require.ErrorContains(t, notice.Acknowledge(t.Context(), bad), "Endpoint")

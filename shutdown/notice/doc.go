@@ -1,7 +1,7 @@
-// Package notice hears a cloud's notice that this machine is going to go, and when it is taken back:
-// EC2's spot interruptions, Compute Engine's preemption and maintenance, Azure's Scheduled Events.
-// A notice comes up to 15 minutes before the host shuts down, and some machines are switched off
-// without any signal of the host. [Watch] hands it to the manager's Trigger:
+// Package notice watches a cloud's metadata service for termination notices of this machine: EC2's spot
+// interruptions, Compute Engine's preemption and maintenance, and Azure's Scheduled Events. A notice
+// comes up to 15 minutes before the host shuts down, and some machines are powered off without any
+// other signal. [Watch] passes it to the manager's Trigger:
 //
 //	package main
 //
@@ -40,11 +40,11 @@
 //				if r.Cancelled {
 //					return
 //				}
-//				if err := notice.Acknowledge(ctx, azure); err != nil { // Azure need not wait any longer
+//				if err := notice.Acknowledge(ctx, azure); err != nil { // Azure need not wait longer
 //					log.Print(err)
 //				}
 //			},
-//			// With Source: logind's, the inhibitor lock is held too. The two are one shutdown.
+//			// Set Source to logind too: both announce one shutdown.
 //		})
 //		if err != nil {
 //			log.Fatal(err)
@@ -59,59 +59,49 @@
 //		}
 //	}
 //
-// The manager drains at once: a program that has better use for a long notice calls Trigger later. A
-// notice and the shutdown of the host that follows it are one
-// shutdown with one report. A notice that is taken back is a cancellation of its own Origin: what
-// the host has announced stays.
+// The manager drains at once. To use a long notice otherwise, call Trigger later. A notice and the host's
+// following shutdown are one shutdown with one report. A withdrawn notice cancels only its own Origin.
 //
-// What the providers say, and what becomes of it:
+// # Providers
 //
-//	EC2    spot/instance-action                  power off at its time; gone: taken back
-//	GCE    preempted                             power off in 30 s; FALSE: taken back
-//	GCE    maintenance-event TERMINATE_...       power off, time unknown; another value: taken back
-//	Azure  Preempt, Terminate; Reboot, Redeploy  power off; reboot at NotBefore; gone: taken back
+//	Provider  Notice                             Event                             Withdrawn when
+//	EC2       spot/instance-action               power off at its time             it is gone
+//	GCE       preempted TRUE                     power off in 30 s                 FALSE
+//	GCE       maintenance-event TERMINATE_...    power off, no deadline            another value
+//	Azure     Preempt, Terminate                 power off at NotBefore            it is gone
+//	Azure     Reboot, Redeploy                   reboot at NotBefore               it is gone
 //
-// No shutdown are EC2's rebalance recommendation, a live migration of Compute Engine's and Azure's
-// Freeze. What an Auto Scaling group does to its instances is not heard: its hook waits for a call
-// of the AWS API, and without one the host itself shuts down.
+// Ignored: EC2's rebalance recommendation, Compute Engine's live migration and longer notices
+// (preemptionNoticeDuration), and Azure's Freeze. An Auto Scaling lifecycle hook needs the AWS API.
 //
-// A machine that asks Compute Engine for a longer notice (preemptionNoticeDuration) has 30 s all
-// the same.
+// # Failures
 //
-// # Concurrency properties
+//	What fails                          What happens
+//	no answer, an error page, a         OnError is called once an outage, the announcement stays, and the
+//	  redirect, over 1 MiB, another       request is repeated after 1, 2, 4, 8 and then every 10 s
+//	  format
+//	no such service                     the same; the program must know its cloud
+//	another service                     the same: EC2 needs a session token, Compute Engine a
+//	                                      Metadata-Flavor, Azure a DocumentIncarnation
+//	announce fails, as before Run       OnError is called, and the notice is announced again
+//	agent restarted                     the notice is announced again with its deadline; Compute Engine's
+//	                                      30 s start again, but the manager keeps the earlier deadline
+//	wrong clock of this machine         deadlines are corrected by the answers' Date
 //
-// A [Provider] may be used by several calls at once. [Watch] has one goroutine for each question
-// (two for Compute Engine, else one) and ends with them. announce and OnError are called in the
-// goroutine of its caller, one at a time; what they panic with is the caller's. No mutex is held
-// anywhere.
+// A request times out after 5 s, 65 s while Compute Engine holds back an answer, and 130 s for Azure's first
+// events.
 //
-// # Failure modes
+// # Concurrency
 //
-//   - The service does not answer, hangs, or answers with an error page, a redirect, a body of
-//     more than 1 MiB or another form: OnError is told once, what was announced stands, and the
-//     question is asked again after 1, 2, 4, 8 and then every 10 s. A request is bounded by 5 s;
-//     by 65 s where Compute Engine holds its answer back; by 130 s for the first of Azure's
-//     events.
-//   - There is no such service here: the same, for ever. Which cloud a machine is in is for the
-//     embedder to know.
-//   - Another service answers there: EC2 must give a session token, Compute Engine its
-//     Metadata-Flavor, Azure a DocumentIncarnation.
-//   - announce fails, as Trigger does before Run: OnError is told, and the notice is announced
-//     again.
-//   - The agent is restarted: the notice is announced again, with the same deadline but for
-//     Compute Engine's preemption, whose 30 s count from when it is first read. The manager
-//     knows the earlier one from its record.
-//   - The clock of this machine is wrong: deadlines are corrected by the Date of the service's
-//     answers.
+// A [Provider] may be used concurrently. announce and OnError are called in the goroutine of [Watch]'s caller,
+// one at a time.
 //
 // # Testing
 //
-// Point [Provider.Endpoint] at an httptest.Server that answers as the service does. In a
-// testing/synctest bubble set [Provider.Dial] to one end of a net.Pipe whose other end an
-// http.Server serves.
+// Set [Provider.Endpoint] to an httptest.Server. In a testing/synctest bubble, set [Provider.Dial] to
+// one end of a net.Pipe whose other end an http.Server serves.
 //
 // # Stability
 //
-// Experimental: what is exported may change in a patch release, and the changelog says how.
-// What it reads belongs to the clouds.
+// Experimental: the API may change in patch releases, and the changelog says how. The clouds own what it reads.
 package notice

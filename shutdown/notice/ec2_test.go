@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// ec2 answers as EC2's metadata service, version 2, does.
+// ec2 is EC2's metadata service, version 2.
 type ec2 struct {
 	mu      sync.Mutex
 	tokens  map[string]time.Time // when each expires
@@ -59,7 +59,7 @@ func (e *ec2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// interrupt has the instance be interrupted at a time; "" takes it back.
+// interrupt announces an interruption at a time; "" withdraws it.
 func (e *ec2) interrupt(action string, when time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -69,8 +69,8 @@ func (e *ec2) interrupt(action string, when time.Time) {
 	}
 }
 
-// forget has the service forget its tokens.
-func (e *ec2) forget() {
+// dropTokens makes all tokens invalid.
+func (e *ec2) dropTokens() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.tokens = nil
@@ -82,8 +82,7 @@ func (e *ec2) counts() (issued, refused int) {
 	return e.issued, e.refused
 }
 
-// A spot instance is interrupted, with each action, and the interruption is taken back.
-func TestEC2Interruption(t *testing.T) {
+func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	for action, kind := range map[string]source.Kind{
 		"terminate": source.KindPoweroff, "stop": source.KindPoweroff, "hibernate": source.KindPoweroff, "new": source.KindUnknown,
 	} {
@@ -91,74 +90,73 @@ func TestEC2Interruption(t *testing.T) {
 		inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
 			w.watch()
 			advance(time.Hour)
-			require.Empty(t, w.announced())
+			require.Empty(t, w.takeAnnounced())
 			when := at(2 * time.Minute)
 			service.interrupt(action, when)
 			advance(5 * time.Second)
-			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginEC2}}, w.announced())
+			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginEC2}}, w.takeAnnounced())
 			advance(time.Minute)
-			require.Empty(t, w.announced(), "once")
+			require.Empty(t, w.takeAnnounced(), "once")
 			service.interrupt("", when)
 			advance(5 * time.Second)
-			require.Equal(t, cancelled(notice.OriginEC2), w.announced())
+			require.Equal(t, cancelled(notice.OriginEC2), w.takeAnnounced())
 			service.interrupt(action, at(2*time.Minute))
 			advance(5 * time.Second)
-			require.Len(t, w.announced(), 1, "another one")
-			require.Empty(t, w.failed())
+			require.Len(t, w.takeAnnounced(), 1, "another one")
+			require.Empty(t, w.takeErrors())
 			require.NoError(t, w.end())
 		})
 	}
 }
 
-// Another time of the same interruption is announced: the manager takes the earlier one.
-func TestEC2AnotherTime(t *testing.T) {
+// A changed time of an interruption is announced: the manager uses the earlier one.
+func TestAChangedEC2TimeIsAnnounced(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
 		service.interrupt("stop", at(2*time.Minute))
 		w.watch()
-		require.Len(t, w.announced(), 1)
+		require.Len(t, w.takeAnnounced(), 1)
 		sooner := at(time.Minute)
 		service.interrupt("stop", sooner)
 		advance(5 * time.Second)
-		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: sooner, Origin: notice.OriginEC2}}, w.announced())
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: sooner, Origin: notice.OriginEC2}}, w.takeAnnounced())
 	})
 }
 
-// The service is asked every five seconds, with one token for almost six hours, and never with one
-// that has expired.
-func TestEC2RenewsItsToken(t *testing.T) {
+// The service is read every 5 s, with one token for almost six hours, and never with an expired one.
+func TestTheEC2TokenIsRenewed(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
 		w.watch()
-		require.Equal(t, 2, w.asked(), "a token, and the item")
+		require.Equal(t, 2, w.takeRequests(), "a token, and the item")
 		advance(time.Minute)
-		require.Equal(t, 12, w.asked())
+		require.Equal(t, 12, w.takeRequests())
 		advance(7 * time.Hour)
 		issued, refused := service.counts()
 		require.Equal(t, 2, issued)
 		require.Zero(t, refused)
-		require.Empty(t, w.failed())
+		require.Empty(t, w.takeErrors())
 	})
 }
 
-// A token that the service has forgotten is replaced at once. Nobody is told.
-func TestEC2ForgetsItsTokens(t *testing.T) {
+// A token that the service does not know is replaced at once, without OnError.
+func TestAnUnknownEC2TokenIsReplaced(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
 		w.watch()
-		service.forget()
+		service.dropTokens()
 		service.interrupt("terminate", at(2*time.Minute))
 		advance(5 * time.Second)
-		require.Len(t, w.announced(), 1)
+		require.Len(t, w.takeAnnounced(), 1)
 		issued, refused := service.counts()
 		require.Equal(t, []int{2, 1}, []int{issued, refused})
-		require.Empty(t, w.failed())
+		require.Empty(t, w.takeErrors())
 	})
 }
 
-// A service that has no version 2, or gives useless tokens, is told to OnError and asked again. It
-// takes nothing back that it has announced.
-func TestEC2WithoutTokens(t *testing.T) {
+// A service without version 2, or with invalid tokens, is a failure, is read again, and withdraws
+// nothing.
+func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 	for name, token := range map[string]http.HandlerFunc{
 		"none":     http.NotFound,
 		"disabled": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusForbidden) },
@@ -177,26 +175,26 @@ func TestEC2WithoutTokens(t *testing.T) {
 					}
 					service.ServeHTTP(rw, r)
 				}
-				w.fail(withoutTokens)
+				w.failService(withoutTokens)
 				w.watch()
 				advance(30 * time.Second)
-				require.Len(t, w.failed(), 1)
-				require.Empty(t, w.announced())
-				w.fail(nil)
+				require.Len(t, w.takeErrors(), 1)
+				require.Empty(t, w.takeAnnounced())
+				w.failService(nil)
 				advance(10 * time.Second)
-				require.Len(t, w.announced(), 1)
-				service.forget()
-				w.fail(withoutTokens)
+				require.Len(t, w.takeAnnounced(), 1)
+				service.dropTokens()
+				w.failService(withoutTokens)
 				advance(30 * time.Second)
-				require.Len(t, w.failed(), 1)
-				require.Empty(t, w.announced())
+				require.Len(t, w.takeErrors(), 1)
+				require.Empty(t, w.takeAnnounced())
 			})
 		})
 	}
 }
 
-// A notice whose time has passed when it is first read is not announced, and not taken back.
-func TestNoticeThatHasPassed(t *testing.T) {
+// A notice whose time has passed when first read is neither announced nor withdrawn.
+func TestAPassedNoticeIsNotAnnounced(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
 		service.interrupt("hibernate", at(-time.Minute))
@@ -204,19 +202,19 @@ func TestNoticeThatHasPassed(t *testing.T) {
 		advance(time.Minute)
 		service.interrupt("", time.Now())
 		advance(time.Minute)
-		require.Empty(t, w.announced())
-		require.Empty(t, w.failed())
+		require.Empty(t, w.takeAnnounced())
+		require.Empty(t, w.takeErrors())
 	})
 }
 
-// An answer that is longer than any that is expected does not count, whatever it begins with.
-func TestTooLong(t *testing.T) {
+// An answer that is too long is a failure, whatever it begins with.
+func TestALongAnswerIsAFailure(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
 		service.interrupt("stop", at(time.Minute))
 		service.action += strings.Repeat(" ", 1<<20)
 		w.watch()
-		require.Len(t, w.failed(), 1)
-		require.Empty(t, w.announced())
+		require.Len(t, w.takeErrors(), 1)
+		require.Empty(t, w.takeAnnounced())
 	})
 }

@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// preemptedIn is how long after the notice Compute Engine switches a preempted machine off.
-	preemptedIn = 30 * time.Second
-	// changeTimeout is how long the service holds a question back whose answer has not changed.
-	changeTimeout = time.Minute
+	// preemptionNotice is the time from the notice to the power off of a preempted machine.
+	preemptionNotice = 30 * time.Second
+	// waitForChange is how long the service may hold back an unchanged answer.
+	waitForChange = time.Minute
 
 	flavorHeader, flavor = "Metadata-Flavor", "Google"
 )
 
-// GCE is the metadata server of Google Compute Engine. It holds its answers back until they change.
-// A machine that is preempted has 30 s from its notice on. One that cannot migrate and stops for
-// maintenance is told some time before, but not how long, so that event has no deadline. A live
-// migration is no shutdown. Each is a power off to the node.
+// GCE returns the metadata server of Google Compute Engine, which holds answers back until they change.
+// A preempted machine is powered off 30 s after the notice. A machine that cannot migrate is powered
+// off for maintenance, at an unknown time. A live migration is no shutdown.
 func GCE() Provider {
 	return Provider{items: func(s *service) []*item {
 		preempted := &gce{service: s, name: "preempted", parse: parsePreempted}
@@ -37,7 +36,7 @@ func GCE() Provider {
 	}}
 }
 
-// gce reads one value of this machine.
+// gce reads one value.
 type gce struct {
 	service *service
 	name    string
@@ -47,22 +46,22 @@ type gce struct {
 	since   time.Time // when value was first read
 }
 
-// read is the read of an item. Only a question that names the last answer may be held back.
+// read implements item.read. The service may hold back only a request with the last ETag.
 func (g *gce) read(ctx context.Context, fresh bool) (notice, error) {
 	r := request{path: "/computeMetadata/v1/instance/" + g.name, header: map[string]string{flavorHeader: flavor}}
 	if !fresh && g.etag != "" {
-		query := url.Values{"wait_for_change": {"true"}, "timeout_sec": {strconv.Itoa(int(changeTimeout.Seconds()))}, "last_etag": {g.etag}}
+		query := url.Values{"wait_for_change": {"true"}, "timeout_sec": {strconv.Itoa(int(waitForChange.Seconds()))}, "last_etag": {g.etag}}
 		r.path += "?" + query.Encode()
-		r.within = changeTimeout + answerTimeout
+		r.timeout = waitForChange + answerTimeout
 	}
-	a, err := g.service.ask(ctx, r)
+	a, err := g.service.send(ctx, r)
 	switch {
 	case err != nil:
 		return notice{}, err
 	case a.status != http.StatusOK:
-		return notice{}, a.unexpected()
+		return notice{}, a.statusError()
 	case a.header.Get(flavorHeader) != flavor:
-		return notice{}, errors.New("the answer is not of Google's metadata server: it has no " + flavorHeader + ": " + flavor)
+		return notice{}, errors.New("the answer is not from Google's metadata server: it has no " + flavorHeader + ": " + flavor)
 	}
 	if value := strings.TrimSpace(string(a.body)); value != g.value {
 		g.value, g.since = value, time.Now()
@@ -75,19 +74,19 @@ func (g *gce) read(ctx context.Context, fresh bool) (notice, error) {
 	return n, nil
 }
 
-// parsePreempted parses the value preempted, which was first read at since.
+// parsePreempted parses preempted, first read at since.
 func parsePreempted(value string, since time.Time) (notice, error) {
 	switch value {
 	case "FALSE":
 		return notice{}, nil
 	case "TRUE":
-		return notice{key: value, event: source.Event{Kind: source.KindPoweroff, Deadline: since.Add(preemptedIn)}}, nil
+		return notice{key: value, event: source.Event{Kind: source.KindPoweroff, Deadline: since.Add(preemptionNotice)}}, nil
 	default:
 		return notice{}, fmt.Errorf("%.40q is neither TRUE nor FALSE", value)
 	}
 }
 
-// parseMaintenance parses the value maintenance-event.
+// parseMaintenance parses maintenance-event.
 func parseMaintenance(value string, _ time.Time) (notice, error) {
 	switch value {
 	case "NONE", "MIGRATE_ON_HOST_MAINTENANCE":
@@ -95,6 +94,6 @@ func parseMaintenance(value string, _ time.Time) (notice, error) {
 	case "TERMINATE_ON_HOST_MAINTENANCE":
 		return notice{key: value, event: source.Event{Kind: source.KindPoweroff}}, nil
 	default:
-		return notice{}, fmt.Errorf("%.40q is no maintenance event that is known", value)
+		return notice{}, fmt.Errorf("%.40q is not a known maintenance event", value)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// gce answers as Compute Engine's metadata server does.
+// gce is Compute Engine's metadata server.
 type gce struct {
 	mu      sync.Mutex
 	values  map[string]string
@@ -85,84 +85,83 @@ func (g *gce) set(name, value string) {
 	}
 }
 
-// A preemption is announced at the moment at which the service says it, and leaves 30 s. It is taken
-// back when the machine was only suspended.
-func TestGCEPreemption(t *testing.T) {
+// A preemption is announced at once and leaves 30 s. It is withdrawn if the machine was only suspended.
+func TestAGCEPreemptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	service := newGCE()
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
 		w.watch()
-		w.asked()
+		w.takeRequests()
 		advance(10 * time.Minute)
-		require.LessOrEqual(t, w.asked(), 22, "the server holds its answers back, two at once")
-		require.Empty(t, w.announced())
+		require.LessOrEqual(t, w.takeRequests(), 22, "the server holds back two answers at once")
+		require.Empty(t, w.takeAnnounced())
 		advance(17 * time.Second)
 		service.set("preempted", "TRUE")
-		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: time.Now().Add(30 * time.Second), Origin: notice.OriginGCEPreempted}}, w.announced())
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: time.Now().Add(30 * time.Second), Origin: notice.OriginGCEPreempted}}, w.takeAnnounced())
 		advance(time.Minute)
-		require.Empty(t, w.announced())
+		require.Empty(t, w.takeAnnounced())
 		service.set("preempted", "FALSE")
-		require.Equal(t, cancelled(notice.OriginGCEPreempted), w.announced())
-		require.Empty(t, w.failed())
+		require.Equal(t, cancelled(notice.OriginGCEPreempted), w.takeAnnounced())
+		require.Empty(t, w.takeErrors())
 		require.NoError(t, w.end())
 	})
 }
 
-// Maintenance that stops the machine is an announcement of its own, without a deadline. A live
-// migration is none.
-func TestGCEMaintenance(t *testing.T) {
+// Maintenance that stops the machine is announced without a deadline. A live migration is not
+// announced.
+func TestGCEMaintenanceIsAnnounced(t *testing.T) {
 	service := newGCE()
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
 		w.watch()
 		service.set("maintenance-event", "MIGRATE_ON_HOST_MAINTENANCE")
 		advance(2 * time.Second)
-		require.Empty(t, w.announced())
+		require.Empty(t, w.takeAnnounced())
 		service.set("maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE")
-		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginGCEMaintenance}}, w.announced())
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginGCEMaintenance}}, w.takeAnnounced())
 		advance(time.Second)
 		service.set("preempted", "TRUE")
-		require.Len(t, w.announced(), 1)
+		require.Len(t, w.takeAnnounced(), 1)
 		advance(2 * time.Second)
 		service.set("maintenance-event", "NONE")
-		require.Equal(t, cancelled(notice.OriginGCEMaintenance), w.announced(), "the preemption stands")
-		require.Empty(t, w.failed())
+		require.Equal(t, cancelled(notice.OriginGCEMaintenance), w.takeAnnounced(), "the preemption is not withdrawn")
+		require.Empty(t, w.takeErrors())
 	})
 }
 
-// A server that gives no ETag is asked every second.
-func TestGCEWithoutETag(t *testing.T) {
+// A server without an ETag is read every second.
+func TestGCEWithoutAnETagIsPolled(t *testing.T) {
 	service := newGCE()
 	service.noETag = true
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
 		w.watch()
-		w.asked()
+		w.takeRequests()
 		advance(10 * time.Second)
-		require.Equal(t, 20, w.asked())
+		require.Equal(t, 20, w.takeRequests())
 		service.set("preempted", "TRUE")
 		advance(time.Second)
-		require.Len(t, w.announced(), 1)
+		require.Len(t, w.takeAnnounced(), 1)
 	})
 }
 
-// A preemption that could not be announced is asked for anew, without waiting for a change, and
-// its 30 s count from when it was first read.
-func TestGCEAnnounceFails(t *testing.T) {
+// A preemption whose announcement failed is read again at once, and its 30 s count from the first
+// reading.
+func TestAFailedGCEAnnouncementIsRepeated(t *testing.T) {
 	service := newGCE()
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
-		w.refuse(errNotRunning)
+		w.failAnnounce(errNotRunning)
 		w.watch()
 		advance(2 * time.Second)
 		service.set("preempted", "TRUE")
 		deadline := time.Now().Add(30 * time.Second)
 		advance(10 * time.Second)
-		require.Len(t, w.failed(), 1)
-		w.refuse(nil)
+		require.Len(t, w.takeErrors(), 1)
+		w.failAnnounce(nil)
 		advance(5 * time.Second)
-		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: deadline, Origin: notice.OriginGCEPreempted}}, w.announced())
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: deadline, Origin: notice.OriginGCEPreempted}}, w.takeAnnounced())
 	})
 }
 
-// Another service at that address says nothing about this machine, whatever its values are.
-func TestGCEOfAnotherService(t *testing.T) {
+// Values of another service at the address are a failure.
+func TestAnotherServiceIsNotGCE(t *testing.T) {
 	for name, fault := range map[string]http.HandlerFunc{
 		"no flavor": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "TRUE") },
 		"unknown": func(w http.ResponseWriter, _ *http.Request) {
@@ -173,11 +172,11 @@ func TestGCEOfAnotherService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			service := newGCE()
 			inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
-				w.fail(fault)
+				w.failService(fault)
 				w.watch()
 				advance(time.Minute)
-				require.Empty(t, w.announced())
-				require.Len(t, w.failed(), 2, "one for each question")
+				require.Empty(t, w.takeAnnounced())
+				require.Len(t, w.takeErrors(), 2, "one for each value")
 				require.Error(t, w.end())
 			})
 		})

@@ -10,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// Whatever EC2 answers is a notice with a time, or an error.
+// FuzzParseInstanceAction checks that every answer of EC2 is a notice with a time, or an error.
 func FuzzParseInstanceAction(f *testing.F) {
 	for _, body := range []string{
 		`{"action": "terminate", "time": "2026-11-18T08:22:00Z"}`, `{"action":"stop"}`, `{"time":"2026-11-18T08:22:00Z"}`,
@@ -28,11 +28,11 @@ func FuzzParseInstanceAction(f *testing.F) {
 		require.False(t, n.event.Cancelled)
 		again, err := parseInstanceAction(body, 0)
 		require.NoError(t, err)
-		require.Equal(t, n.key, again.key, "the clock does not change what is announced")
+		require.Equal(t, n.key, again.key, "the key does not depend on the clock")
 	})
 }
 
-// Whatever Compute Engine answers is nothing, a power off, or an error.
+// FuzzParseGCE checks that every answer of Compute Engine is nothing, a power off, or an error.
 func FuzzParseGCE(f *testing.F) {
 	for _, value := range []string{"TRUE", "FALSE", "NONE", "MIGRATE_ON_HOST_MAINTENANCE", "TERMINATE_ON_HOST_MAINTENANCE", "true", "", "<html>"} {
 		f.Add(value)
@@ -49,8 +49,8 @@ func FuzzParseGCE(f *testing.F) {
 	})
 }
 
-// Whatever document Azure answers, each event that counts has an ID and a kind and names this
-// machine, and its notice does not change with the clock.
+// FuzzParseScheduledEvents checks that each event of Azure that counts has an ID and a kind and names
+// this machine, and that its notice does not depend on the clock.
 func FuzzParseScheduledEvents(f *testing.F) {
 	for _, body := range []string{
 		`{"DocumentIncarnation":1,"Events":[]}`, `{"DocumentIncarnation":0}`, `{"Events":[]}`, `null`, `{}`, `<html>`, "",

@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// The origins of the announcements ([source.Event.Origin]). Each is taken back for itself.
+// The origins of the events ([source.Event.Origin]). Each is withdrawn separately.
 const (
 	OriginEC2            = "EC2 instance-action"   // a spot instance is interrupted
 	OriginGCEPreempted   = "GCE preempted"         // a spot or preemptible machine is preempted
@@ -15,32 +15,39 @@ const (
 	OriginAzure          = "Azure Scheduled Events"
 )
 
-// Provider is the metadata service of a cloud. Make one with [EC2], [GCE] or [Azure], change its
-// fields before the first use, and give copies to whom you like. The zero value is an error of
-// [Watch].
+// Provider is the metadata service of a cloud. Make one with [EC2], [GCE] or [Azure], and change its
+// fields before the first use. It may be copied. The zero value is an error of [Watch].
 type Provider struct {
-	// Endpoint is the URL of the service, such as http://[fd00:ec2::254]. A path in it comes before
-	// that of each request. "": http://169.254.169.254, which all three have.
+	// Endpoint is the URL of the service, such as http://[fd00:ec2::254]. Its path is the prefix of the
+	// path of each request. "": http://169.254.169.254, which all three use.
 	Endpoint string
-	// OnError is told what fails, once for each outage: the service does not answer, or not in its
-	// own form, or announce has failed. The outage of one of several questions ends when that
-	// question is answered again. [Watch] calls it in its own goroutine. Nil: a warning goes to
-	// [slog.Default].
+	// OnError is called once for each outage: the service does not answer, or in another format, or
+	// announce fails. [Watch] calls it in its own goroutine. Nil: a warning to [slog.Default].
 	OnError func(error)
-	// Dial connects to the service, as [net.Dialer.DialContext] does. Nil: that of a zero dialer.
-	// It must end with its context.
+	// Dial connects to the service, like [net.Dialer.DialContext]. It must end with its context. Nil:
+	// that of a zero dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	items       func(*service) []*item
 	acknowledge func(context.Context, *service) error // nil: the provider takes no acknowledgement
 }
 
-// Acknowledge tells the provider that this machine is ready for what was announced, so that it need
-// not wait until the end of the notice. Call it when the drain is done. Azure begins each event
-// that is announced now and is of this machine alone; an event that other machines share is not
-// acknowledged for them, and is an error, as is a service that does not take it. Nothing announced
-// is no error. EC2 and GCE take no acknowledgement: the error wraps [errors.ErrUnsupported].
+// validate returns an error for a provider that no function of this package has made.
+func (p Provider) validate() error {
+	if p.items == nil {
+		return errors.New("notice: the Provider was not made with EC2, GCE or Azure")
+	}
+	return nil
+}
+
+// Acknowledge tells the provider that this machine is ready, so that it need not wait until the end of
+// the notice. Call it after the drain. Azure then starts each current event of this machine alone. An
+// event of several machines is not acknowledged, and is an error. Without an event the error is nil.
+// EC2 and GCE accept no acknowledgement: the error wraps [errors.ErrUnsupported].
 func Acknowledge(ctx context.Context, p Provider) error {
+	if err := p.validate(); err != nil {
+		return err
+	}
 	if p.acknowledge == nil {
 		return fmt.Errorf("notice: this provider takes no acknowledgement: %w", errors.ErrUnsupported)
 	}

@@ -14,22 +14,19 @@ import (
 )
 
 const (
-	// answerTimeout bounds a request, the reading of its answer included. A service on the
-	// link-local address answers within milliseconds.
+	// answerTimeout bounds a request with its answer. A service on the link-local address answers
+	// within milliseconds.
 	answerTimeout = 5 * time.Second
-	// maxBody bounds the body of an answer, maxHeader its header. The longest that is expected is
-	// Azure's document for the machines of a large scale set.
+	// maxBody and maxHeader bound an answer. The longest is Azure's document for a large scale set.
 	maxBody, maxHeader = 1 << 20, 64 << 10
 )
 
-// service sends requests to a metadata service, and nowhere else: it uses no proxy and follows no
-// redirect.
+// service sends requests to a metadata service. It uses no proxy and follows no redirect.
 type service struct {
 	client *http.Client
 	base   string
 }
 
-// newService returns the service at a provider's endpoint.
 func newService(p Provider) (*service, error) {
 	base := strings.TrimSuffix(cmp.Or(p.Endpoint, "http://169.254.169.254"), "/")
 	endpoint, err := url.Parse(base)
@@ -47,30 +44,29 @@ func newService(p Provider) (*service, error) {
 	}}, nil
 }
 
-// request is one request to a service.
+// request is a request to a service.
 type request struct {
-	method string // "": GET
-	path   string // with the query
-	header map[string]string
-	body   []byte
-	within time.Duration // bounds the request; 0: answerTimeout
+	method  string // "": GET
+	path    string // with the query
+	header  map[string]string
+	body    []byte
+	timeout time.Duration // 0: answerTimeout
 }
 
-// answer is the answer to a request, whatever its status.
+// answer is the answer to a request, with any status.
 type answer struct {
 	request request
 	status  int
 	header  http.Header
 	body    []byte
-	// clockAhead is how much this machine's clock is ahead of the service's, as far as that is
-	// sure: beyond the time that the request took. A time that the service names is that much later
-	// here.
+	// clockAhead is how far this machine's clock is ahead of the service's, as far as the duration of
+	// the request permits to know. It is added to times of the service.
 	clockAhead time.Duration
 }
 
-// ask sends a request and reads the whole answer.
-func (s *service) ask(ctx context.Context, r request) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.within, answerTimeout))
+// send sends a request and reads the whole answer.
+func (s *service) send(ctx context.Context, r request) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.timeout, answerTimeout))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, cmp.Or(r.method, http.MethodGet), s.base+r.path, bytes.NewReader(r.body))
 	if err != nil {
@@ -95,8 +91,8 @@ func (s *service) ask(ctx context.Context, r request) (answer, error) {
 	return answer{request: r, status: resp.StatusCode, header: resp.Header, body: body, clockAhead: clockAhead(resp.Header, sent, time.Now())}, nil
 }
 
-// clockAhead compares the Date of an answer, which is in whole seconds, with the clock of this
-// machine. An answer without a Date says nothing.
+// clockAhead compares the Date of an answer, which has whole seconds, with this machine's clock. 0
+// without a Date.
 func clockAhead(header http.Header, sent, received time.Time) time.Duration {
 	date, err := http.ParseTime(header.Get("Date"))
 	switch {
@@ -111,7 +107,7 @@ func clockAhead(header http.Header, sent, received time.Time) time.Duration {
 	}
 }
 
-// unexpected is the error of an answer with a status that its request should not get.
-func (a answer) unexpected() error {
+// statusError is the error of an unexpected status.
+func (a answer) statusError() error {
 	return fmt.Errorf("the answer to %s has the status %d %s", a.request.path, a.status, http.StatusText(a.status))
 }

@@ -11,57 +11,59 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// maxBackOff bounds the time between two attempts while the service fails. The shortest notices
-// give 30 s.
+// maxBackOff bounds the pause while the service fails. The shortest notices give 30 s.
 const maxBackOff = 10 * time.Second
 
-// notice is what an item of the service says. The zero value says that nothing is under way.
+// notice is what an item says. The zero value: no notice.
 type notice struct {
-	key   string // changes when something else is announced; "": nothing is
+	key   string // identifies the notice; "": none
 	event source.Event
 }
 
-// passed reports whether the time of the notice has passed.
-func (n notice) passed() bool {
+// hasPassed reports whether the deadline has passed.
+func (n notice) hasPassed() bool {
 	return !n.event.Deadline.IsZero() && !n.event.Deadline.After(time.Now())
 }
 
-// item is one thing that a service is asked for again and again.
+// item is one value of a service, which is read repeatedly.
 type item struct {
 	origin   string
-	interval time.Duration // from an answer to the next question
-	// read asks once. fresh says that what the last answer was does not count, because there
-	// is none or it was not announced: then the service must not be waited for until it changes.
+	interval time.Duration // from an answer to the next request
+	// read reads it once. fresh says that the last answer does not count, because there was none or
+	// it was not announced; then the service must not hold back the answer until it changes.
 	read func(ctx context.Context, fresh bool) (notice, error)
 
-	// What Watch knows of it:
+	// the key of the announced notice; "": none
 	announced string // the key of the notice that stands, "" if none does
-	outage    error  // why the last reading failed
+	lastErr   error  // why the last reading failed
 }
 
-// reading is an answer of the service, or an error, on its way to Watch.
+// reading is an answer or an error.
 type reading struct {
 	item    *item
 	notice  notice
 	err     error
-	settled chan<- bool // is told whether it is done with
+	handled chan<- bool // receives whether it was handled without an error
 }
 
-// Watch asks the provider until ctx ends, and calls announce with each notice that the machine
-// goes, and with a cancellation of the same Origin when the notice is taken back. An announcement
-// that fails is tried again, as long as the notice stands. A notice whose time has passed when it
-// is first read is not announced: the machine has been through it, or its host itself is shutting
-// down. The end of ctx takes nothing back.
+// Watch reads the provider's notices until ctx ends. It calls announce with each notice of this
+// machine, and with a cancellation of the same Origin when the notice is withdrawn. A failed
+// announcement is repeated while the notice lasts. A notice whose time has passed when it is first read
+// is not announced: the machine survived it, or the host is already shutting down. The end of ctx
+// withdraws nothing.
 //
-// Watch goes on whatever the service does, and says what fails to [Provider.OnError]. At the end of
-// ctx its error is what fails at that moment, or nil. Another error comes at once: a nil announce, a
-// Provider that was not made with [EC2], [GCE] or [Azure], or an Endpoint that is no URL.
+// Watch continues after failures and passes them to [Provider.OnError]. At the end of ctx it returns
+// the current failure, or nil. It returns an error at once for a nil announce, a Provider that was not
+// made with [EC2], [GCE] or [Azure], and an invalid Endpoint.
 //
-// announce and OnError are called in the caller's goroutine, one call at a time, and nothing is read
-// while they block.
+// announce and OnError are called in the caller's goroutine, one at a time, and nothing is read while
+// they block.
 func Watch(ctx context.Context, p Provider, announce func(source.Event) error) error {
-	if p.items == nil || announce == nil {
-		return errors.New("notice: Watch needs a Provider of EC2, GCE or Azure and a function that announces")
+	if err := p.validate(); err != nil {
+		return err
+	}
+	if announce == nil {
+		return errors.New("notice: the function that announces is nil")
 	}
 	s, err := newService(p)
 	if err != nil {
@@ -71,7 +73,7 @@ func Watch(ctx context.Context, p Provider, announce func(source.Event) error) e
 	onError := p.OnError
 	if onError == nil {
 		onError = func(err error) {
-			slog.WarnContext(ctx, "No notice of a shutdown can be heard, will try again", "err", err)
+			slog.WarnContext(ctx, "Failed to watch for termination notices, will retry", "err", err)
 		}
 	}
 	var polls sync.WaitGroup
@@ -89,23 +91,22 @@ func Watch(ctx context.Context, p Provider, announce func(source.Event) error) e
 	for ctx.Err() == nil {
 		select {
 		case r := <-readings:
-			err := r.settle(announce)
-			if err != nil && r.item.outage == nil {
+			err := r.handle(announce)
+			if err != nil && r.item.lastErr == nil {
 				onError(err)
 			}
-			r.item.outage = err
-			r.settled <- err == nil
+			r.item.lastErr = err
+			r.handled <- err == nil
 		case <-ctx.Done():
 		}
 	}
 	errs := make([]error, len(items))
 	for n, i := range items {
-		errs[n] = i.outage
+		errs[n] = i.lastErr
 	}
 	return errors.Join(errs...)
 }
 
-// poll reads the item until ctx ends.
 func (i *item) poll(ctx context.Context, readings chan<- reading) {
 	for failures := 0; ; {
 		n, err := i.read(ctx, failures > 0)
@@ -114,7 +115,7 @@ func (i *item) poll(ctx context.Context, readings chan<- reading) {
 		}
 		settled := make(chan bool, 1)
 		select {
-		case readings <- reading{item: i, notice: n, err: err, settled: settled}:
+		case readings <- reading{item: i, notice: n, err: err, handled: settled}:
 		case <-ctx.Done():
 			return
 		}
@@ -129,7 +130,7 @@ func (i *item) poll(ctx context.Context, readings chan<- reading) {
 			failures = 0
 		} else {
 			wait = min(time.Second<<failures, maxBackOff)
-			failures = min(failures+1, 10) // beyond that the shift could overflow
+			failures = min(failures+1, 10) // a larger shift could overflow
 		}
 		select {
 		case <-time.After(wait):
@@ -139,8 +140,9 @@ func (i *item) poll(ctx context.Context, readings chan<- reading) {
 	}
 }
 
-// settle announces what a reading changes. The error says why the reading is not done with.
-func (r reading) settle(announce func(source.Event) error) error {
+// handle announces the change of a reading. The error is passed to OnError, and the reading is
+// repeated.
+func (r reading) handle(announce func(source.Event) error) error {
 	i, event := r.item, r.notice.event
 	switch {
 	case r.err != nil:
@@ -149,7 +151,7 @@ func (r reading) settle(announce func(source.Event) error) error {
 		return nil
 	case r.notice.key == "":
 		event = source.Event{Cancelled: true}
-	case i.announced == "" && r.notice.passed():
+	case i.announced == "" && r.notice.hasPassed():
 		return nil
 	}
 	event.Origin = i.origin

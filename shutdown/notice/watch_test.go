@@ -21,7 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// cloud is a provider with a service that announces something, or takes it back.
+// cloud is a provider whose service announces something, or withdraws it.
 type cloud struct {
 	provider   notice.Provider
 	service    http.Handler
@@ -59,7 +59,7 @@ func clouds() map[string]func() cloud {
 	}
 }
 
-// faults are what a service may answer in place of what was asked for.
+// faults are wrong answers of a service.
 func faults() map[string]http.HandlerFunc {
 	write := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -83,8 +83,8 @@ func faults() map[string]http.HandlerFunc {
 			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
 		},
 		"never":           func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-		"endless":         endless(0),
-		"endless, slowly": endless(time.Second),
+		"endless":         endlessBody(0),
+		"endless, slowly": endlessBody(time.Second),
 		"closed":          raw(""),
 		"no HTTP":         raw("SSH-2.0-OpenSSH_9.2p1\r\n"),
 		"huge header":     raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<17) + "\r\n\r\n"),
@@ -93,8 +93,8 @@ func faults() map[string]http.HandlerFunc {
 	}
 }
 
-// endless answers with a body without an end.
-func endless(pause time.Duration) http.HandlerFunc {
+// endlessBody answers with an endless body.
+func endlessBody(pause time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for line := bytes.Repeat([]byte(" "), 1<<10); r.Context().Err() == nil; {
 			if pause > 0 {
@@ -111,7 +111,6 @@ func endless(pause time.Duration) http.HandlerFunc {
 	}
 }
 
-// raw answers with these bytes and closes the connection.
 func raw(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -123,10 +122,9 @@ func raw(text string) http.HandlerFunc {
 	}
 }
 
-// Whatever the service answers, what was announced stands, OnError is told once, and a service that
-// is back is heard within the time of one attempt. Nothing else is connected to, be it a redirect's
-// or a proxy.
-func TestFaults(t *testing.T) {
+// After a wrong answer the announcement stays, OnError is called once, and a recovered service is read
+// within one attempt. Neither a redirect's target nor a proxy is connected to.
+func TestFailuresKeepTheAnnouncement(t *testing.T) {
 	for provider, newCloud := range clouds() {
 		for name, fault := range faults() {
 			t.Run(provider+"/"+name, func(t *testing.T) {
@@ -134,30 +132,29 @@ func TestFaults(t *testing.T) {
 				inBubble(t, c.provider, c.service, func(t *testing.T, w *world) {
 					c.announceAt(at(5 * time.Minute))
 					w.watch()
-					require.Len(t, w.announced(), 1)
-					w.fail(fault)
+					require.Len(t, w.takeAnnounced(), 1)
+					w.failService(fault)
 					advance(90 * time.Second)
-					require.Empty(t, w.announced())
-					require.Len(t, w.failed(), c.items, "told once for each question")
-					w.fail(nil)
+					require.Empty(t, w.takeAnnounced())
+					require.Len(t, w.takeErrors(), c.items, "reported once for each value")
+					w.failService(nil)
 					c.withdraw()
 					advance(90 * time.Second)
-					withdrawn := w.announced()
+					withdrawn := w.takeAnnounced()
 					require.Len(t, withdrawn, 1)
 					require.True(t, withdrawn[0].Cancelled)
-					require.Empty(t, w.failed())
-					w.fail(fault)
+					require.Empty(t, w.takeErrors())
+					w.failService(fault)
 					advance(140 * time.Second)
-					require.Len(t, w.failed(), c.items, "another outage")
-					require.Error(t, w.end(), "what fails at the end")
+					require.Len(t, w.takeErrors(), c.items, "another outage")
+					require.Error(t, w.end(), "the failure at the end")
 				})
 			})
 		}
 	}
 }
 
-// The deadline is right by the clock of this machine, if that of the service is another.
-func TestDeadlineByTheServicesClock(t *testing.T) {
+func TestDeadlinesAreCorrectedByTheServicesClock(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
 		for _, name := range []string{"EC2", "Azure"} {
 			c := clouds()[name]()
@@ -168,78 +165,78 @@ func TestDeadlineByTheServicesClock(t *testing.T) {
 			inBubble(t, c.provider, dated, func(t *testing.T, w *world) {
 				c.announceAt(at(5*time.Minute - ahead))
 				w.watch()
-				events := w.announced()
+				events := w.takeAnnounced()
 				require.Len(t, events, 1)
 				require.WithinDuration(t, at(5*time.Minute), events[0].Deadline, time.Second)
 				advance(time.Minute)
-				require.Empty(t, w.announced(), "once")
+				require.Empty(t, w.takeAnnounced(), "once")
 			})
 		}
 	}
 }
 
-// A service that fails is asked again after 1, 2, 4, 8 and then every 10 s.
-func TestBackOff(t *testing.T) {
+// A failing service is read again after 1, 2, 4, 8 and then every 10 s.
+func TestAFailingServiceIsRetriedWithBackOff(t *testing.T) {
 	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world) {
-		w.fail(http.NotFound)
+		w.failService(http.NotFound)
 		w.watch()
 		for _, wait := range []int{1, 2, 4, 8, 10, 10, 10} {
-			require.Equal(t, 1, w.asked())
+			require.Equal(t, 1, w.takeRequests())
 			advance(time.Duration(wait)*time.Second - time.Millisecond)
-			require.Zero(t, w.asked())
+			require.Zero(t, w.takeRequests())
 			advance(time.Millisecond)
 		}
 		advance(time.Hour)
-		require.InDelta(t, 361, w.asked(), 1)
+		require.InDelta(t, 361, w.takeRequests(), 1)
 	})
 }
 
-// An announcement that fails is made again, and so is a cancellation.
-func TestAnnounceFails(t *testing.T) {
+// A failed announcement or cancellation is repeated.
+func TestAFailedAnnouncementIsRepeated(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
 		service.interrupt("stop", at(10*time.Minute))
-		w.refuse(errNotRunning)
+		w.failAnnounce(errNotRunning)
 		w.watch()
 		advance(20 * time.Second)
-		require.Equal(t, []string{notice.OriginEC2 + ": announce: not running"}, w.failed())
-		w.refuse(nil)
+		require.Equal(t, []string{notice.OriginEC2 + ": announce: not running"}, w.takeErrors())
+		w.failAnnounce(nil)
 		advance(10 * time.Second)
-		require.Len(t, w.announced(), 1)
-		w.refuse(errNotRunning)
+		require.Len(t, w.takeAnnounced(), 1)
+		w.failAnnounce(errNotRunning)
 		service.interrupt("", time.Now())
 		advance(20 * time.Second)
-		require.Len(t, w.failed(), 1)
-		w.refuse(nil)
+		require.Len(t, w.takeErrors(), 1)
+		w.failAnnounce(nil)
 		advance(10 * time.Second)
-		require.Equal(t, cancelled(notice.OriginEC2), w.announced())
+		require.Equal(t, cancelled(notice.OriginEC2), w.takeAnnounced())
 		require.NoError(t, w.end())
 	})
 }
 
-// The end of the context takes nothing back, and ends a request that hangs.
-func TestEnd(t *testing.T) {
+// The end of the context withdraws nothing, and ends a hanging request.
+func TestTheEndOfTheContextWithdrawsNothing(t *testing.T) {
 	for name, newCloud := range clouds() {
 		t.Run(name, func(t *testing.T) {
 			c := newCloud()
 			inBubble(t, c.provider, c.service, func(t *testing.T, w *world) {
 				c.announceAt(at(5 * time.Minute))
 				w.watch()
-				w.announced()
-				w.fail(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-				advance(5 * time.Second) // a request is under way
+				w.takeAnnounced()
+				w.failService(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+				advance(5 * time.Second) // during a request
 				began := time.Now()
 				require.NoError(t, w.end())
 				require.Equal(t, began, time.Now())
-				require.Empty(t, w.announced())
-				require.Empty(t, w.failed())
+				require.Empty(t, w.takeAnnounced())
+				require.Empty(t, w.takeErrors())
 			})
 		})
 	}
 }
 
-// Nothing listens at the address. OnError learns it, and Watch goes on.
-func TestNobodyListens(t *testing.T) {
+// If nothing listens at the address, OnError is called and Watch continues.
+func TestARefusedConnectionIsReported(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
@@ -256,8 +253,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// Without OnError a failure is a warning of the default logger.
-func TestDefaultOnError(t *testing.T) {
+func TestFailuresAreLoggedWithoutOnError(t *testing.T) {
 	var text strings.Builder
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
@@ -270,8 +266,8 @@ func TestDefaultOnError(t *testing.T) {
 	require.Equal(t, 1, strings.Count(text.String(), "level=WARN"))
 }
 
-// A panic of announce is the caller's, and leaves no goroutine.
-func TestAnnouncePanics(t *testing.T) {
+// A panic of announce reaches the caller of Watch and leaks no goroutine.
+func TestAPanicOfAnnounceLeaksNothing(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
 		service.interrupt("stop", at(time.Minute))
@@ -282,11 +278,10 @@ func TestAnnouncePanics(t *testing.T) {
 	})
 }
 
-// What cannot be watched is an error at once.
-func TestWatchRefuses(t *testing.T) {
+func TestWatchValidatesItsArguments(t *testing.T) {
 	announce := func(source.Event) error { return nil }
-	require.ErrorContains(t, notice.Watch(t.Context(), notice.Provider{}, announce), "needs a Provider")
-	require.ErrorContains(t, notice.Watch(t.Context(), notice.EC2(), nil), "a function that announces")
+	require.ErrorContains(t, notice.Watch(t.Context(), notice.Provider{}, announce), "the Provider was not made with EC2, GCE or Azure")
+	require.ErrorContains(t, notice.Watch(t.Context(), notice.EC2(), nil), "the function that announces is nil")
 	for _, endpoint := range []string{"169.254.169.254", "ftp://a", "http://", "http://a?b", "http://a?", "http://a#b", "http://:80", "http://[", "file:///a"} {
 		p := notice.GCE()
 		p.Endpoint = endpoint

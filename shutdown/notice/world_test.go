@@ -22,7 +22,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// TestMain has every request of a client that uses a proxy go to one that is not there.
+// TestMain makes every request through a proxy fail.
 func TestMain(m *testing.M) {
 	if err := os.Setenv("HTTP_PROXY", "http://10.0.0.2:3128"); err != nil {
 		panic(err)
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// pipes is a listener in a bubble, whose connections are pipes.
+// pipes is a listener in a bubble whose connections are pipes.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -67,7 +67,7 @@ func (p *pipes) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	}
 }
 
-// world is a metadata service and whom Watch tells of it.
+// world is a metadata service and the functions that Watch calls.
 type world struct {
 	t        *testing.T
 	service  http.Handler
@@ -84,7 +84,7 @@ type world struct {
 	failures []string
 }
 
-// inBubble runs a test in a bubble, with a service that nobody watches yet.
+// inBubble runs a test in a bubble, with a service that is not watched yet.
 func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,10 +112,10 @@ func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test
 				_ = w.end() // the test does not ask
 			}
 			synctest.Wait()
-			require.Zero(t, open.Load(), "connections that are left")
+			require.Zero(t, open.Load(), "open connections")
 			require.NoError(t, server.Close())
 			require.ErrorIs(t, <-served, http.ErrServerClosed)
-			require.Subset(t, []string{"169.254.169.254:80"}, slices.Collect(maps.Keys(w.listener.dialed)), "nothing else is connected to")
+			require.Subset(t, []string{"169.254.169.254:80"}, slices.Collect(maps.Keys(w.listener.dialed)), "no other connection is made")
 		}()
 		test(t, w)
 	})
@@ -133,7 +133,6 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.service.ServeHTTP(rw, r)
 }
 
-// watch starts Watch.
 func (w *world) watch() {
 	ctx, stop := context.WithCancel(w.t.Context())
 	w.stop, w.ended = stop, make(chan error, 1)
@@ -158,22 +157,22 @@ func (w *world) announce(event source.Event) error {
 	return nil
 }
 
-// fail has the service fail from now on; nil: no more.
-func (w *world) fail(fault http.HandlerFunc) {
+// failService makes the service fail; nil: it works again.
+func (w *world) failService(fault http.HandlerFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fault = fault
 }
 
-// refuse has announce fail from now on; nil: no more.
-func (w *world) refuse(err error) {
+// failAnnounce makes announce fail; nil: it works again.
+func (w *world) failAnnounce(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refusal = err
 }
 
-// announced returns what was announced since it was last called.
-func (w *world) announced() []source.Event {
+// takeAnnounced returns the announcements since the last call.
+func (w *world) takeAnnounced() []source.Event {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,8 +181,8 @@ func (w *world) announced() []source.Event {
 	return events
 }
 
-// failed returns what OnError was told since it was last called.
-func (w *world) failed() []string {
+// takeErrors returns the errors passed to OnError since the last call.
+func (w *world) takeErrors() []string {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,8 +191,8 @@ func (w *world) failed() []string {
 	return failures
 }
 
-// asked returns how many requests came since it was last called.
-func (w *world) asked() int {
+// takeRequests returns the number of requests since the last call.
+func (w *world) takeRequests() int {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,7 +201,7 @@ func (w *world) asked() int {
 	return n
 }
 
-// advance advances the time of the bubble.
+// advance lets time pass.
 func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -210,7 +209,7 @@ func advance(d time.Duration) {
 
 var errNotRunning = errors.New("not running")
 
-// at is the time of a notice, in whole seconds as the providers write it.
+// at returns a time in whole seconds, as the providers write it.
 func at(in time.Duration) time.Time { return time.Now().Add(in).UTC().Truncate(time.Second) }
 
 func cancelled(origin string) []source.Event {

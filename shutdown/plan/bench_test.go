@@ -10,9 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// BenchmarkNew plans four buckets. "plain" is what the kubelet does of it: a list of pods
-// for each group, which grows, and the grace of each pod. It knows no times, no hooks and
-// no limit of the host.
+// BenchmarkNew plans four buckets. "plain" does the kubelet's part of this: it groups the pods and determines their
+// grace periods, without times, other steps and a limit.
 func BenchmarkNew(b *testing.B) {
 	s := plan.Schedule{{0, 60}, {1000, 30}, {100_000, 20}, {2_000_000_000, 10}}
 	for _, n := range []int{110, 10_000} {
@@ -53,7 +52,7 @@ func plainPlan(s plan.Schedule, pods []*v1.Pod) [][]plainKill {
 	return groups
 }
 
-// plainIndex is the last group whose priority is no higher.
+// plainIndex returns the last group whose priority is not higher.
 func plainIndex(s plan.Schedule, priority int32) int {
 	for i := len(s) - 1; i > 0; i-- {
 		if s[i].Priority <= priority {
@@ -63,8 +62,8 @@ func plainIndex(s plan.Schedule, priority int32) int {
 	return 0
 }
 
-// BenchmarkPriority is for a pod with the name of a built-in class only. "plain" looks at
-// the value, then at the two names.
+// BenchmarkPriority measures a pod that has only the name of a built-in class. "plain" checks the priority, then the two
+// names.
 func BenchmarkPriority(b *testing.B) {
 	p := pod("p", withClass("system-node-critical"))
 	b.Run("way=plain", func(b *testing.B) {

@@ -10,38 +10,34 @@ import (
 )
 
 const (
-	// containersFloor is the shortest timeout of a container's stop, which may end after the
-	// grace period of its pod.
+	// containersFloor is the shortest timeout of a container's stop, which may end after the grace period
+	// of the pod.
 	containersFloor = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second
-	// wantedMargin is asked for: storing the report and releasing the lock take some of it.
+	// wantedMargin is for storing the report and releasing the lock.
 	wantedMargin = 500 * time.Millisecond
-	// leastMargin is kept however little time the host leaves.
+	// leastMargin is reserved under every limit.
 	leastMargin = 100 * time.Millisecond
 )
 
-// Budget is the time of a drain, part by part, and when its waits end at the latest.
-// [NewBudget] returns what a drain asks for, and [Budget.Fit] what a host's limit leaves of
-// that. Every value is 0 or more. Ends count from the event that announces the shutdown.
+// Budget is the time of a drain, part by part. [NewBudget] returns the budget to request from the host, and
+// [Budget.Fit] shortens it to the host's limit. Every value is 0 or more. WaitEnd and End count from the
+// announcement of the shutdown.
 type Budget struct {
-	// Prepare is the time in which what would start pods again is stopped, before the
-	// first list of pods.
+	// Prepare is for Options.Prepare of package shutdown, before the first list of pods.
 	Prepare time.Duration `json:"prepareNanoseconds"`
-	// Hold is the time of the hold before the first bucket.
+	// Hold is for the hold before the first bucket.
 	Hold time.Duration `json:"holdNanoseconds"`
-	// Publish is the time in which the node's state is published.
+	// Publish is for publishing the node state.
 	Publish time.Duration `json:"publishNanoseconds"`
 	// Buckets are the buckets of the schedule, in its order.
 	Buckets []BucketBudget `json:"buckets"`
-	// Floor is the time after the last bucket for containers whose grace period is used
-	// up: 2 s if nothing shortens it.
+	// Floor is for containers whose grace period is used up, after the last bucket; 2 s before Fit.
 	Floor time.Duration `json:"floorNanoseconds"`
-	// Margin is the time between the Floor and the End.
+	// Margin is the time between Floor and End.
 	Margin time.Duration `json:"marginNanoseconds"`
-	// WaitEnd is when the drain stops all waiting: the Margin before the End, and at least
-	// 100 ms before it.
+	// WaitEnd is when the drain stops waiting: Margin before End, but at least 100 ms before End.
 	WaitEnd time.Duration `json:"waitEndNanoseconds"`
-	// End is when the drain is over: at the end of the limit, or when all is done that it
-	// asks for.
+	// End is when the drain is over at the latest: Total, or the limit if that is less.
 	End time.Duration `json:"endNanoseconds"`
 }
 
@@ -50,7 +46,7 @@ type BucketBudget struct {
 	// Priority and Seconds are those of the schedule.
 	Priority int32 `json:"priority"`
 	Seconds  int64 `json:"seconds"`
-	// Readiness is for the marks that the pods are not ready, before the kills.
+	// Readiness is for marking the pods as not ready, before the kills.
 	Readiness time.Duration `json:"readinessNanoseconds"`
 	// Pods is for the kills: Seconds, or less if the limit is too short for the schedule.
 	Pods time.Duration `json:"podsNanoseconds"`
@@ -58,16 +54,16 @@ type BucketBudget struct {
 	Unmount time.Duration `json:"unmountNanoseconds"`
 	// Statuses is for the acknowledgements of the final statuses.
 	Statuses time.Duration `json:"statusesNanoseconds"`
-	// End is when the bucket ends at the latest.
+	// End is when the bucket ends at the latest, counted from the announcement of the shutdown.
 	End time.Duration `json:"endNanoseconds"`
 }
 
 // beside returns the time of the steps other than the kills.
 func (b *BucketBudget) beside() time.Duration { return sum(b.Readiness, b.Unmount, b.Statuses) }
 
-// NewBudget returns the budget that a drain by a schedule, ascending by priority, asks for.
-// Its Total is the delay to request from the host, or less ([Options.Cap]). The Limit of
-// the options is not applied; [Budget.Fit] does that.
+// NewBudget returns the budget of a drain by a schedule, which must be ascending by priority. It does not
+// apply Options.Limit: pass Total to [Options.Cap] for the delay to request from the host, and the granted
+// delay to [Budget.Fit].
 func NewBudget(s Schedule, opts Options) Budget {
 	b := Budget{
 		Prepare: orDefault(opts.PrepareTimeout, 2*time.Second, opts.Steps.Prepare),
@@ -93,8 +89,7 @@ func NewBudget(s Schedule, opts Options) Budget {
 	return b
 }
 
-// Total returns the sum of all parts. It saturates at the longest duration, and so do all
-// sums of this package.
+// Total returns the sum of all parts. Like all sums in this package it saturates at the longest duration.
 func (b Budget) Total() time.Duration {
 	return sum(b.Prepare, b.Hold, b.Pods(), b.Beside(), b.Floor, b.Margin)
 }
@@ -107,8 +102,7 @@ func (b Budget) Pods() (total time.Duration) {
 	return total
 }
 
-// Beside returns the time of publishing, and of the steps of all buckets other than the
-// kills.
+// Beside returns the time of publishing and of all steps of the buckets other than the kills.
 func (b Budget) Beside() time.Duration {
 	total := b.Publish
 	for i := range b.Buckets {
@@ -117,20 +111,19 @@ func (b Budget) Beside() time.Duration {
 	return total
 }
 
-// Fit returns the budget for a host that waits for limit; a negative limit counts as 0. b is
-// not changed.
+// Fit returns the budget for a host that grants limit; a negative limit counts as 0. b is not changed.
 //
-// Prepare has at most half of the limit, and is taken from it first. What is left decides:
+// Prepare gets at most half of the limit. The rest of the limit is distributed as follows:
 //
-//   - It covers all parts: none is shortened.
-//   - It covers the pods' time: no bucket loses any. The other parts share what is left: first
-//     100 ms of the margin, then publishing and the steps of the buckets, in proportion, then
-//     the rest of the margin, the floor, and the hold.
-//   - It is less than the pods' time: nothing else has any, and all buckets are shortened in
-//     proportion. Buckets without pods give way first. occupied says which buckets have pods;
-//     one without an entry has none. If it is not known, pass nil: then none gives way.
+//   - If it covers all parts, none is shortened.
+//   - If it covers the pods' time, the pods keep all of it. The other parts share the remainder, in this
+//     order: 100 ms of the margin; publishing and the other steps of the buckets, in proportion; the
+//     rest of the margin; the floor; the hold.
+//   - Otherwise the other parts get nothing, and the buckets are shortened in proportion, those without pods
+//     first. occupied says, by index, which buckets have pods; missing entries are false. Pass nil if
+//     that is unknown: all buckets are then treated alike.
 //
-// So a longer limit moves no end of a bucket to an earlier time.
+// A longer limit never makes a bucket end earlier.
 func (b Budget) Fit(limit time.Duration, occupied []bool) Budget {
 	b.Buckets = slices.Clone(b.Buckets)
 	limit = max(limit, 0)
@@ -146,10 +139,10 @@ func (b Budget) Fit(limit time.Duration, occupied []bool) Budget {
 	return b
 }
 
-// share leaves the parts other than Prepare and the pods' time so much in all.
+// share distributes the time that Prepare and the pods leave.
 func (b *Budget) share(left time.Duration) {
-	take := func(asked time.Duration) time.Duration {
-		taken := min(asked, left)
+	take := func(wanted time.Duration) time.Duration {
+		taken := min(wanted, left)
 		left -= taken
 		return taken
 	}
@@ -167,7 +160,7 @@ func (b *Budget) share(left time.Duration) {
 	b.Hold = take(b.Hold)
 }
 
-// scale leaves the pods' time so much, and nothing to all else.
+// scale distributes a time that is too short for the pods: to the pods alone.
 func (b *Budget) scale(left time.Duration, occupied []bool) {
 	b.Hold, b.Publish, b.Floor, b.Margin = 0, 0, 0, 0
 	var used, empty []*time.Duration
@@ -185,8 +178,8 @@ func (b *Budget) scale(left time.Duration, occupied []bool) {
 	shorten(empty, max(left-needed, 0))
 }
 
-// shorten shortens parts in proportion until their sum is limit. The sum of the first n parts
-// never falls when limit grows, for every n.
+// shorten shortens parts in proportion until their sum is limit. It scales the cumulative sums, so that none
+// of these shrinks when limit grows.
 func shorten(parts []*time.Duration, limit time.Duration) {
 	var total, before, used time.Duration
 	for _, part := range parts {
@@ -194,14 +187,13 @@ func shorten(parts []*time.Duration, limit time.Duration) {
 	}
 	for _, part := range parts {
 		before = sum(before, *part)
-		until := proportion(limit, before, total)
+		until := scaled(before, limit, total)
 		*part, used = until-used, until
 	}
 }
 
-// proportion returns the part of limit that is to limit what part is to all. part is at most
-// all.
-func proportion(limit, part, all time.Duration) time.Duration {
+// scaled returns part * limit / all, or part if all fits into limit. part is at most all.
+func scaled(part, limit, all time.Duration) time.Duration {
 	if all <= limit {
 		return part
 	}
@@ -210,8 +202,8 @@ func proportion(limit, part, all time.Duration) time.Duration {
 	return time.Duration(quotient)
 }
 
-// setEnds sets the ends. Those of the buckets count back from the End. They also count
-// forward, because the sum of what follows a bucket may have saturated.
+// setEnds sets WaitEnd and the End of each bucket. It counts the buckets back from End, and also forward because
+// the sum of the later buckets may have saturated.
 func (b *Budget) setEnds() {
 	b.WaitEnd = max(b.End-max(b.Margin, leastMargin), 0)
 	at := b.beforeBuckets()
@@ -231,7 +223,7 @@ func (b *Budget) setEnds() {
 // beforeBuckets returns the time before the first bucket.
 func (b *Budget) beforeBuckets() time.Duration { return sum(b.Prepare, b.Hold, b.Publish) }
 
-// schedule returns the schedule of the budget, which is not shortened.
+// schedule returns the configured schedule, without the limit.
 func (b *Budget) schedule() Schedule {
 	s := make(Schedule, len(b.Buckets))
 	for i := range b.Buckets {

@@ -9,52 +9,51 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Config says how long pods have to terminate when their node shuts down. It has the
-// fields of a KubeletConfiguration that are about the shutdown, with the same JSON
-// names. There are two forms: the two-field form has a total, of which a part is for
-// critical pods; the list form has seconds by priority. The zero value means, as for the
-// kubelet, that there is no graceful shutdown.
+// Config says how long pods have to terminate when their node shuts down. Its fields are the shutdown fields
+// of a KubeletConfiguration, with the same JSON names. The two-field form (KEP-2000) has a total and the part
+// of it for critical pods. The list form (KEP-2712) has seconds by priority. The zero value means no graceful
+// shutdown, as for the kubelet.
 type Config struct {
-	// ShutdownGracePeriod is the time of all pods together; 0: no graceful shutdown.
-	// Fractions of a second are cut off.
+	// ShutdownGracePeriod is the total for all pods; 0: no graceful shutdown. The seconds of each bucket
+	// are rounded down.
 	ShutdownGracePeriod metav1.Duration `json:"shutdownGracePeriod,omitzero"`
-	// ShutdownGracePeriodCriticalPods is the last part of ShutdownGracePeriod, for
-	// the pods of priority 2000000000 and above; 0: they are killed at once.
+	// ShutdownGracePeriodCriticalPods is the last part of ShutdownGracePeriod, for pods of priority
+	// 2000000000 and above; 0: they are killed with a grace period of 0.
 	ShutdownGracePeriodCriticalPods metav1.Duration `json:"shutdownGracePeriodCriticalPods,omitzero"`
-	// ShutdownGracePeriodByPodPriority is the list form, in any order; nil or empty:
-	// the two-field form is used (KEP-2712).
+	// ShutdownGracePeriodByPodPriority is the list form, in any order; empty: the two-field form is used.
 	ShutdownGracePeriodByPodPriority []PodPriorityGracePeriod `json:"shutdownGracePeriodByPodPriority,omitempty"`
 }
 
-// PodPriorityGracePeriod is the time of the pods whose priority is Priority or more, but
-// less than the next Priority in the list.
+// PodPriorityGracePeriod is the time of pods from Priority up to the next Priority in the list, exclusive.
 type PodPriorityGracePeriod struct {
 	// Priority is the lowest priority of these pods.
 	Priority int32 `json:"priority"`
-	// ShutdownGracePeriodSeconds is how long these pods have; 0 or less: they are
-	// killed at once.
+	// ShutdownGracePeriodSeconds is how long these pods have; 0 or less: they are killed with a grace
+	// period of 0.
 	ShutdownGracePeriodSeconds int64 `json:"shutdownGracePeriodSeconds"`
 }
 
-// Validate returns the errors of the kubelet's ValidateKubeletConfiguration for these
-// fields, with the same texts and in the same order, joined. priorityGate says whether
-// the feature gate GracefulNodeShutdownBasedOnPodPriority is on.
-func (c Config) Validate(priorityGate bool) error {
-	return errors.Join(c.validateTwoFields(), c.validateByPriority(priorityGate))
-}
-
-// ValidateWithoutGate is [Config.Validate] for a kubelet whose feature gate
-// GracefulNodeShutdown is off: the two-field form is an error too.
-func (c Config) ValidateWithoutGate(priorityGate bool) error {
+// Validate returns everything that is wrong with the configuration, joined: the errors of the kubelet's
+// ValidateKubeletConfiguration for these fields, with the same texts and in the same order, and then errors for
+// three mistakes in ShutdownGracePeriodByPodPriority that the kubelet accepts although they break its drain:
+// negative seconds, duplicate priorities, and seconds whose sum overflows a time.Duration.
+//
+// graceful says whether the feature gate GracefulNodeShutdown is on, and byPriority whether
+// GracefulNodeShutdownBasedOnPodPriority is on. A form whose gate is off is an error.
+func (c Config) Validate(graceful, byPriority bool) error {
 	var gateOff error
-	if c.hasTwoFields() {
+	if !graceful && c.hasTwoFields() {
 		gateOff = errors.New("invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown")
 	}
-	return errors.Join(c.validateTwoFields(), gateOff, c.validateByPriority(priorityGate))
+	list := c.ShutdownGracePeriodByPodPriority
+	return errors.Join(
+		c.validateTwoFields(), gateOff, c.validateByPriority(byPriority),
+		negativeSeconds(list), duplicatePriorities(list), overflow(list),
+	)
 }
 
-// validateTwoFields checks the two-field form. The texts have durations in braces
-// because the kubelet prints a metav1.Duration.
+// validateTwoFields validates the two-field form. Durations are in braces because the kubelet prints a
+// metav1.Duration.
 func (c Config) validateTwoFields() error {
 	total, critical := c.ShutdownGracePeriod.Duration, c.ShutdownGracePeriodCriticalPods.Duration
 	var errs []error
@@ -70,7 +69,7 @@ func (c Config) validateTwoFields() error {
 	return errors.Join(errs...)
 }
 
-// validateByPriority checks that the list form is allowed, and used alone.
+// validateByPriority validates that the list form is allowed and used alone.
 func (c Config) validateByPriority(gate bool) error {
 	if len(c.ShutdownGracePeriodByPodPriority) == 0 {
 		return nil
@@ -89,20 +88,11 @@ func (c Config) hasTwoFields() bool {
 	return c.ShutdownGracePeriod.Duration > 0 || c.ShutdownGracePeriodCriticalPods.Duration > 0
 }
 
-// ValidateList returns errors for three mistakes in ShutdownGracePeriodByPodPriority that the kubelet accepts and that
-// make its drain wrong, joined: negative seconds, a priority that is listed twice, and seconds whose sum does not
-// fit into a duration. Each error has its field and value.
-func (c Config) ValidateList() error {
-	list := c.ShutdownGracePeriodByPodPriority
-	return errors.Join(negativeSeconds(list), duplicatePriorities(list), overflow(list))
-}
-
-// byPriorityField is the field of a KubeletConfiguration that ValidateList checks.
+// byPriorityField is the JSON name of the list in a KubeletConfiguration.
 const byPriorityField = "shutdownGracePeriodByPodPriority"
 
-// negativeSeconds returns an error for each entry with negative seconds. In the kubelet,
-// the timer of such a bucket fires at once, and the delay that it requests from the host
-// is too short for the other buckets.
+// negativeSeconds returns an error for each entry with negative seconds. The kubelet's timer for such a bucket
+// fires at once, and the delay that it requests from the host is too short for the other buckets.
 func negativeSeconds(list []PodPriorityGracePeriod) error {
 	var errs []error
 	for i, p := range list {
@@ -114,8 +104,8 @@ func negativeSeconds(list []PodPriorityGracePeriod) error {
 	return errors.Join(errs...)
 }
 
-// duplicatePriorities returns an error for each entry whose priority an earlier entry
-// has. Only one of the two buckets would ever have pods.
+// duplicatePriorities returns an error for each entry that repeats the priority of an earlier one. Only one of
+// these buckets can have pods.
 func duplicatePriorities(list []PodPriorityGracePeriod) error {
 	var errs []error
 	seen := make(map[int32]int, len(list))
@@ -125,22 +115,21 @@ func duplicatePriorities(list []PodPriorityGracePeriod) error {
 			seen[p.Priority] = i
 			continue
 		}
-		errs = append(errs, fmt.Errorf("invalid configuration: %s[%d].priority %d is that of %s[%d] already",
+		errs = append(errs, fmt.Errorf("invalid configuration: %s[%d].priority %d duplicates %s[%d]",
 			byPriorityField, i, p.Priority, byPriorityField, first))
 	}
 	return errors.Join(errs...)
 }
 
-// overflow returns an error for the first entry with which the sum of the seconds exceeds
-// a time.Duration. The delay requested from the host would be wrong then. Negative seconds
-// count as 0.
+// overflow returns an error for the first entry at which the sum of the seconds overflows a time.Duration, which
+// is the type of the requested delay. Negative seconds count as 0.
 func overflow(list []PodPriorityGracePeriod) error {
 	const most = int64(math.MaxInt64 / time.Second)
 	var sum int64
 	for i, p := range list {
 		seconds := max(p.ShutdownGracePeriodSeconds, 0)
 		if seconds > most-sum {
-			return fmt.Errorf("invalid configuration: %s[%d].shutdownGracePeriodSeconds %d brings the sum above %d, the most that a duration holds",
+			return fmt.Errorf("invalid configuration: %s[%d].shutdownGracePeriodSeconds %d makes the sum exceed %d, the maximum of a duration",
 				byPriorityField, i, p.ShutdownGracePeriodSeconds, most)
 		}
 		sum += seconds

@@ -23,7 +23,7 @@ func entry(priority int32, seconds int64) plan.PodPriorityGracePeriod {
 	return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
 }
 
-func TestConfigIsReadByTheKubeletsNames(t *testing.T) {
+func TestConfigHasTheKubeletsFieldNames(t *testing.T) {
 	var cfg plan.Config
 	require.NoError(t, yaml.UnmarshalStrict([]byte(`
 shutdownGracePeriod: 30s
@@ -38,7 +38,7 @@ shutdownGracePeriodByPodPriority:
 }
 
 func TestValidateAccepts(t *testing.T) {
-	list := []plan.PodPriorityGracePeriod{entry(0, 10), entry(0, -1)}
+	list := []plan.PodPriorityGracePeriod{entry(0, 10), entry(5, 0)}
 	for name, c := range map[string]struct {
 		cfg          plan.Config
 		priorityGate bool
@@ -51,11 +51,11 @@ func TestValidateAccepts(t *testing.T) {
 		"a list":                   {config(0, 0, list...), true},
 		"a total without the gate": {config(time.Second, 0), false},
 	} {
-		require.NoError(t, c.cfg.Validate(c.priorityGate), name)
+		require.NoError(t, c.cfg.Validate(true, c.priorityGate), name)
 	}
 }
 
-func TestValidateSaysEverythingInTheKubeletsOrder(t *testing.T) {
+func TestValidateReturnsTheKubeletsErrorsInOrder(t *testing.T) {
 	list := entry(0, 10)
 	for name, c := range map[string]struct {
 		cfg          plan.Config
@@ -77,17 +77,17 @@ func TestValidateSaysEverythingInTheKubeletsOrder(t *testing.T) {
 		"both forms, gate off": {config(time.Second, 0, list), false, "" +
 			"invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority"},
 	} {
-		require.EqualError(t, c.cfg.Validate(c.priorityGate), c.want, name)
+		require.EqualError(t, c.cfg.Validate(true, c.priorityGate), c.want, name)
 	}
 }
 
-func TestValidateWithoutGate(t *testing.T) {
+func TestValidateWithTheGateOff(t *testing.T) {
 	const refused = "invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown"
-	require.EqualError(t, config(time.Second, 0).ValidateWithoutGate(true), refused)
-	require.NoError(t, config(0, 0, entry(0, 10)).ValidateWithoutGate(true), "the list has a gate of its own")
-	require.EqualError(t, config(-time.Second, -time.Second).ValidateWithoutGate(true), config(-time.Second, -time.Second).Validate(true).Error(),
+	require.EqualError(t, config(time.Second, 0).Validate(false, true), refused)
+	require.NoError(t, config(0, 0, entry(0, 10)).Validate(false, true), "the list has a gate of its own")
+	require.EqualError(t, config(-time.Second, -time.Second).Validate(false, true), config(-time.Second, -time.Second).Validate(true, true).Error(),
 		"as the kubelet, which speaks of the values only")
-	require.EqualError(t, config(time.Millisecond, 2*time.Millisecond, entry(0, 10)).ValidateWithoutGate(false), ""+
+	require.EqualError(t, config(time.Millisecond, 2*time.Millisecond, entry(0, 10)).Validate(false, false), ""+
 		"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be <= shutdownGracePeriod {1ms}\n"+
 		"invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec\n"+
 		"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be either zero or otherwise >= 1 sec\n"+

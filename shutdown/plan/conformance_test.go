@@ -15,8 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// scheduleVectors is the content of testdata/schedule.yaml. A pair is a priority and its
-// seconds.
+// scheduleVectors is the content of testdata/schedule.yaml. Each pair is a priority and its seconds.
 type scheduleVectors struct {
 	MigrateConfig struct {
 		Cases []struct {
@@ -45,8 +44,7 @@ func loadScheduleVectors(t *testing.T) (vectors scheduleVectors) {
 	return vectors
 }
 
-// dropBasis removes the fields that say where a group of cases comes from, so that the
-// decoder can be strict about all others.
+// dropBasis removes the fields that say where the cases come from, so that the decoder can reject unknown fields.
 func dropBasis(t *testing.T, data []byte) []byte {
 	t.Helper()
 	var groups map[string]map[string]any

@@ -1,7 +1,6 @@
-// Package plan computes the times of a node shutdown: the delay to request from the
-// host, when each bucket of pods starts and ends, and the grace period of each pod. The
-// manager of package shutdown drains a node by it. Without the manager, a program can
-// show what a shutdown will do before it happens, or check a configuration.
+// Package plan computes the times of a node shutdown: the delay to request from the host, when each
+// bucket of pods starts and ends, and the grace period of each pod. Package shutdown drains a node by it.
+// Other programs can use it to check a configuration, or to show what a shutdown will do.
 //
 //	package main
 //
@@ -21,7 +20,7 @@
 //			ShutdownGracePeriod:             metav1.Duration{Duration: 30 * time.Second},
 //			ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
 //		}
-//		if err := config.Validate(true); err != nil {
+//		if err := config.Validate(true, true); err != nil {
 //			log.Fatal(err)
 //		}
 //		grace := int64(60)
@@ -33,42 +32,37 @@
 //
 // # The arithmetic
 //
-// [Config.Schedule] turns a [Config] into a [Schedule]: buckets, each of which is a range
-// of pod priorities with its seconds (KEP-2712). These seconds are for the pods alone.
-// The other steps of a drain have time of their own. [NewBudget] adds all of this up, with
-// the 2 s that a container's stop has at least, and a margin before the host shuts down. The
-// total is the delay to request from the host. If the host waits for less, [Budget.Fit]
-// shortens the parts. This is a drain of 20 s for lower pods (L) and 10 s for critical ones
-// (C) within three limits; each letter is a second ([Budget.Fit] has the example):
+// [Config.Schedule] turns a [Config] into a [Schedule]: buckets, each a range of pod priorities with its
+// seconds (KEP-2712). These seconds are for the pods alone. [NewBudget] adds the time of the other steps of a
+// drain, 2 s for the stop of containers whose grace period is used up, and a margin. The total is the delay
+// to request from the host. If the host grants less, [Budget.Fit] shortens the parts.
 //
-//	60 s hhhhhhhhhhpprLLLLLLLLLLLLLLLLLLLLuusrCCCCCCCCCCuusff   all that is asked for
+// This is a drain with 20 s for lower pods (L) and 10 s for critical pods (C) under three limits; each letter
+// is a second (see the example of Budget.Fit):
+//
+//	60 s hhhhhhhhhhpprLLLLLLLLLLLLLLLLLLLLuusrCCCCCCCCCCuusff   the full request
 //	36 s prLLLLLLLLLLLLLLLLLLLLusCCCCCCCCCCus                   the pods keep their time
-//	15 s LLLLLLLLLLCCCCC                                        each bucket has its part
+//	15 s LLLLLLLLLLCCCCC                                        each bucket gets its share
 //
-// A bucket begins when the one before it is done, and has an end. Its pods may take until
-// then, so they also have what was left before. A longer limit moves no end to an earlier
-// time ([Budget.Window]).
+// A bucket starts when the previous one is done. Its pods have until the end of the bucket, including time
+// that earlier buckets did not use. A longer limit never makes a bucket end earlier ([Budget.Window]).
 //
-// [New] computes a [Plan] for pods, on the assumption that each pod uses all of its time.
+// [New] computes a [Plan] for pods that each use all of their time.
 //
-// # Concurrency properties
+// # Failures
 //
-// All functions are pure: they keep nothing, change none of their arguments and may be
-// called concurrently. They read no clock; times and durations are arguments.
+// No input fails: negative durations count as 0 or as "none" (see [Options]), sums saturate at the longest
+// duration (292 years), and nil pods are left out. Only the Validate methods of [Config] return errors.
 //
-// # Failure modes
+// # Concurrency
 //
-// Every input has a result, the extremes of int64 included: negative durations count as
-// 0 or as "none" (see [Options]), sums saturate at the longest duration (292 years), and
-// nil pods are left out. Only the Validate methods of [Config] return an error.
+// All functions are pure and may be called concurrently. They read no clock.
 //
 // # Testing
 //
-// A test needs no clock, no machine and no fake: it calls [New] with some pods and a
-// limit, and compares their grace periods.
+// Call [New] with pods and a limit, and compare the grace periods.
 //
 // # Stability
 //
-// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
-// says how.
+// Stable: from v0.1.0 on, exported names change in minor releases only; see the changelog.
 package plan

@@ -13,17 +13,17 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// The shortest span there is counts as a form that is used.
-func TestValidateRefusesBothFormsWhateverTheirLength(t *testing.T) {
+// The two-field form counts as used from 1 ns on.
+func TestValidateRejectsBothFormsHoweverShort(t *testing.T) {
 	for _, c := range []plan.Config{config(1, 0, entry(0, 10)), config(0, 1, entry(0, 10))} {
-		require.ErrorContains(t, c.Validate(true), "Cannot specify both")
+		require.ErrorContains(t, c.Validate(true, true), "Cannot specify both")
 	}
 	require.Equal(t, plan.Schedule{{0, 0}, {2_000_000_000, 20}}, config(20*time.Second, 20*time.Second).Schedule(false))
 	require.Equal(t, plan.Schedule{{0, 0}, {2_000_000_000, 0}}, config(1, 0).Schedule(false))
 }
 
-// Containers that are stopped at once do not take the floor after their grace.
-func TestPodsWithoutHooksEndWithTheirGrace(t *testing.T) {
+// Containers that are stopped at once do not need the minimum stop timeout on top of the grace period.
+func TestPodsWithoutHooksEndWithTheirGracePeriod(t *testing.T) {
 	initialized := pod("initialized", withGrace(10))
 	initialized.Spec.InitContainers = []v1.Container{{}}
 	other := v1.ContainerRestartPolicy("Never") // a constant since v0.34
@@ -39,7 +39,7 @@ func TestPodsWithoutHooksEndWithTheirGrace(t *testing.T) {
 	}
 }
 
-// A pod that gets less than its grace period may run until the end of its bucket's time, which is no whole second.
+// A pod that gets less than its grace period may run until the end of its bucket, also between whole seconds.
 func TestTruncatedPodsEndWithTheirBucket(t *testing.T) {
 	p := plan.New(twoBuckets(), list(pod("a", withGrace(99)), pod("b", critical(), withGrace(99))), plan.Options{Limit: 20 * time.Second})
 	require.Equal(t, int64(13), p.Buckets[0].Pods[0].GrantedSeconds)
@@ -47,16 +47,16 @@ func TestTruncatedPodsEndWithTheirBucket(t *testing.T) {
 	require.Greater(t, p.Buckets[0].End, 13*time.Second)
 }
 
-// The plan of a fitted budget, such as that of a drain, is that of New.
-func TestPlanOfABudget(t *testing.T) {
+// Budget.Plan of a fitted budget returns the same plan as New.
+func TestBudgetPlanEqualsNew(t *testing.T) {
 	opts := plan.Options{Steps: allSteps(), Limit: 35 * time.Second}
 	pods := list(pod("a", withGrace(99)), nil, pod("b", critical(), withGrace(99)))
 	p := plan.New(twoBuckets(), pods, opts)
 	require.Equal(t, p, p.Fitted.Plan(pods, opts))
 }
 
-// The steps after the kills may take longer than there is: the windows of such a budget are at the event.
-func TestWindowOfStepsThatTakeForEver(t *testing.T) {
+// If the steps after the kills take all the time, the windows end at the announcement.
+func TestWindowIsEmptyIfTheLaterStepsTakeAllTime(t *testing.T) {
 	opts := plan.Options{Steps: allSteps(), UnmountTimeout: math.MaxInt64, StatusesTimeout: math.MaxInt64}
 	w := plan.NewBudget(twoBuckets(), opts).Window(0, 0, opts)
 	require.Zero(t, w.Ready)

@@ -17,7 +17,7 @@ func Example() {
 		ShutdownGracePeriod:             metav1.Duration{Duration: 30 * time.Second},
 		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
 	}
-	if err := config.Validate(true); err != nil {
+	if err := config.Validate(true, true); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -53,7 +53,7 @@ func ExampleConfig_Validate() {
 		ShutdownGracePeriod:             metav1.Duration{Duration: time.Second},
 		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 2 * time.Second},
 	}
-	fmt.Println(cfg.Validate(true))
+	fmt.Println(cfg.Validate(true, true))
 	// Output:
 	// invalid configuration: shutdownGracePeriodCriticalPods {2s} must be <= shutdownGracePeriod {1s}
 }
@@ -65,13 +65,13 @@ func ExampleSchedule_Index() {
 	// 0 0 0 1 1
 }
 
-// One drain of 20 s for most pods and 10 s for critical ones, with four steps beside the kills and a
-// hold. It asks for 52.5 s, and gets three different limits. Each letter is a second:
+// A drain with 20 s for lower pods and 10 s for critical ones, a hold and four other steps requests 52.5 s. It is
+// fitted to three limits. Each letter is a second:
 //
 //	h hold, p publish, r readiness marks, L lower pods, C critical pods, u unmounts, s statuses, f floor
 //
-// 60 s cover everything. 36 s cover the schedule: both buckets keep all of it, and the other steps share
-// what is left. 15 s are less than the schedule: both buckets have half of theirs.
+// 60 s cover everything. 36 s cover the schedule: both buckets keep their time, and the other steps share the rest.
+// 15 s are less than the schedule: both buckets get half of their time.
 func ExampleBudget_Fit() {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
 	asked := plan.NewBudget(schedule, plan.Options{Steps: plan.Steps{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}})
@@ -84,7 +84,7 @@ func ExampleBudget_Fit() {
 	// 15 s LLLLLLLLLLCCCCC
 }
 
-// timeline returns the letter of the part that each second of a budget is in the middle of.
+// timeline returns a letter for each second of a budget: the part in the middle of that second.
 func timeline(b plan.Budget) string {
 	type part struct {
 		letter byte
@@ -114,8 +114,8 @@ func timeline(b plan.Budget) string {
 	return string(line)
 }
 
-// The budget has time for the steps besides the kills. If the host waits for less, those
-// are shortened before the pods' time.
+// The budget has time for the steps besides the kills. If the host grants less, these are shortened before the pods'
+// time.
 func ExampleNewBudget() {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
 	opts := plan.Options{
@@ -136,7 +136,7 @@ func ExampleNewBudget() {
 	// pods 15s beside the kills 0s buckets end at 10s 15s and all waits at 14.9s
 }
 
-// A bucket that begins early leaves its pods more time, up to its end.
+// The pods of a bucket that starts early have more time, until the end of the bucket.
 func ExampleBudget_Window() {
 	budget := plan.NewBudget(plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}, plan.Options{})
 	grace := int64(60)
@@ -150,10 +150,10 @@ func ExampleBudget_Window() {
 	// killed at 20s with 10 s, waited for until 30s
 }
 
-// Settings that the kubelet refuses if its feature gate GracefulNodeShutdown is off.
-func ExampleConfig_ValidateWithoutGate() {
+// The kubelet rejects the two-field form if its feature gate GracefulNodeShutdown is off.
+func ExampleConfig_Validate_gateOff() {
 	cfg := plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}}
-	fmt.Println(cfg.ValidateWithoutGate(true))
+	fmt.Println(cfg.Validate(false, true))
 	// Output:
 	// invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown
 }
@@ -192,7 +192,7 @@ func ExampleNew() {
 	// warning: bucket 2000000000 is cut from 15s to 10s
 }
 
-// A pod with the name of a priority class and no priority, as static pods have it.
+// Static pods may have the name of a priority class without a priority.
 func ExampleOptions_Priority() {
 	opts := plan.Options{PriorityOf: func(className string) (int32, bool) { return 1000, className == "gold" }}
 	for _, class := range []string{"system-node-critical", "gold", "lead"} {
@@ -205,10 +205,10 @@ func ExampleOptions_Priority() {
 	// lead 0
 }
 
-func ExampleConfig_ValidateList() {
+func ExampleConfig_Validate_duplicatePriority() {
 	cfg := plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 		{Priority: 0, ShutdownGracePeriodSeconds: 20}, {Priority: 0, ShutdownGracePeriodSeconds: 10},
 	}}
-	fmt.Println(cfg.ValidateList())
-	// Output: invalid configuration: shutdownGracePeriodByPodPriority[1].priority 0 is that of shutdownGracePeriodByPodPriority[0] already
+	fmt.Println(cfg.Validate(true, true))
+	// Output: invalid configuration: shutdownGracePeriodByPodPriority[1].priority 0 duplicates shutdownGracePeriodByPodPriority[0]
 }

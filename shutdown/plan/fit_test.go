@@ -15,7 +15,7 @@ const (
 	second = time.Second
 )
 
-// times returns the pods' time of each bucket.
+// times returns the Pods of each bucket.
 func times(b plan.Budget) (all []time.Duration) {
 	for _, of := range b.Buckets {
 		all = append(all, of.Pods)
@@ -31,30 +31,29 @@ func ends(b plan.Budget) (all []time.Duration) {
 	return all
 }
 
-// budget returns a budget of all steps but Prepare, whose times are the defaults.
+// budget returns a budget with all steps but Prepare, and the default timeouts.
 func budget(s plan.Schedule) plan.Budget {
-	hooks := allSteps()
-	hooks.Hold = true
-	return plan.NewBudget(s, plan.Options{Steps: hooks})
+	steps := allSteps()
+	steps.Hold = true
+	return plan.NewBudget(s, plan.Options{Steps: steps})
 }
 
-// A limit that is shorter than the schedule shortens all buckets in proportion, whatever else a drain
-// does.
-func TestFitInProportion(t *testing.T) {
+// A limit below the schedule shortens all buckets in proportion, whatever other steps a drain has.
+func TestFitShortensBucketsInProportion(t *testing.T) {
 	for name, c := range map[string]struct {
 		schedule plan.Schedule
 		limit    time.Duration
 		want     []time.Duration
 	}{
-		"nothing":             {twoBuckets(), 0, []time.Duration{0, 0}},
-		"less than nothing":   {twoBuckets(), math.MinInt64, []time.Duration{0, 0}},
+		"0 s":                 {twoBuckets(), 0, []time.Duration{0, 0}},
+		"a negative limit":    {twoBuckets(), math.MinInt64, []time.Duration{0, 0}},
 		"5 s for 20 and 10":   {twoBuckets(), 5 * second, []time.Duration{3333333333, 1666666667}},
 		"15 s for 40 and 20":  {plan.Schedule{{0, 40}, {1, 20}}, 15 * second, []time.Duration{10 * second, 5 * second}},
 		"just short of 30 s":  {twoBuckets(), 30*second - 3, []time.Duration{20*second - 2, 10*second - 1}},
 		"30 s for 20 and 10":  {twoBuckets(), 30 * second, []time.Duration{20 * second, 10 * second}},
 		"the total":           {twoBuckets(), 52500 * ms, []time.Duration{20 * second, 10 * second}},
 		"buckets of 0 s":      {plan.Schedule{{0, 0}, {1, 5}, {2, 0}, {3, 5}}, 8 * second, []time.Duration{0, 4 * second, 0, 4 * second}},
-		"buckets of less":     {plan.Schedule{{0, math.MinInt64}, {1, 5}}, time.Minute, []time.Duration{0, 5 * second}},
+		"negative seconds":    {plan.Schedule{{0, math.MinInt64}, {1, 5}}, time.Minute, []time.Duration{0, 5 * second}},
 		"the extremes, whole": {plan.Schedule{{0, math.MaxInt64}, {1, 7}}, math.MaxInt64, []time.Duration{math.MaxInt64, 7 * second}},
 		"no schedule":         {nil, 30 * second, nil},
 	} {
@@ -62,12 +61,12 @@ func TestFitInProportion(t *testing.T) {
 		for _, wanted := range []plan.Budget{plan.NewBudget(c.schedule, plan.Options{}), budget(c.schedule)} {
 			require.Equal(t, c.want, times(wanted.Fit(c.limit, nil)), name)
 		}
-		require.Equal(t, before, c.schedule, name+": the schedule itself is not changed")
+		require.Equal(t, before, c.schedule, name+": the schedule is not changed")
 	}
 }
 
-// Where the limit is shorter than the schedule, buckets without pods give way to the others.
-func TestFitOfOccupiedBuckets(t *testing.T) {
+// If the limit is below the schedule, buckets without pods are shortened first.
+func TestFitShortensBucketsWithoutPodsFirst(t *testing.T) {
 	three := plan.NewBudget(plan.Schedule{{0, 10}, {1, 20}, {2, 10}}, plan.Options{Steps: allSteps()})
 	for limit, want := range map[time.Duration][]time.Duration{
 		10 * second: {5 * second, 0, 5 * second},
@@ -85,12 +84,12 @@ func TestFitOfOccupiedBuckets(t *testing.T) {
 	require.Equal(t, []time.Duration{5 * second, 10 * second, 5 * second}, times(three.Fit(20*second, []bool{true, true, true})))
 }
 
-// What is beside the pods' time is shortened in order, and only as far as is necessary.
+// The other parts are shortened in order, and only as far as necessary.
 func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 	for _, c := range []struct {
 		limit                        time.Duration
 		hold, floor, margin, publish time.Duration
-		readiness                    time.Duration // of each bucket, and of its statuses; half of its unmounts
+		readiness                    time.Duration // per bucket; statuses are as long, unmounts twice as long
 	}{
 		{math.MaxInt64, 10000 * ms, 2000 * ms, 500 * ms, 2000 * ms, 1000 * ms},
 		{52500 * ms, 10000 * ms, 2000 * ms, 500 * ms, 2000 * ms, 1000 * ms},
@@ -119,8 +118,8 @@ func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 	}
 }
 
-// Prepare is taken from the limit first, and has half of it at most.
-func TestFitOfPrepare(t *testing.T) {
+// Prepare gets its time before all other parts, but at most half of the limit.
+func TestFitGivesPrepareAtMostHalfOfTheLimit(t *testing.T) {
 	wanted := plan.NewBudget(twoBuckets(), plan.Options{Steps: plan.Steps{Prepare: true, Publish: true}})
 	require.Equal(t, 2*second, wanted.Prepare)
 	require.Equal(t, 36500*ms, wanted.Total())
@@ -136,8 +135,8 @@ func TestFitOfPrepare(t *testing.T) {
 	require.Equal(t, []time.Duration{12 * second, 17 * second}, ends(wanted.Fit(17*second, nil)))
 }
 
-// For each duration 0 means the default and a negative value none.
-func TestNewBudgetOfOptions(t *testing.T) {
+// A timeout of 0 means the default, a negative one means 0, and a step that is not set has no time.
+func TestNewBudgetAppliesTimeoutsAndSteps(t *testing.T) {
 	all := plan.Options{
 		Steps:       plan.Steps{Prepare: true, Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
 		HoldTimeout: 1, PublishTimeout: 2, UnmountTimeout: 4, StatusesTimeout: 5, PrepareTimeout: 7,
@@ -154,7 +153,7 @@ func TestNewBudgetOfOptions(t *testing.T) {
 	buckets := []plan.BucketBudget{{Seconds: 1, Pods: second, End: second}, {Priority: 1, End: second}}
 	require.Equal(t, plan.Budget{Buckets: buckets, Floor: 2 * second, Margin: 500 * ms, WaitEnd: 3 * second, End: 3500 * ms}, plan.NewBudget(one, all))
 
-	steps.Readiness = false // its time is not an option
+	steps.Readiness = false // it has no timeout option
 	none := plan.Options{
 		Steps:          steps,
 		PrepareTimeout: -1, HoldTimeout: -1, PublishTimeout: -1, UnmountTimeout: -1, StatusesTimeout: -1,
@@ -162,22 +161,22 @@ func TestNewBudgetOfOptions(t *testing.T) {
 	require.Equal(t, plan.Budget{Buckets: buckets, Floor: 2 * second, Margin: 500 * ms, WaitEnd: 3 * second, End: 3500 * ms}, plan.NewBudget(one, none))
 }
 
-// An operator's limit caps the delay to request.
-func TestCap(t *testing.T) {
+// Cap returns the duration or the limit, whichever is shorter; 0 is no limit.
+func TestCapReturnsTheShorterDelay(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, -1: 0, 30 * second: 30 * second, time.Hour: time.Minute} {
 		require.Equal(t, want, plan.Options{Limit: limit}.Cap(time.Minute), limit)
 	}
 }
 
-// With a short limit the lock is released in time, too: of less than 100 ms nothing is waited for.
-func TestFitOfAlmostNoTime(t *testing.T) {
+// The drain stops waiting 100 ms before any limit, so that the lock is released in time.
+func TestFitReserves100msForTheRelease(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: 0, 50 * ms: 0, 100 * ms: 0, 130 * ms: 30 * ms, 30 * second: 29900 * ms} {
 		fitted := budget(twoBuckets()).Fit(limit, nil)
 		require.Equal(t, []time.Duration{want, limit}, []time.Duration{fitted.WaitEnd, fitted.End}, limit)
 	}
 }
 
-// Times that are longer than a duration can be fit too.
+// A budget whose sum exceeds a duration can be fitted.
 func TestFitSaturates(t *testing.T) {
 	const most = time.Duration(math.MaxInt64)
 	many := make(plan.Schedule, 3000)

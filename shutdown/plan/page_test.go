@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page shows the timelines of ExampleBudget_Fit.
-func TestThePageShowsTheTimelines(t *testing.T) {
+// The package documentation shows the timelines of ExampleBudget_Fit.
+func TestTheDocumentationShowsTheTimelinesOfTheExample(t *testing.T) {
 	page, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	for _, limit := range []time.Duration{60 * second, 36 * second, 15 * second} {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -10,22 +11,19 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// Plan says what a drain will do to pods if each pod uses all of its time. If pods end
-// earlier, later buckets only start earlier or have more time.
+// Plan says what a drain does if each pod uses all of its time. If pods end earlier, later buckets start
+// earlier or have more time.
 type Plan struct {
-	// Wanted is the budget that the drain asks for. Its Total is the delay to request
-	// from the host, or [Options.Limit] if that is less. Fitted is what the limit leaves of
-	// it.
+	// Wanted is the budget without a limit. Its Total is the delay to request from the host, or
+	// [Options.Limit] if that is less. Fitted is Wanted, shortened to the limit.
 	Wanted, Fitted Budget
-	// Release is when the drain ends at the latest, counted from the announcement of
-	// the shutdown.
+	// Release is when the drain ends at the latest, counted from the announcement of the shutdown.
 	Release time.Duration
-	// Buckets has one entry for each bucket of the schedule, in its order, also for
-	// buckets without pods.
+	// Buckets has one entry for each bucket of the schedule, in its order, also for buckets without
+	// pods.
 	Buckets []BucketPlan
-	// Warnings says in sentences which times were shortened and which pods get less
-	// than their grace period. There are a few for each bucket at most, in a stable
-	// order.
+	// Warnings says which times were shortened and which pods get less than their grace period. There
+	// are at most a few per bucket, in a stable order.
 	Warnings []string
 }
 
@@ -33,12 +31,11 @@ type Plan struct {
 type BucketPlan struct {
 	// Priority names the bucket, as in [Bucket].
 	Priority int32
-	// WantedSeconds is the bucket's time as configured, and Seconds is what the limit
-	// leaves of it, in whole seconds; both are 0 or more.
+	// WantedSeconds is the configured time of the bucket. Seconds is that time shortened to the limit, in
+	// whole seconds. Both are 0 or more.
 	WantedSeconds, Seconds int64
-	// Start is when the bucket starts at the latest, and End when the next one then
-	// starts, both counted from the announcement of the shutdown. They are equal for a
-	// bucket without pods and for one of 0 s.
+	// Start is when the bucket starts at the latest, and End when the next one then starts, counted
+	// from the announcement of the shutdown. They are equal for a bucket without pods or with 0 s.
 	Start, End time.Duration
 	// Pods are the bucket's pods, in the order of the argument.
 	Pods []PodPlan
@@ -46,31 +43,40 @@ type BucketPlan struct {
 
 // PodPlan is one pod of a plan.
 type PodPlan struct {
-	// Pod is the pod of the argument; it must not be written to.
+	// Pod is the pod that was passed in. Do not change it.
 	Pod *v1.Pod
 	// Priority is the result of [Options.Priority].
 	Priority int32
-	// WantedSeconds is the pod's terminationGracePeriodSeconds, 0 or more. For a pod
-	// without one it is GrantedSeconds.
+	// WantedSeconds is the pod's terminationGracePeriodSeconds, 0 or more; GrantedSeconds if the pod has
+	// none.
 	WantedSeconds int64
-	// GrantedSeconds is the grace period override with which the pod will be killed,
-	// 0 or more.
+	// GrantedSeconds is the grace period override for the kill, 0 or more.
 	GrantedSeconds int64
-	// Start is when the pod is killed at the latest, and End when its containers have
-	// then ended or been killed, provided that the runtime works. Both are counted
-	// from the announcement of the shutdown. Every container has at least 2 s for its
-	// stop, even if the grace period is shorter or a hook used it up (the kubelet's
-	// minimumGracePeriodInSeconds), so that End may be after the End of the bucket.
+	// Start is when the pod is killed at the latest, and End when all its containers have then stopped
+	// if the runtime works, counted from the announcement of the shutdown. Every container gets at
+	// least 2 s to stop, even if the grace period is shorter or a hook used it up (the kubelet's
+	// minimumGracePeriodInSeconds). End may therefore be after the End of the bucket.
 	Start, End time.Duration
 }
 
 // Truncated reports whether the pod gets less than its grace period.
 func (p PodPlan) Truncated() bool { return p.GrantedSeconds < p.WantedSeconds }
 
-// New plans the drain of pods by a schedule, which is ascending by priority. It changes
-// none of its arguments, and leaves out nil pods. An empty schedule gives a plan without
-// buckets.
+// New plans the drain of pods by a schedule, ascending by priority. Nil pods are left out. An empty schedule
+// gives a plan without buckets. The arguments are not changed. Warnings report pods without a schedule, a
+// schedule that was not ascending and has been sorted, and a priority that it has twice.
 func New(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
+	schedule, warnings := schedule.sorted()
+	p := planOf(schedule, pods, opts)
+	if len(schedule) == 0 && slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return pod != nil }) {
+		warnings = append(warnings, "the schedule is empty: no pod is drained")
+	}
+	p.Warnings = append(warnings, p.Warnings...)
+	return p
+}
+
+// planOf is New for a schedule that is ascending.
+func planOf(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	buckets, unknown := schedule.assign(pods, opts)
 	occupied := make([]bool, len(buckets))
 	for i := range buckets {
@@ -80,15 +86,13 @@ func New(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	return fitted.plan(buckets, unknown, opts)
 }
 
-// Plan plans what a drain by a fitted budget does to pods, on the assumption that each pod uses
-// all of its time. opts are those that the budget was made with. Nil pods are left out; the
-// arguments are not changed.
+// Plan is [New] for a budget that was fitted already. opts must be the options of its [NewBudget].
 func (b Budget) Plan(pods []*v1.Pod, opts Options) Plan {
 	buckets, unknown := b.schedule().assign(pods, opts)
 	return b.plan(buckets, unknown, opts)
 }
 
-// plan plans what the drain does to the pods of buckets.
+// plan completes the buckets, which have their pods.
 func (b Budget) plan(buckets []BucketPlan, unknown unknownClasses, opts Options) Plan {
 	p := Plan{Wanted: NewBudget(b.schedule(), opts), Fitted: b, Release: b.WaitEnd, Buckets: buckets}
 	start := min(b.beforeBuckets(), b.WaitEnd)
@@ -120,15 +124,15 @@ func (p *PodPlan) grant(w Window) {
 		p.WantedSeconds = max(*seconds, 0)
 	}
 	grace := graceperiod.Duration(max(p.GrantedSeconds, graceperiod.MinimumPodSeconds))
-	if p.Truncated() { // if it is killed earlier it has more, until the end of the pods' time
+	if p.Truncated() { // a kill before w.Ready grants more seconds, but ends at the same time
 		grace = max(grace, w.graceEnd-w.Ready)
 	}
 	p.Start, p.End = w.Ready, sum(w.Ready, p.maxTermination(grace))
 }
 
-// maxTermination returns how long the termination of the pod takes at most with a grace period. The 2 s of a
-// stop are added to the grace period only if a preStop hook, or the wait of a sidecar for
-// its turn, can use up the grace period before the stop.
+// maxTermination returns how long the termination takes at most with a grace period. The 2 s of a stop come
+// on top of the grace period only if a preStop hook or the wait of a sidecar can use up the grace period
+// before the stop.
 func (p *PodPlan) maxTermination(grace time.Duration) time.Duration {
 	if hasHookOrSidecar(p.Pod) {
 		return sum(grace, containersFloor)
@@ -136,8 +140,7 @@ func (p *PodPlan) maxTermination(grace time.Duration) time.Duration {
 	return max(grace, containersFloor)
 }
 
-// hasHookOrSidecar reports whether the pod has a sidecar or a preStop hook. The stop of its
-// containers may then come later than the start of the termination.
+// hasHookOrSidecar reports whether a container of the pod may be stopped later than the termination starts.
 func hasHookOrSidecar(pod *v1.Pod) bool {
 	for _, c := range pod.Spec.InitContainers {
 		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {

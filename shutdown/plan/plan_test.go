@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// granted returns the granted seconds of each pod by its name.
+// granted returns GrantedSeconds by pod name.
 func granted(p plan.Plan) map[string]int64 {
 	all := map[string]int64{}
 	for _, b := range p.Buckets {
@@ -33,14 +33,14 @@ func startsAndEnds(p plan.Plan) (all []time.Duration) {
 // twoBuckets has 20 s for normal pods and 10 s for critical ones.
 func twoBuckets() plan.Schedule { return plan.Schedule{{0, 20}, {2_000_000_000, 10}} }
 
-// allSteps has all steps but the hold.
+// allSteps returns all steps but Prepare and Hold.
 func allSteps() plan.Steps {
 	return plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true}
 }
 
 func critical() func(*v1.Pod) { return withPriority(2_000_000_000) }
 
-func TestNewWithTheKubeletsPods(t *testing.T) {
+func TestGrantedSecondsOfTheKubeletsTestPods(t *testing.T) {
 	p := plan.New(twoBuckets(), list(
 		pod("normal-nil"), pod("critical-nil", critical()), pod("normal", withGrace(2)),
 		pod("critical", critical(), withGrace(2)), pod("normal-long", withGrace(1000)),
@@ -54,19 +54,19 @@ func TestNewWithTheKubeletsPods(t *testing.T) {
 }
 
 // The other steps take no time from the pods.
-func TestHooksTakeNoTimeFromThePods(t *testing.T) {
+func TestOtherStepsTakeNoTimeFromThePods(t *testing.T) {
 	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
-	hooks := allSteps()
-	hooks.Hold = true
-	p := plan.New(twoBuckets(), pods, plan.Options{Steps: hooks})
+	steps := allSteps()
+	steps.Hold = true
+	p := plan.New(twoBuckets(), pods, plan.Options{Steps: steps})
 	require.Equal(t, map[string]int64{"normal": 20, "critical": 10}, granted(p))
 	require.Equal(t, []time.Duration{12 * time.Second, 36 * time.Second, 36 * time.Second, 50 * time.Second}, startsAndEnds(p))
 	require.Equal(t, 52*time.Second, p.Release)
 	require.Equal(t, p.Release+500*time.Millisecond, p.Wanted.Total())
 }
 
-// The pods of a bucket have the time of empty buckets before it. A pod without a grace period does not.
-func TestNewWithEmptyBuckets(t *testing.T) {
+// Pods may use the time of earlier empty buckets, except pods without a grace period.
+func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
 	pods := list(pod("long", critical(), withGrace(1000)), pod("nil", critical()), pod("short", critical(), withGrace(3)))
 
@@ -75,21 +75,21 @@ func TestNewWithEmptyBuckets(t *testing.T) {
 	require.Equal(t, []time.Duration{0, 0, 0, 0, 0, 35 * time.Second}, startsAndEnds(p))
 
 	p = plan.New(s, pods, plan.Options{Steps: allSteps()})
-	require.Equal(t, map[string]int64{"long": 43, "nil": 10, "short": 3}, granted(p), "and of their steps")
+	require.Equal(t, map[string]int64{"long": 43, "nil": 10, "short": 3}, granted(p), "and the time of their other steps")
 
 	p = plan.New(s, pods, plan.Options{NoRollOver: true})
 	require.Equal(t, map[string]int64{"long": 10, "nil": 10, "short": 3}, granted(p))
 	require.Equal(t, 10*time.Second, p.Buckets[2].End)
 }
 
-func TestNewWithAnEmptyBucketBetween(t *testing.T) {
+func TestAnEmptyBucketLeavesItsTimeToTheNextBucket(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
 	p := plan.New(s, list(pod("low", withGrace(99)), pod("high", critical(), withGrace(99))), plan.Options{})
-	require.Equal(t, map[string]int64{"low": 20, "high": 15}, granted(p), "the first may use all of its own")
+	require.Equal(t, map[string]int64{"low": 20, "high": 15}, granted(p), "low may use all of its own time")
 	require.Equal(t, 20*time.Second, p.Buckets[2].Start)
 }
 
-func TestNewFitsTheLimit(t *testing.T) {
+func TestALimitShortensAllBucketsInProportion(t *testing.T) {
 	pods := list(pod("normal", withGrace(30)), pod("critical", critical(), withGrace(30)))
 	for _, c := range []struct {
 		limit            time.Duration
@@ -103,24 +103,24 @@ func TestNewFitsTheLimit(t *testing.T) {
 		{5 * time.Second, 3, 1},
 		{-1, 0, 0},
 	} {
-		for _, hooks := range []plan.Steps{{}, allSteps()} {
-			p := plan.New(twoBuckets(), pods, plan.Options{Limit: c.limit, Steps: hooks})
+		for _, steps := range []plan.Steps{{}, allSteps()} {
+			p := plan.New(twoBuckets(), pods, plan.Options{Limit: c.limit, Steps: steps})
 			require.Equal(t, map[string]int64{"normal": c.normal, "critical": c.critical}, granted(p), c.limit)
 			require.Equal(t, []int64{20, 10, c.normal, c.critical}, []int64{p.Buckets[0].WantedSeconds, p.Buckets[1].WantedSeconds, p.Buckets[0].Seconds, p.Buckets[1].Seconds})
 		}
 	}
 }
 
-// A short limit is for the buckets that have pods.
-func TestNewFitsTheOccupiedBuckets(t *testing.T) {
+// A short limit goes to the buckets that have pods.
+func TestAShortLimitGoesToBucketsWithPods(t *testing.T) {
 	p := plan.New(twoBuckets(), list(pod("normal", withGrace(30))), plan.Options{Limit: 15 * time.Second, Steps: allSteps()})
 	require.Equal(t, map[string]int64{"normal": 15}, granted(p))
-	require.Equal(t, []time.Duration{0, 14900 * time.Millisecond}, startsAndEnds(p)[:2], "the grace ends with the limit, and the drain 100 ms earlier")
+	require.Equal(t, []time.Duration{0, 14900 * time.Millisecond}, startsAndEnds(p)[:2], "the grace period ends with the limit, the drain 100 ms earlier")
 	require.Equal(t, 14900*time.Millisecond, p.Release)
 }
 
-// The time for Prepare is taken from the limit, and comes before the first bucket.
-func TestNewWithPrepare(t *testing.T) {
+// Prepare takes its time from the limit, and comes before the first bucket.
+func TestPrepareComesBeforeTheFirstBucket(t *testing.T) {
 	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
 	opts := plan.Options{Steps: plan.Steps{Prepare: true}, Limit: 17 * time.Second}
 	p := plan.New(twoBuckets(), pods, opts)
@@ -130,19 +130,18 @@ func TestNewWithPrepare(t *testing.T) {
 	opts.Limit = 100 * time.Millisecond
 	p = plan.New(twoBuckets(), pods, opts)
 	require.Equal(t, map[string]int64{"normal": 0, "critical": 0}, granted(p))
-	require.Equal(t, p.Release, p.Buckets[0].Start, "no wait goes on after the end of the drain")
+	require.Equal(t, p.Release, p.Buckets[0].Start, "no wait lasts longer than the drain")
 }
 
-// The pods of a bucket of 0 s are killed with 0 and not waited for, whatever lower ones have left;
-// that is for the next bucket.
-func TestNewOfABucketWithoutTime(t *testing.T) {
+// A bucket of 0 s gives its pods 0 s, whatever earlier buckets left unused. The next bucket gets the unused time.
+func TestABucketOfZeroSecondsGivesItsPodsNoTime(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {5, 0}, {9, 1}}
 	p := plan.New(s, list(pod("none", withPriority(5), withGrace(9)), pod("last", withPriority(9), withGrace(99))), plan.Options{})
 	require.Equal(t, map[string]int64{"none": 0, "last": 21}, granted(p))
 	require.Equal(t, []time.Duration{0, 0, 0, 0, 0, 21 * time.Second}, startsAndEnds(p))
 }
 
-func TestPodsStartAfterTheMarksAndEndWithTheFloor(t *testing.T) {
+func TestPodsStartAfterReadinessMarksAndGetTheMinimumStopTimeout(t *testing.T) {
 	hooked := pod("hooked", withGrace(20))
 	hooked.Spec.Containers = []v1.Container{{Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{}}}}
 	always := v1.ContainerRestartPolicyAlways
@@ -161,17 +160,18 @@ func TestPodsStartAfterTheMarksAndEndWithTheFloor(t *testing.T) {
 	}, ends)
 }
 
-func TestNewOfOddInput(t *testing.T) {
+func TestNewIgnoresNilPodsAndEmptySchedules(t *testing.T) {
 	p := plan.New(nil, list(pod("p")), plan.Options{Steps: allSteps(), Limit: 1})
 	require.Empty(t, p.Buckets)
-	require.Empty(t, p.Warnings)
+	require.Equal(t, []string{"the schedule is empty: no pod is drained"}, p.Warnings)
+	require.Empty(t, plan.New(nil, list(nil), plan.Options{}).Warnings)
 
 	p = plan.New(twoBuckets(), list(nil, pod("p", withGrace(-5)), nil), plan.Options{})
-	require.Equal(t, []plan.PodPlan{{Pod: p.Buckets[0].Pods[0].Pod, End: 2 * time.Second}}, p.Buckets[0].Pods, "nil pods are left out, and less than none is none")
+	require.Equal(t, []plan.PodPlan{{Pod: p.Buckets[0].Pods[0].Pod, End: 2 * time.Second}}, p.Buckets[0].Pods, "nil pods are left out, and a negative grace period counts as 0")
 }
 
-// Times saturate at the longest duration where the sum of a schedule overflows.
-func TestNewOfHugeSchedules(t *testing.T) {
+// Times saturate at the longest duration if the sum of a schedule overflows.
+func TestNewSaturatesIfTheScheduleOverflows(t *testing.T) {
 	most := math.MaxInt64 / int64(time.Second)
 	greedy := list(pod("a", withGrace(math.MaxInt64)), pod("b", withPriority(1), withGrace(math.MaxInt64)))
 	for _, seconds := range []int64{math.MaxInt64, most + 1} {

@@ -15,9 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// pickOptions draws hooks, and for each duration none, the default, a few seconds or,
-// unless they are to be sane, an extreme.
-func pickOptions(r *rand.Rand, sane bool) plan.Options {
+// randomOptions returns random steps and timeouts: negative, the default, a few seconds or, with extremes, an extreme
+// value.
+func randomOptions(r *rand.Rand, extremes bool) plan.Options {
 	span := func() time.Duration {
 		switch r.IntN(5) {
 		case 0:
@@ -25,8 +25,8 @@ func pickOptions(r *rand.Rand, sane bool) plan.Options {
 		case 1:
 			return -1
 		case 2:
-			if !sane {
-				return time.Duration(pick(r))
+			if extremes {
+				return time.Duration(randomValue(r))
 			}
 			fallthrough
 		default:
@@ -47,7 +47,7 @@ type randomCase struct {
 	schedule plan.Schedule
 	opts     plan.Options
 	limit    time.Duration
-	occupied []bool // nil: not known
+	occupied []bool // nil: unknown
 	pods     []*v1.Pod
 }
 
@@ -55,19 +55,21 @@ func (c randomCase) String() string {
 	return fmt.Sprintf("%v within %v, occupied %v, %+v", c.schedule, c.limit, c.occupied, c.opts)
 }
 
-// story says what a failed check is about.
-type story struct {
+// failureContext is printed with a failed check.
+type failureContext struct {
 	seed   uint64
 	of     randomCase
 	fitted plan.Budget
 }
 
-func (s story) String() string { return fmt.Sprintf("seed %d: %v: %+v", s.seed, s.of, s.fitted) }
+func (s failureContext) String() string {
+	return fmt.Sprintf("seed %d: %v: %+v", s.seed, s.of, s.fitted)
+}
 
-// pickCase draws a case. The limit is around what makes a difference.
-func pickCase(seed uint64) (c randomCase) {
+// newRandomCase returns the case of a seed. Its limit is likely to shorten something.
+func newRandomCase(seed uint64) (c randomCase) {
 	r := rand.New(rand.NewPCG(seed, 0))
-	c.opts = pickOptions(r, true)
+	c.opts = randomOptions(r, false)
 	most := []int64{3, 12, 121}[r.IntN(3)]
 	for i := range 1 + r.IntN(6) {
 		c.schedule = append(c.schedule, plan.Bucket{Priority: int32(i), Seconds: r.Int64N(most)})
@@ -95,7 +97,7 @@ func pickCase(seed uint64) (c randomCase) {
 	return c
 }
 
-// parts returns all parts of a budget, which are not ends.
+// parts returns all parts of a budget, without the ends.
 func parts(b plan.Budget) []time.Duration {
 	all := []time.Duration{b.Prepare, b.Hold, b.Publish, b.Floor, b.Margin}
 	for _, of := range b.Buckets {
@@ -104,8 +106,8 @@ func parts(b plan.Budget) []time.Duration {
 	return all
 }
 
-// holds fails the test if a rule does not hold. A test of 100,000 cases has no time for require.
-func holds(t *testing.T, ok bool, about fmt.Stringer, rule string, args ...any) {
+// checkRule fails the test if a rule does not hold. require is too slow for 100,000 cases.
+func checkRule(t *testing.T, ok bool, about fmt.Stringer, rule string, args ...any) {
 	if !ok {
 		t.Helper()
 		t.Fatalf("%s\n%v", fmt.Sprintf(rule, args...), about)
@@ -118,35 +120,35 @@ func checkBudget(t *testing.T, wanted, fitted plan.Budget, limit time.Duration, 
 	t.Helper()
 	all := wanted
 	all.Prepare = fitted.Prepare
-	holds(t, fitted.End == min(max(limit, 0), all.Total()), about, "the drain ends at the limit or when all is done, not at %v", fitted.End)
-	holds(t, fitted.Total() <= fitted.End, about, "the parts take %v", fitted.Total())
-	holds(t, fitted.Prepare == min(wanted.Prepare, max(limit, 0)/2), about, "Prepare takes more than half, or less than it may")
-	holds(t, fitted.WaitEnd == max(fitted.End-max(fitted.Margin, 100*ms), 0), about, "waits end the margin before the end, not at %v", fitted.WaitEnd)
+	checkRule(t, fitted.End == min(max(limit, 0), all.Total()), about, "the drain must end at the limit or after all parts, not at %v", fitted.End)
+	checkRule(t, fitted.Total() <= fitted.End, about, "the parts take %v", fitted.Total())
+	checkRule(t, fitted.Prepare == min(wanted.Prepare, max(limit, 0)/2), about, "Prepare must get its time or half of the limit")
+	checkRule(t, fitted.WaitEnd == max(fitted.End-max(fitted.Margin, 100*ms), 0), about, "waits must end the margin before the end, not at %v", fitted.WaitEnd)
 	most := parts(wanted)
 	for i, part := range parts(fitted) {
-		holds(t, 0 <= part && part <= most[i], about, "part %d is %v of %v", i, part, most[i])
+		checkRule(t, 0 <= part && part <= most[i], about, "part %d is %v of %v", i, part, most[i])
 	}
 	end := time.Duration(0)
 	for i, of := range fitted.Buckets {
-		holds(t, of.Priority == wanted.Buckets[i].Priority && of.Seconds == wanted.Buckets[i].Seconds, about, "bucket %d is another one", i)
-		holds(t, end <= of.End && of.End <= fitted.End, about, "bucket %d ends at %v", i, of.End)
+		checkRule(t, of.Priority == wanted.Buckets[i].Priority && of.Seconds == wanted.Buckets[i].Seconds, about, "bucket %d has another priority or other seconds", i)
+		checkRule(t, end <= of.End && of.End <= fitted.End, about, "bucket %d ends at %v", i, of.End)
 		end = of.End
 	}
 }
 
-// The rules of the arithmetic, over 100,000 random schedules.
-func TestFitOfRandomSchedules(t *testing.T) {
+// A longer limit makes no bucket end earlier, and all checks hold, for 100,000 random schedules.
+func TestFitInvariantsOnRandomSchedules(t *testing.T) {
 	for seed := range uint64(100_000) {
-		c := pickCase(seed)
+		c := newRandomCase(seed)
 		wanted := plan.NewBudget(c.schedule, c.opts)
 		fitted := wanted.Fit(c.limit, c.occupied)
-		about := story{seed, c, fitted}
+		about := failureContext{seed, c, fitted}
 		r := rand.New(rand.NewPCG(seed, 1))
 		longer := c.limit + time.Duration(r.Int64N(int64([]time.Duration{3, second, time.Minute}[r.IntN(3)])))
 		more := wanted.Fit(longer, c.occupied)
-		holds(t, fitted.WaitEnd <= more.WaitEnd, about, "a limit of %v moves the end of all waits to %v", longer, more.WaitEnd)
+		checkRule(t, fitted.WaitEnd <= more.WaitEnd, about, "a limit of %v moves the end of all waits to %v", longer, more.WaitEnd)
 		for i, of := range fitted.Buckets {
-			holds(t, of.End <= more.Buckets[i].End, about, "a limit of %v moves the end of bucket %d to %v", longer, i, more.Buckets[i].End)
+			checkRule(t, of.End <= more.Buckets[i].End, about, "a limit of %v moves the end of bucket %d to %v", longer, i, more.Buckets[i].End)
 		}
 		checkBudget(t, wanted, fitted, c.limit, about)
 		checkWindows(t, fitted, about)
@@ -158,74 +160,73 @@ func TestFitOfRandomSchedules(t *testing.T) {
 	}
 }
 
-// checkWindows checks that each bucket that begins when the one before ends has all of its parts.
-func checkWindows(t *testing.T, b plan.Budget, about story) {
+// checkWindows checks that a bucket that starts at the end of the previous one has time for all of its parts.
+func checkWindows(t *testing.T, b plan.Budget, about failureContext) {
 	t.Helper()
 	start := b.Prepare + b.Hold + b.Publish
 	for i, of := range b.Buckets {
-		holds(t, start+of.Readiness+of.Pods+of.Unmount+of.Statuses <= of.End, about, "the parts of bucket %d end after it", i)
+		checkRule(t, start+of.Readiness+of.Pods+of.Unmount+of.Statuses <= of.End, about, "the parts of bucket %d end after it", i)
 		start = of.End
 	}
-	holds(t, start+b.Floor+b.Margin <= b.End, about, "the floor and the margin have no room")
+	checkRule(t, start+b.Floor+b.Margin <= b.End, about, "the floor and the margin do not fit")
 }
 
-// checkCovered checks a budget with time for the whole schedule: no bucket loses any of its time, none
-// ends before a kubelet's own end of it, and the other parts are shortened in order.
-func checkCovered(t *testing.T, wanted, fitted plan.Budget, about story) {
+// checkCovered checks a budget whose limit covers the schedule: every bucket keeps its time and ends no earlier than in
+// the kubelet, and the other parts are shortened in order.
+func checkCovered(t *testing.T, wanted, fitted plan.Budget, about failureContext) {
 	t.Helper()
 	kubelet := fitted.Prepare
 	for i, of := range fitted.Buckets {
 		kubelet += graceperiod.Duration(of.Seconds)
-		holds(t, of.Pods == wanted.Buckets[i].Pods, about, "bucket %d loses time", i)
-		holds(t, of.End >= kubelet, about, "bucket %d ends before a kubelet's", i)
+		checkRule(t, of.Pods == wanted.Buckets[i].Pods, about, "bucket %d loses time", i)
+		checkRule(t, of.End >= kubelet, about, "bucket %d ends earlier than in the kubelet", i)
 	}
 	beside, margin, floor := fitted.Beside() < wanted.Beside(), fitted.Margin < wanted.Margin, fitted.Floor < wanted.Floor
-	holds(t, !beside || fitted.Margin <= 100*ms, about, "the margin gives way before the steps")
-	holds(t, !beside && !margin || fitted.Floor == 0, about, "the floor gives way before the margin and the steps")
-	holds(t, !beside && !margin && !floor || fitted.Hold == 0, about, "the hold gives way first")
-	holds(t, fitted.Total() == fitted.End, about, "time is wasted")
+	checkRule(t, !beside || fitted.Margin <= 100*ms, about, "the margin must be shortened before the steps")
+	checkRule(t, !beside && !margin || fitted.Floor == 0, about, "the floor must be shortened before the margin and the steps")
+	checkRule(t, !beside && !margin && !floor || fitted.Hold == 0, about, "the hold must be shortened first")
+	checkRule(t, fitted.Total() == fitted.End, about, "time is unused")
 }
 
-// checkProportion checks a budget with less time than the schedule takes: no bucket with pods has less
-// than its proportion, nothing else has any, and empty buckets only have what the others leave.
-func checkProportion(t *testing.T, wanted, fitted plan.Budget, about story) {
+// checkProportion checks a budget whose limit is below the schedule: buckets with pods get at least their share, other
+// parts get nothing, and buckets without pods get only what the others leave.
+func checkProportion(t *testing.T, wanted, fitted plan.Budget, about failureContext) {
 	t.Helper()
 	left := fitted.End - fitted.Prepare
-	holds(t, fitted.Beside()+fitted.Hold+fitted.Floor+fitted.Margin == 0, about, "something beside the pods has time")
-	holds(t, fitted.Pods() == left, about, "the pods have %v of %v", fitted.Pods(), left)
+	checkRule(t, fitted.Beside()+fitted.Hold+fitted.Floor+fitted.Margin == 0, about, "other parts than the pods have time")
+	checkRule(t, fitted.Pods() == left, about, "the pods have %v of %v", fitted.Pods(), left)
 	share := float64(left) / float64(wanted.Pods())
 	isShort, hasEmpty := false, false
 	for i, of := range fitted.Buckets {
 		whole := wanted.Buckets[i].Pods
 		if about.of.occupied == nil || about.of.occupied[i] {
-			holds(t, float64(of.Pods)+1000 >= share*float64(whole), about, "bucket %d has less than its proportion", i)
+			checkRule(t, float64(of.Pods)+1000 >= share*float64(whole), about, "bucket %d has less than its proportion", i)
 			isShort = isShort || of.Pods < whole
 		} else {
 			hasEmpty = hasEmpty || of.Pods > 0
 		}
 	}
-	holds(t, !isShort || !hasEmpty, about, "an empty bucket has time that another one lacks")
+	checkRule(t, !isShort || !hasEmpty, about, "an empty bucket has time that a bucket with pods lacks")
 }
 
-// What a plan grants, over 30,000 random schedules: where the limit covers the schedule, each pod has
-// what a kubelet gives it, and without roll-over exactly that; more limit takes nothing from a pod; nor
-// does roll-over.
-func TestNewOfRandomSchedules(t *testing.T) {
+// For 30,000 random schedules: if the limit covers the schedule, each pod gets at least the kubelet's seconds, and
+// without roll-over exactly these. Neither a longer limit nor roll-over gives a pod less.
+func TestNewInvariantsOnRandomSchedules(t *testing.T) {
 	for seed := range uint64(30_000) {
-		c := pickCase(seed)
+		c := newRandomCase(seed)
 		c.opts.Limit = c.limit
 		if c.limit == 0 {
 			c.opts.Limit = -1
 		}
 		p := plan.New(c.schedule, c.pods, c.opts)
-		about := story{seed, c, p.Fitted}
+		about := failureContext{seed, c, p.Fitted}
 		covered := p.Fitted.End-p.Fitted.Prepare >= c.schedule.Total()
 		for i, b := range p.Buckets {
 			for _, planned := range b.Pods {
 				granted, kubelet := planned.GrantedSeconds, graceperiod.ForNodeShutdown(planned.Pod, c.schedule[i].Seconds)
-				holds(t, !covered || granted >= kubelet, about, "pod %s has %d s, and %d s of a kubelet", planned.Pod.Name, granted, kubelet)
-				holds(t, !c.opts.NoRollOver || granted <= kubelet, about, "pod %s has %d s without roll-over", planned.Pod.Name, granted)
-				holds(t, planned.Start+graceperiod.Duration(granted) <= p.Fitted.End+100*ms, about, "the %d s of pod %s end after the host", granted, planned.Pod.Name)
+				checkRule(t, !covered || granted >= kubelet, about, "pod %s has %d s, but %d s in the kubelet", planned.Pod.Name, granted, kubelet)
+				checkRule(t, !c.opts.NoRollOver || granted <= kubelet, about, "pod %s has %d s without roll-over", planned.Pod.Name, granted)
+				checkRule(t, planned.Start+graceperiod.Duration(granted) <= p.Fitted.End+100*ms, about, "the %d s of pod %s end after the host", granted, planned.Pod.Name)
 			}
 		}
 		longer, rolled := c.opts, c.opts
@@ -233,13 +234,13 @@ func TestNewOfRandomSchedules(t *testing.T) {
 		rolled.NoRollOver = false
 		more, with := granted(plan.New(c.schedule, c.pods, longer)), granted(plan.New(c.schedule, c.pods, rolled))
 		for name, seconds := range granted(p) {
-			holds(t, with[name] >= seconds, about, "roll-over leaves pod %s %d s of %d s", name, with[name], seconds)
-			holds(t, more[name] >= seconds, about, "a longer limit leaves pod %s %d s of %d s", name, more[name], seconds)
+			checkRule(t, with[name] >= seconds, about, "roll-over leaves pod %s %d s of %d s", name, with[name], seconds)
+			checkRule(t, more[name] >= seconds, about, "a longer limit leaves pod %s %d s of %d s", name, more[name], seconds)
 		}
 	}
 }
 
-// FuzzNew checks that everything has a plan, the extremes included, and that it is in order.
+// FuzzNew checks the plans of all inputs, including extreme values.
 func FuzzNew(f *testing.F) {
 	for seed := range uint64(20) {
 		for _, limit := range []time.Duration{0, -1, second, 5 * second, 30 * second, 34 * second, time.Minute, math.MaxInt64, math.MinInt64} {
@@ -248,11 +249,11 @@ func FuzzNew(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, limit int64) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		s, pods := pickSchedule(r), pickPods(r)
+		s, pods := randomSchedule(r), randomPods(r)
 		if len(s) > 0 && seed%5 == 0 {
-			s[0].Seconds = math.MinInt64 // Schedule itself gives no negative ones
+			s[0].Seconds = math.MinInt64 // Config.Schedule returns no negative ones
 		}
-		opts := pickOptions(r, false)
+		opts := randomOptions(r, true)
 		opts.Limit = time.Duration(limit)
 		before := fmt.Sprintf("%v %d %+v", s, len(pods), opts)
 		copies := make([]*v1.Pod, len(pods))
@@ -262,21 +263,21 @@ func FuzzNew(f *testing.F) {
 		p := plan.New(s, pods, opts)
 		require.Equal(t, copies, pods, "a pod was changed")
 		require.Equal(t, before, fmt.Sprintf("%v %d %+v", s, len(pods), opts), "an argument was changed")
-		checkBudget(t, p.Wanted, p.Fitted, opts.Cap(math.MaxInt64), story{of: randomCase{schedule: s, opts: opts}, fitted: p.Fitted})
+		checkBudget(t, p.Wanted, p.Fitted, opts.Cap(math.MaxInt64), failureContext{of: randomCase{schedule: s, opts: opts}, fitted: p.Fitted})
 		checkPlan(t, s, pods, opts, p)
 	})
 }
 
-// pickPods draws pods with random values in the fields that a plan reads.
-func pickPods(r *rand.Rand) []*v1.Pod {
+// randomPods returns pods with random values in the fields that a plan reads.
+func randomPods(r *rand.Rand) []*v1.Pod {
 	pods := []*v1.Pod{}
 	for i := range r.IntN(8) {
 		p := pod(strconv.Itoa(i))
 		if r.IntN(2) == 0 {
-			withPriority(int32(pick(r)))(p)
+			withPriority(int32(randomValue(r)))(p)
 		}
 		if r.IntN(2) == 0 {
-			withGrace(pick(r))(p)
+			withGrace(randomValue(r))(p)
 		}
 		withClass([]string{"", "system-node-critical", "gold"}[r.IntN(3)])(p)
 		withAnnotation(source, []string{"api", "file"}[r.IntN(2)])(p)

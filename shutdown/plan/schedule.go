@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,34 +15,32 @@ import (
 // lowest priority of a critical pod (KEP-2000).
 const SystemCriticalPriority int32 = 2_000_000_000
 
-// The names of the two built-in priority classes, and the priority of the higher one.
+// The built-in priority classes.
 const (
 	clusterCriticalClass       = "system-cluster-critical"
 	nodeCriticalClass          = "system-node-critical"
 	nodeCriticalPriority int32 = 2_000_001_000
 )
 
-// Bucket is a range of pod priorities whose pods are killed together, and the time that
-// they have. The range ends below the priority of the next bucket in the schedule.
+// Bucket is a range of pod priorities, and the time of its pods, which are killed together. The range ends below
+// the Priority of the next bucket in the schedule.
 type Bucket struct {
-	// Priority is the lowest priority of the bucket's pods, and names the bucket. The
-	// first bucket of a schedule also has all pods of a lower priority.
+	// Priority is the lowest priority of the bucket's pods, and identifies the bucket. The first bucket of
+	// a schedule also has all pods of a lower priority.
 	Priority int32 `json:"priority"`
-	// Seconds is how long the pods have; 0 or less: they are killed with a grace
-	// period of 0, and not waited for.
+	// Seconds is how long the pods have; 0 or less: they are killed with a grace period of 0, and the next
+	// bucket does not wait for them.
 	Seconds int64 `json:"seconds"`
 }
 
-// Schedule has the buckets of a drain, ascending by priority, which is their order in
-// time. An empty schedule means that pods are not drained.
+// Schedule is the buckets of a drain, ascending by priority, which is the order of the kills. Empty: no drain.
 type Schedule []Bucket
 
-// Schedule returns the buckets of a configuration, ascending by priority; nil means that
-// there is no graceful shutdown. byPriority says whether the feature gate
-// GracefulNodeShutdownBasedOnPodPriority is on. If it is off, or the list is empty, the
-// two-field form becomes two buckets of whole seconds, with the priorities 0 and
-// 2000000000. The result is nil if ShutdownGracePeriodCriticalPods is more than
-// ShutdownGracePeriod, as in the kubelet's migrateConfig; [Config.Validate] refuses that.
+// Schedule returns the buckets of a configuration, ascending by priority; nil means no graceful shutdown.
+// byPriority says whether the feature gate GracefulNodeShutdownBasedOnPodPriority is on. If it is off or the
+// list is empty, the two-field form becomes two buckets of whole seconds, with the priorities 0 and
+// 2000000000. The result is nil if ShutdownGracePeriodCriticalPods exceeds ShutdownGracePeriod, as in the
+// kubelet's migrateConfig; [Config.Validate] returns an error for that.
 func (c Config) Schedule(byPriority bool) Schedule {
 	if !byPriority || len(c.ShutdownGracePeriodByPodPriority) == 0 {
 		return c.twoBuckets()
@@ -66,8 +65,8 @@ func (c Config) twoBuckets() Schedule {
 	}
 }
 
-// Total returns the sum of the buckets' seconds; negative seconds count as 0. It saturates
-// at the longest duration.
+// Total returns the sum of the buckets' seconds; negative seconds count as 0. It saturates at the longest
+// duration.
 func (s Schedule) Total() time.Duration {
 	var total time.Duration
 	for _, b := range s {
@@ -76,9 +75,8 @@ func (s Schedule) Total() time.Duration {
 	return total
 }
 
-// Index returns the index of the bucket that a pod of this priority belongs to: the last
-// bucket whose priority is not higher. A pod of a lower priority than the first bucket
-// belongs to the first one (the kubelet's groupByPriority). An empty schedule gives -1.
+// Index returns the index of the bucket for pods of a priority: the last bucket whose Priority is not higher,
+// or the first bucket if all are higher (the kubelet's groupByPriority). It returns -1 for an empty schedule.
 func (s Schedule) Index(priority int32) int {
 	if len(s) == 0 {
 		return -1
@@ -90,8 +88,22 @@ func (s Schedule) Index(priority int32) int {
 	return max(i-1, 0)
 }
 
-// assign returns a bucket with its pods for each bucket of the schedule, and the pods whose
-// priority class is unknown.
+// sorted returns the schedule in ascending order, and what was wrong with it.
+func (s Schedule) sorted() (sorted Schedule, warnings []string) {
+	byPriority := func(a, b Bucket) int { return cmp.Compare(a.Priority, b.Priority) }
+	if !slices.IsSortedFunc(s, byPriority) {
+		s = slices.SortedStableFunc(slices.Values(s), byPriority)
+		warnings = append(warnings, "the schedule was not ascending by priority, and has been sorted")
+	}
+	for i := 1; i < len(s); i++ {
+		if s[i].Priority == s[i-1].Priority {
+			warnings = append(warnings, fmt.Sprintf("the schedule has the priority %d twice: only one of its buckets gets pods", s[i].Priority))
+		}
+	}
+	return s, warnings
+}
+
+// assign distributes pods to buckets, and counts the pods whose priority class is unknown.
 func (s Schedule) assign(pods []*v1.Pod, opts Options) (buckets []BucketPlan, unknown unknownClasses) {
 	buckets = make([]BucketPlan, len(s))
 	if len(s) == 0 {

@@ -20,7 +20,7 @@ func TestScheduleSortsACopy(t *testing.T) {
 	require.Equal(t, before, cfg.ShutdownGracePeriodByPodPriority)
 }
 
-func TestScheduleChoosesTheForm(t *testing.T) {
+func TestSchedulePrefersTheListIfItsGateIsOn(t *testing.T) {
 	both := config(30*time.Second, 10*time.Second, entry(0, 99))
 	require.Equal(t, plan.Schedule{{0, 99}}, both.Schedule(true))
 	require.Equal(t, plan.Schedule{{0, 20}, {2_000_000_000, 10}}, both.Schedule(false))
@@ -28,8 +28,8 @@ func TestScheduleChoosesTheForm(t *testing.T) {
 	require.Nil(t, plan.Config{}.Schedule(true))
 }
 
-func TestScheduleOfOddValues(t *testing.T) {
-	require.Equal(t, plan.Schedule{{0, 0}}, config(0, 0, entry(0, -7)).Schedule(true), "a bucket has no less than no time")
+func TestScheduleOfInvalidDurations(t *testing.T) {
+	require.Equal(t, plan.Schedule{{0, 0}}, config(0, 0, entry(0, -7)).Schedule(true), "negative seconds count as 0")
 	require.Equal(t, plan.Schedule{{0, 1}, {2_000_000_000, 1}}, config(3*time.Second-1, 3*time.Second/2).Schedule(true), "whole seconds")
 	for _, odd := range []plan.Config{
 		config(-time.Second, 0),
@@ -43,7 +43,7 @@ func TestScheduleOfOddValues(t *testing.T) {
 }
 
 func TestTotal(t *testing.T) {
-	require.Equal(t, 30*time.Second, plan.Schedule{{0, 10}, {5, -3}, {7, 20}}.Total(), "less than no time counts as none")
+	require.Equal(t, 30*time.Second, plan.Schedule{{0, 10}, {5, -3}, {7, 20}}.Total(), "negative seconds count as 0")
 	require.Zero(t, plan.Schedule(nil).Total())
 }
 
@@ -60,7 +60,7 @@ func TestIndex(t *testing.T) {
 	s := plan.Schedule{{-10, 1}, {0, 1}, {0, 1}, {2_000_000_000, 1}}
 	for priority, want := range map[int32]int{
 		math.MinInt32: 0, -11: 0, -10: 0, -1: 0,
-		0: 1, // of two alike the kubelet takes the first
+		0: 1, // of two equal buckets the kubelet uses the first
 		1: 2, 1_999_999_999: 2, 2_000_000_000: 3, 2_000_001_000: 3, math.MaxInt32: 3,
 	} {
 		require.Equal(t, want, s.Index(priority), priority)
@@ -86,7 +86,7 @@ func checkIndex(t *testing.T, s plan.Schedule, priority int32) {
 	}
 }
 
-// extremes returns values at which arithmetic overflows, and a few small ones.
+// extremes returns values that overflow, and a few small ones.
 func extremes() []int64 {
 	return []int64{
 		0, 1, 2, 29, 30, 60, 3600, -1, -30, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64,
@@ -94,19 +94,19 @@ func extremes() []int64 {
 	}
 }
 
-// pick draws one of the extremes, or a small number.
-func pick(r *rand.Rand) int64 {
+// randomValue returns one of the extremes, or a small number.
+func randomValue(r *rand.Rand) int64 {
 	if all := extremes(); r.IntN(2) == 0 {
 		return all[r.IntN(len(all))]
 	}
 	return r.Int64N(100)
 }
 
-// pickSchedule draws a schedule of up to 6 buckets.
-func pickSchedule(r *rand.Rand) plan.Schedule {
+// randomSchedule returns a schedule of up to 6 buckets.
+func randomSchedule(r *rand.Rand) plan.Schedule {
 	var list []plan.PodPriorityGracePeriod
 	for range r.IntN(7) {
-		list = append(list, entry(int32(pick(r)), pick(r)))
+		list = append(list, entry(int32(randomValue(r)), randomValue(r)))
 	}
 	return config(0, 0, list...).Schedule(true)
 }
@@ -128,7 +128,7 @@ func FuzzSchedule(f *testing.F) {
 		}
 		checkIndex(t, s, priorityA)
 		checkIndex(t, s, priorityB-1)
-		_ = errors.Join(cfg.Validate(byPriority), cfg.ValidateWithoutGate(byPriority)) // they have an answer for everything
+		_ = errors.Join(cfg.Validate(true, byPriority), cfg.Validate(false, byPriority)) // must not panic
 	})
 }
 
@@ -136,7 +136,7 @@ func FuzzIndex(f *testing.F) {
 	f.Add(uint64(1), int32(0))
 	f.Add(uint64(2), int32(math.MaxInt32))
 	f.Fuzz(func(t *testing.T, seed uint64, priority int32) {
-		s := pickSchedule(rand.New(rand.NewPCG(seed, 0)))
+		s := randomSchedule(rand.New(rand.NewPCG(seed, 0)))
 		checkIndex(t, s, priority)
 		for _, b := range s {
 			checkIndex(t, s, b.Priority)

@@ -8,8 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// unknownClasses counts the pods whose priority class is unknown, and keeps the first of
-// them for the warning.
+// unknownClasses counts the pods whose priority class is unknown, and has the first of them as an example.
 type unknownClasses struct {
 	pods  int
 	first *v1.Pod
@@ -22,40 +21,38 @@ func (u *unknownClasses) add(pod *v1.Pod) {
 	u.pods++
 }
 
-// warnings returns the warnings of a plan: first those about the whole schedule, then
-// those about each bucket. A warning about pods names one of them and has the number of
-// all, so that the list stays short on a node with many pods.
+// warnings returns the warnings about the whole schedule, then those about each bucket. A warning about several
+// pods names one of them and their number, which keeps the list short.
 func (p *Plan) warnings(unknown unknownClasses) []string {
 	var texts []string
-	ofBuckets, isCut := make([]string, 0, len(p.Buckets)), false
+	bucketTexts, isCut := make([]string, 0, len(p.Buckets)), false
 	for i := range p.Buckets {
 		b := &p.Buckets[i]
 		isCut = isCut || len(b.Pods) > 0 && p.Fitted.Buckets[i].Pods < p.Wanted.Buckets[i].Pods
-		ofBuckets = append(ofBuckets, b.warnings(p.Fitted.Buckets[i].Pods)...)
+		bucketTexts = append(bucketTexts, b.warnings(p.Fitted.Buckets[i].Pods)...)
 	}
 	if all, left := p.Wanted.Pods(), p.Fitted.Pods(); left < all {
 		text := fmt.Sprintf("the schedule takes %v but is cut to %v", all, left)
 		if !isCut {
-			text += ", by the time of buckets without pods"
+			text += ", only in buckets without pods"
 		}
 		texts = append(texts, text)
 	}
 	if wanted, fitted := p.Wanted.Hold, p.Fitted.Hold; fitted < wanted {
-		texts = append(texts, fmt.Sprintf("the hold has %v of the %v that it asks for", fitted, wanted))
+		texts = append(texts, fmt.Sprintf("the hold gets %v of the requested %v", fitted, wanted))
 	}
 	if wanted, fitted := p.Wanted.Beside(), p.Fitted.Beside(); fitted < wanted {
-		texts = append(texts, fmt.Sprintf("publishing, readiness, unmounts and final statuses have %v of the %v that they ask for", fitted, wanted))
+		texts = append(texts, fmt.Sprintf("publishing, readiness, unmounts and final statuses get %v of the requested %v", fitted, wanted))
 	}
-	texts = append(texts, ofBuckets...)
+	texts = append(texts, bucketTexts...)
 	if unknown.pods > 0 {
-		texts = append(texts, fmt.Sprintf("priority class %q: value not known, counts as 0; pods: %d, among them %s",
+		texts = append(texts, fmt.Sprintf("unknown priority class %q, using priority 0 (pods: %d, first: %s)",
 			unknown.first.Spec.PriorityClassName, unknown.pods, describe(unknown.first)))
 	}
 	return texts
 }
 
-// warnings returns the warnings of one bucket, which has so much time. If no pod has time, they
-// name none.
+// warnings returns the warnings about one bucket; left is its time after the limit.
 func (b *BucketPlan) warnings(left time.Duration) []string {
 	if len(b.Pods) == 0 {
 		return nil
@@ -74,8 +71,8 @@ func (b *BucketPlan) warnings(left time.Duration) []string {
 	return texts
 }
 
-// truncated returns the number of pods that get less than their grace period, and the
-// first of those with the longest grace period.
+// truncated returns the number of pods that get less than their grace period, and the one with the longest
+// grace period.
 func (b *BucketPlan) truncated() (worst PodPlan, n int) {
 	for _, p := range b.Pods {
 		if !p.Truncated() {

@@ -31,21 +31,21 @@ func TestPlanWarnsOfALimit(t *testing.T) {
 		"bucket 2000000000 is cut from 10s to 300ms", "bucket 2000000000 has no time, its pods (1) are killed at once",
 	}, p.Warnings)
 	p = plan.New(twoBuckets(), list(high), plan.Options{Limit: 11 * time.Second})
-	require.Equal(t, []string{"the schedule takes 30s but is cut to 11s, by the time of buckets without pods"}, p.Warnings)
+	require.Equal(t, []string{"the schedule takes 30s but is cut to 11s, only in buckets without pods"}, p.Warnings)
 	p = plan.New(twoBuckets(), list(high), plan.Options{Limit: 30 * time.Second})
 	require.Empty(t, p.Warnings)
 }
 
-func TestPlanWarnsOfWhatGivesWayBesideTheBuckets(t *testing.T) {
-	hooks := allSteps()
-	hooks.Hold = true
+func TestPlanWarnsOfShortenedStepsBesideTheKills(t *testing.T) {
+	steps := allSteps()
+	steps.Hold = true
 	pods := list(pod("a", withGrace(20)))
-	p := plan.New(twoBuckets(), pods, plan.Options{Steps: hooks, Limit: 35100 * time.Millisecond})
+	p := plan.New(twoBuckets(), pods, plan.Options{Steps: steps, Limit: 35100 * time.Millisecond})
 	require.Equal(t, []string{
-		"the hold has 0s of the 10s that it asks for",
-		"publishing, readiness, unmounts and final statuses have 5s of the 10s that they ask for",
+		"the hold gets 0s of the requested 10s",
+		"publishing, readiness, unmounts and final statuses get 5s of the requested 10s",
 	}, p.Warnings)
-	p = plan.New(twoBuckets(), pods, plan.Options{Steps: hooks, Limit: 52500 * time.Millisecond})
+	p = plan.New(twoBuckets(), pods, plan.Options{Steps: steps, Limit: 52500 * time.Millisecond})
 	require.Empty(t, p.Warnings)
 }
 
@@ -67,7 +67,7 @@ func TestPlanWarnsOfUnknownClasses(t *testing.T) {
 	p := plan.New(twoBuckets(), list(
 		pod("a"), pod("b", withClass("gold")), pod("c", withClass("lead")), pod("d", withClass("lead"), withPriority(1)), static,
 	), plan.Options{})
-	require.Equal(t, []string{`priority class "gold": value not known, counts as 0; pods: 3, among them test/b`}, p.Warnings)
+	require.Equal(t, []string{`unknown priority class "gold", using priority 0 (pods: 3, first: test/b)`}, p.Warnings)
 	p = plan.New(twoBuckets(), list(pod("b", withClass("gold"))), plan.Options{})
-	require.Equal(t, []string{`priority class "gold": value not known, counts as 0; pods: 1, among them test/b`}, p.Warnings)
+	require.Equal(t, []string{`unknown priority class "gold", using priority 0 (pods: 1, first: test/b)`}, p.Warnings)
 }

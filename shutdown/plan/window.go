@@ -10,30 +10,32 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// Window says when the steps of one bucket end at the latest. All times count from the event
-// that announces the shutdown.
+// Window says when the steps of one bucket end at the latest, counted from the announcement of the shutdown.
 type Window struct {
 	// Ready is when the wait for readiness marks ends, and the pods are killed.
 	Ready time.Duration
 	// KillsEnd is when the wait for the pods ends.
 	KillsEnd time.Duration
-	// UnmountsEnd is when the wait for their volumes ends. Unmounts have the time that the
-	// pods do not use, as in the kubelet, and their own.
+	// UnmountsEnd is when the wait for the pods' volumes ends. Unmounts may also use the time that the
+	// pods leave, as in the kubelet.
 	UnmountsEnd time.Duration
-	// End is when the bucket ends, its final statuses included.
+	// End is when the bucket ends, including its final statuses.
 	End time.Duration
 
-	graceEnd  time.Duration // of the pods; it may be after the WaitEnd of the budget by 100 ms
-	mostGrace time.Duration // of each pod
-	own       time.Duration // what the bucket has of its own for the pods
+	graceEnd  time.Duration // the end of the grace periods; up to 100 ms after WaitEnd of the budget
+	mostGrace time.Duration // the longest grace period
+	own       time.Duration // BucketBudget.Pods
 }
 
-// Window returns the window of bucket i if it begins at start. Its pods may take until the End
-// of the bucket, less the time for unmounts and statuses, whenever it begins: so they have what
-// lower buckets have left. A bucket of 0 s has no time for its pods.
+// Window returns the window of bucket i if it starts at start. The pods may take until the End of the bucket,
+// less the time for unmounts and statuses. This includes the time that lower buckets leave. A bucket of 0 s
+// gives its pods 0 s, whatever lower buckets leave.
 //
-// With [Options].NoRollOver the pods have the time of their own bucket, counted from its start.
+// With [Options].NoRollOver the pods have the time of their own bucket, counted from start.
 func (b Budget) Window(i int, start time.Duration, opts Options) Window {
+	if i < 0 || i >= len(b.Buckets) {
+		return Window{}
+	}
 	of := &b.Buckets[i]
 	start = max(start, 0)
 	end, most := of.End, time.Duration(math.MaxInt64)
@@ -44,17 +46,17 @@ func (b Budget) Window(i int, start time.Duration, opts Options) Window {
 		end, most = min(sum(start, of.Pods, of.beside()), b.Buckets[len(b.Buckets)-1].End), of.Pods
 	}
 	w := Window{graceEnd: max(end-of.Unmount-of.Statuses, 0), mostGrace: most, own: of.Pods}
-	w.Ready = min(max(start, min(sum(start, of.Readiness), w.graceEnd-of.Pods)), b.WaitEnd) // a bucket that begins late keeps the pods' time
+	w.Ready = min(max(start, min(sum(start, of.Readiness), w.graceEnd-of.Pods)), b.WaitEnd) // a late bucket gives up readiness before the pods' time
 	w.End = min(end, b.WaitEnd)
 	w.UnmountsEnd = min(max(end-of.Statuses, 0), b.WaitEnd)
 	w.KillsEnd = min(w.graceEnd, b.WaitEnd)
 	return w
 }
 
-// Seconds returns the grace period override, 0 or more, with which a pod of the bucket is
-// killed at a time: its own grace period, or the whole seconds until the end of the pods' time
-// if those are less ([graceperiod.ForNodeShutdown]). The lag of a timer, 100 ms, costs no second.
-// A pod without a grace period has at most what the bucket has of its own.
+// Seconds returns the grace period override, 0 or more, for a pod that is killed at a time: its own grace
+// period, or the remaining whole seconds of the bucket's pods if those are less
+// ([graceperiod.ForNodeShutdown]). A timer may be up to 100 ms late without costing a second. A pod without a
+// grace period gets at most the bucket's own time.
 func (w Window) Seconds(pod *v1.Pod, at time.Duration) int64 {
 	grace := min(w.graceEnd-max(at, 0), w.mostGrace)
 	if pod.Spec.TerminationGracePeriodSeconds == nil {

@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
+	"runtime/debug"
 	"time"
 )
 
 const (
 	// reconnectPause is the pause between two sessions.
 	reconnectPause = time.Second
+	// hangTime is when a call of the source, or an OnShutdown whose context has ended, is logged if it
+	// has not returned.
+	hangTime = 5 * time.Second
 	// limitInterval is how often the host's limit is checked, because others may change it.
 	limitInterval = 10 * time.Second
 )
@@ -21,12 +26,12 @@ const (
 type Holder struct {
 	// Source is the host. It is required.
 	Source Source
-	// Delay is the delay of the shutdown that is requested from the host. It must be more than 0. If the
+	// Delay is the delay of the shutdown that is requested from the host, at least a second. If the
 	// host grants less, the lock is held anyway, and a warning is logged.
 	Delay time.Duration
-	// OnShutdown is called once for each announced shutdown, never concurrently. When it returns, the
-	// inhibitor lock is released. Its context ends at the deadline of the event, when the host cancels
-	// the shutdown, and with the context of Run. It is required.
+	// OnShutdown is called once for each announced shutdown, never concurrently. When it returns, or
+	// panics, which is logged, the inhibitor lock is released. Its context ends at the deadline of the
+	// event, when the host cancels the shutdown, and with the context of Run. It is required.
 	OnShutdown func(context.Context, Event)
 	// Logger logs when the lock cannot be held or the host grants less than Delay, and when that is over.
 	// A repeated failure is logged once. Nil means [slog.Default].
@@ -60,11 +65,11 @@ func (h Holder) Run(ctx context.Context) error {
 // validate returns the joined errors of the fields.
 func (h Holder) validate() error {
 	var errs []error
-	if h.Source == nil {
+	if v := reflect.ValueOf(h.Source); h.Source == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		errs = append(errs, errors.New("Holder.Source is required"))
 	}
-	if h.Delay <= 0 {
-		errs = append(errs, fmt.Errorf("Holder.Delay is %v, but must be more than 0", h.Delay))
+	if h.Delay < time.Second {
+		errs = append(errs, fmt.Errorf("Holder.Delay is %v, it must be at least 1s", h.Delay))
 	}
 	if h.OnShutdown == nil {
 		errs = append(errs, errors.New("Holder.OnShutdown is required"))
@@ -86,12 +91,19 @@ type holding struct {
 
 // session holds the lock until the session is lost or ctx ends.
 func (h *holding) session(ctx context.Context) (err error) {
-	session, err := h.Source.Connect(ctx)
+	session, err := called(ctx, h, "Connect", h.Source.Connect)
 	if err != nil {
 		return fmt.Errorf("failed to connect to the host: %w", err)
 	}
+	if session == nil {
+		return errors.New("failed to connect to the host: the source has returned no session and no error")
+	}
 	defer func() { err = errors.Join(err, session.Close()) }()
-	switch pending, err := session.Pending(ctx); {
+	events := session.Events()
+	if events == nil {
+		return errors.New("the session with the host has no channel of events")
+	}
+	switch pending, err := called(ctx, h, "Pending", session.Pending); {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:
 		return fmt.Errorf("failed to ask the host for a pending shutdown: %w", err)
@@ -107,7 +119,7 @@ func (h *holding) session(ctx context.Context) (err error) {
 	defer limit.Stop()
 	for {
 		select {
-		case event, open := <-session.Events():
+		case event, open := <-events:
 			switch {
 			case !open:
 				return errors.New("the session with the host was lost")
@@ -169,7 +181,10 @@ func (h *holding) takeKeptLock(ctx context.Context, session Session) {
 
 // inhibit takes a lock and closes the old one.
 func (h *holding) inhibit(ctx context.Context, session Session) error {
-	lock, err := session.Inhibit(ctx)
+	lock, err := called(ctx, h, "Inhibit", session.Inhibit)
+	if err == nil && lock == nil {
+		err = errors.New("the session has returned no lock and no error")
+	}
 	if err != nil {
 		return fmt.Errorf("failed to take the inhibitor lock: %w", err)
 	}
@@ -182,7 +197,7 @@ func (h *holding) inhibit(ctx context.Context, session Session) error {
 
 // requestDelay requests Delay from the host. If the host grants less, capped is a *DelayCappedError.
 func (h *holding) requestDelay(ctx context.Context, session Session) (capped, err error) {
-	_, err = session.RequestDelay(ctx, h.Delay)
+	_, err = called(ctx, h, "RequestDelay", func(ctx context.Context) (time.Duration, error) { return session.RequestDelay(ctx, h.Delay) })
 	if errors.As(err, new(*DelayCappedError)) {
 		return err, nil
 	}
@@ -190,6 +205,16 @@ func (h *holding) requestDelay(ctx context.Context, session Session) (capped, er
 		return nil, fmt.Errorf("failed to request the delay: %w", err)
 	}
 	return nil, nil
+}
+
+// called makes a call of the source or its session. It logs a call that has not returned after hangTime.
+func called[T any](ctx context.Context, h *holding, name string, do func(context.Context) (T, error)) (T, error) {
+	logger := h.Logger
+	slow := time.AfterFunc(hangTime, func() {
+		logger.ErrorContext(ctx, "A call of the source has not returned", "call", name, "time", hangTime)
+	})
+	defer slow.Stop()
+	return do(ctx)
 }
 
 // announce starts a shutdown. A repeated announcement changes nothing.
@@ -222,8 +247,25 @@ func (h *holding) call(ctx context.Context) {
 	h.called, h.returned = true, returned
 	go func() {
 		defer close(returned)
+		defer func() {
+			if value := recover(); value != nil {
+				h.Logger.ErrorContext(ctx, "OnShutdown panicked, the inhibitor lock is released", "panic", value, "stack", string(debug.Stack()))
+			}
+		}()
 		h.OnShutdown(ctx, event)
 	}()
+	context.AfterFunc(ctx, func() { h.logIfSlow(ctx, returned) })
+}
+
+// logIfSlow logs that OnShutdown goes on after its context has ended, because the lock stays held as long.
+func (h Holder) logIfSlow(ctx context.Context, returned <-chan struct{}) {
+	timer := time.NewTimer(hangTime)
+	defer timer.Stop()
+	select {
+	case <-returned:
+	case <-timer.C:
+		h.Logger.ErrorContext(ctx, "OnShutdown has not returned since its context ended, and the inhibitor lock stays held", "time", hangTime)
+	}
 }
 
 // afterShutdown releases the lock after OnShutdown has returned, unless that shutdown was cancelled.

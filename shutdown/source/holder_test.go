@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -243,5 +244,100 @@ func TestARefusedLockIsRequestedAgain(t *testing.T) {
 
 func TestHolderNamesEachMissingField(t *testing.T) {
 	err := source.Holder{}.Run(t.Context())
-	require.EqualError(t, err, "Holder.Source is required\nHolder.Delay is 0s, but must be more than 0\nHolder.OnShutdown is required")
+	require.EqualError(t, err, "Holder.Source is required\nHolder.Delay is 0s, it must be at least 1s\nHolder.OnShutdown is required")
+}
+
+// nothing is a source, and a session, that returns nothing.
+type nothing struct {
+	session *nothing // of Connect; nil: there is none
+	events  chan source.Event
+}
+
+func (n *nothing) Connect(context.Context) (source.Session, error) {
+	if n.session == nil {
+		return nil, nil //nolint:nilnil // a mistake of a source
+	}
+	return n.session, nil
+}
+func (n *nothing) Events() <-chan source.Event { return n.events }
+func (*nothing) Pending(context.Context) (*source.Event, error) {
+	return nil, nil //nolint:nilnil // nothing is pending
+}
+
+func (*nothing) RequestDelay(_ context.Context, d time.Duration) (time.Duration, error) {
+	return d, nil
+}
+
+func (*nothing) Inhibit(context.Context) (io.Closer, error) {
+	return nil, nil //nolint:nilnil // a mistake of a session
+}
+func (*nothing) Close() error { return nil }
+
+// A source that returns nothing where something is needed is logged, and the Holder tries again.
+func TestHolderLogsASourceThatReturnsNothing(t *testing.T) {
+	for want, src := range map[string]*nothing{
+		"the source has returned no session and no error":    {},
+		"the session with the host has no channel of events": {session: &nothing{}},
+		"the session has returned no lock and no error":      {session: &nothing{events: make(chan source.Event)}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log strings.Builder
+			ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+			defer stop()
+			require.NoError(t, source.Holder{
+				Source: src, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) {},
+				Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			}.Run(ctx))
+			require.Equal(t, 1, strings.Count(log.String(), want), log.String())
+		})
+	}
+	require.ErrorContains(t, source.Holder{Source: (*nothing)(nil)}.Run(t.Context()), "Holder.Source is required")
+}
+
+// A panic of OnShutdown is logged and releases the lock: the process lives, and the machine goes down.
+func TestAPanicOfOnShutdownReleasesTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		host := &shutdowntest.Host{Limit: time.Minute}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- source.Holder{
+				Source: host, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) { panic("a bug") },
+				Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			}.Run(ctx)
+		}()
+		synctest.Wait()
+		require.Equal(t, 1, host.Held())
+		host.Announce(source.Event{})
+		synctest.Wait()
+		require.Zero(t, host.Held())
+		require.Contains(t, log.String(), "OnShutdown panicked, the inhibitor lock is released")
+		stop()
+		require.NoError(t, <-ended)
+	})
+}
+
+// An OnShutdown that goes on after the end of its context is logged, since the lock stays held.
+func TestAnOnShutdownThatIgnoresItsContextIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		host, release := &shutdowntest.Host{Limit: time.Minute}, make(chan struct{})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- source.Holder{
+				Source: host, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) { <-release },
+				Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			}.Run(ctx)
+		}()
+		synctest.Wait()
+		host.Announce(source.Event{Deadline: time.Now().Add(time.Minute)})
+		<-time.After(time.Minute + 6*time.Second)
+		synctest.Wait()
+		require.Contains(t, log.String(), "OnShutdown has not returned since its context ended")
+		close(release)
+		stop()
+		require.NoError(t, <-ended)
+	})
 }

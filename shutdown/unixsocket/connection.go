@@ -13,24 +13,22 @@ import (
 )
 
 const (
-	// maxUnannounced is how many connections may be open that have announced nothing.
-	// When there are more, the oldest is closed.
+	// maxUnannounced is how many connections that have announced nothing may be open. The oldest is
+	// closed when there are more.
 	maxUnannounced = 64
 	// maxLine is the maximum length of a line in bytes, with its line end.
 	maxLine = 256
-	// idleTimeout is how long a connection that has announced nothing may take for a
-	// line.
+	// idleTimeout is how long a connection that has announced nothing may take for a line.
 	idleTimeout = 10 * time.Second
 )
 
-// unannounced are the open connections that have announced nothing yet, the oldest first.
+// unannounced has the open connections that have announced nothing, the oldest first.
 type unannounced struct {
 	mu   sync.Mutex
 	list []net.Conn
 }
 
-// add adds a connection. If there are too many, it removes and returns the oldest;
-// otherwise it returns nil.
+// add adds a connection. If there are too many, it removes and returns the oldest.
 func (u *unannounced) add(host net.Conn) (oldest net.Conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -49,11 +47,11 @@ func (u *unannounced) remove(host net.Conn) {
 	u.list = slices.DeleteFunc(u.list, func(conn net.Conn) bool { return conn == host })
 }
 
-// startServing serves a connection in a goroutine if its user may shut the node down.
+// startServing serves a connection in a goroutine, if its user may shut the node down.
 func (s *session) startServing(host *net.UnixConn) {
 	if err := checkPeer(host); err != nil {
-		s.logger.Error(err, "Refused a host")
-		_ = replyAndClose([]net.Conn{host}, "error: "+err.Error()) // the refused user may not read the line
+		s.logger.Error(err, "Refused a connection")
+		_ = replyAndClose([]net.Conn{host}, "error: "+err.Error()) // the user may not read it
 		return
 	}
 	if oldest := s.unannounced.add(host); oldest != nil {
@@ -62,12 +60,11 @@ func (s *session) startServing(host *net.UnixConn) {
 	s.start(func() { s.serve(host) })
 }
 
-// serve reads lines until the host sends no more or the session ends. The connection of a
-// host that waits for the lock stays open, even if the host has closed its side: that is
-// no cancellation.
+// serve reads lines until the host sends no more or the session ends. The connection of a waiting host
+// stays open, even if the host has closed its side, which is no cancellation.
 func (s *session) serve(host net.Conn) {
 	defer s.unannounced.remove(host)
-	stop := context.AfterFunc(s.life, func() { _ = host.SetReadDeadline(time.Unix(1, 0)) }) // fails only if the connection is closed
+	stop := context.AfterFunc(s.ctx, func() { _ = host.SetReadDeadline(time.Unix(1, 0)) }) // fails only if the connection is closed
 	defer stop()
 	waits, reads := false, true
 	lines := bufio.NewScanner(host)
@@ -85,43 +82,42 @@ func (s *session) serve(host net.Conn) {
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		_ = writeLine(host, fmt.Sprintf("error: a line is longer than %d bytes", maxLine)) // the host may have gone
-	case errors.Is(err, os.ErrDeadlineExceeded) && s.life.Err() == nil:
-		_ = writeLine(host, fmt.Sprintf("error: no line within %v", s.source.idle)) // the host may have gone
+		_ = writeLine(host, fmt.Sprintf("error: a line is longer than %d bytes", maxLine)) // fails if the host has closed the connection
+	case errors.Is(err, os.ErrDeadlineExceeded) && s.ctx.Err() == nil:
+		_ = writeLine(host, fmt.Sprintf("error: no line within %v", s.source.idleTimeout)) // fails if the host has closed the connection
 	}
-	_ = host.Close() // the host does not wait, so nothing is lost
+	_ = host.Close() // the host does not wait
 }
 
 // mayRead sets the deadline of the next line and reports whether the session goes on.
 func (s *session) mayRead(host net.Conn, waits bool) bool {
-	var end time.Time // zero: a host that waits for the lock has no deadline
+	var end time.Time // a waiting host has no deadline
 	if !waits {
-		end = time.Now().Add(s.source.idle)
+		end = time.Now().Add(s.source.idleTimeout)
 	}
-	// The end of the session sets a deadline in the past. Check for the end after setting
-	// the deadline here, which may have replaced that one.
-	return host.SetReadDeadline(end) == nil && s.life.Err() == nil
+	// The end of the session sets a deadline in the past, which this one may replace. So check for the
+	// end afterwards.
+	return host.SetReadDeadline(end) == nil && s.ctx.Err() == nil
 }
 
-// handleLine handles one line. waits is true if the host waits for the lock from now on.
-// reads is false if the host does not read its replies; nothing more is then read from
-// it.
+// handleLine handles one line. waits is true if the host waits from now on. reads is false if the host
+// does not read its replies, so that no further line is read.
 func (s *session) handleLine(line string, host net.Conn) (waits, reads bool) {
 	event, err := parse(line, time.Now())
 	if err != nil {
 		return false, writeLine(host, "error: "+err.Error()) == nil
 	}
 	select {
-	case s.turn <- struct{}{}:
-	case <-s.life.Done():
-		return false, writeLine(host, sessionEndingLine) == nil
+	case s.eventLock <- struct{}{}:
+	case <-s.ctx.Done():
+		return false, writeLine(host, sessionEndingReply) == nil
 	}
-	waits, reply, released := s.pass(event, host)
-	<-s.turn
+	waits, reply, released := s.handleEvent(event, host)
+	<-s.eventLock
 	reads = true
 	if reply != "" && !slices.Contains(released, host) {
 		reads = writeLine(host, reply) == nil
 	}
-	_ = replyAndClose(released, reply) // a host that has gone needs no reply
+	_ = replyAndClose(released, reply) // fails if a host has closed the connection
 	return waits, reads
 }

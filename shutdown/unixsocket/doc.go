@@ -1,5 +1,5 @@
-// Package unixsocket is the [source.Source] of hosts without systemd: their init
-// script announces the shutdown on a unix socket of the agent and waits for the reply.
+// Package unixsocket is the [source.Source] of hosts without systemd: the init script announces the
+// shutdown on a unix socket of the agent and waits for the reply.
 //
 //	package main
 //
@@ -46,74 +46,55 @@
 //		}
 //	}
 //
-// The script sends one line, KIND or KIND SECONDS, and goes on when the connection is closed
-// or the seconds are over:
+// The script sends one line and waits:
 //
 //	echo "poweroff 90" | timeout 90 socat -t 90 - UNIX-CONNECT:/run/agent/shutdown.sock
 //
-// The README beside this file has the scripts of OpenRC, runit and s6, and of a UPS (NUT, apcupsd).
+// The README beside this file has scripts for OpenRC, runit, s6, NUT and apcupsd.
 //
-// KIND is poweroff, reboot, halt, kexec, soft-reboot or, if the kind is not known,
-// shutdown. SECONDS is how long the host waits, from 0 to a year; without it the host
-// waits as long as [Options.Delay] says. When the pods have been drained, the agent
-// replies with the line "released". Several connections may announce; they are one
-// shutdown.
+// # Protocol
 //
-// The host shuts down when the seconds are over or it has read "released", whichever is first. A
-// host that is still up half an hour after that has not shut down: an agent whose session is lost
-// then does not find the shutdown pending any more. Until then it does, with the host's own
-// deadline if SECONDS were given, and it is not begun again once that has passed.
+//	Line                Meaning                                     Reply
+//	KIND                shutdown; the host waits Options.Delay      "released" after the drain
+//	KIND SECONDS        shutdown; the host waits SECONDS (0 to a    "released" after the drain
+//	                      year)
+//	cancel              cancels the shutdown, on any connection     "cancelled" to everybody who waits
+//	any other           no effect                                   "error: " and the reason
 //
-// The line "cancel" cancels the shutdown, on any connection. The agent replies
-// "cancelled" to the sender and to all that wait. A script that wants to announce
-// another shutdown waits for that line, or for the end of the connection, before it
-// does. A line of another form changes nothing; its reply is "error: " and the reason.
+// KIND is poweroff, reboot, halt, kexec, soft-reboot, or shutdown if it is unknown. Announcements of several
+// connections are one shutdown. A script that announces another shutdown after cancel must first wait for
+// the reply. An announced shutdown is pending for new sessions until half an hour after its deadline or
+// the reply.
 //
-// A program that wants to hold its host and has no pods needs no manager: it imports this package
-// and shutdown/source, whose documentation has such a program for logind, and gets klog besides.
+// # Security
 //
-// Whoever can connect can drain the node. The socket has mode 0600 from the moment it
-// exists, and on Linux the kernel tells which user has connected: only root and the
-// agent's own user are accepted. On other systems the mode decides. Only the agent's
-// user should have access to the directory.
+// Whoever can connect can drain the node. The socket has mode 0600 from the start, and on Linux only root
+// and the agent's user are accepted (SO_PEERCRED). Only the agent's user should have access to the folder.
 //
-// # Concurrency properties
+// # Failures
 //
-// All methods may be called concurrently. A session has one goroutine that accepts
-// connections, one that keeps the socket in place, and one for each connection that it
-// reads. Announcements and cancellations reach the manager one after the other, in the order
-// in which they count. Close waits for the goroutines. A connection that waits for the reply
-// outlives the session, as the lock does. No mutex is held while anything is read or written.
+//	What fails                              What happens
+//	socket removed or replaced              it is created again within 1 s; if that fails, Events is
+//	                                          closed, and Connect returns the error
+//	two agents with one path                the later one has the socket until it ends or dies
+//	another user                            the reply is an error
+//	no line within 10 s, or over 256 B      the reply is an error, and the connection is closed
+//	over 64 silent or waiting connections   the oldest silent one is closed; a waiting one gets an error
+//	host closes without waiting             no effect
+//	host does not read the reply            the reply is dropped after 1 s
+//	cancel while the session ends           no effect; the reply says to repeat it
+//	agent dies                              hosts stop waiting; the next agent relies on its state folder
 //
-// # Failure modes
+// # Concurrency
 //
-//   - The socket is removed or replaced: the session makes it again within a second. If
-//     that fails, the session ends, and the next Connect returns the error.
-//   - Another agent listens on the same path: the later agent has the socket, and the
-//     earlier one takes it back when the later one ends or dies. An agent removes only
-//     its own socket when it ends. The next agent removes what an agent left behind
-//     that died during listen.
-//   - The connected user is neither root nor the agent's: the reply is an error. In a
-//     user namespace this also refuses the root user of the host.
-//   - A connection sends no complete line for 10 s, or a line of more than 256 bytes:
-//     the reply is an error, and the connection is closed. At most 64 connections may
-//     be open that have announced nothing; a new one replaces the oldest. At most 64 may
-//     wait for the reply; further ones announce, and are told that they do not wait.
-//   - A host closes the connection without waiting: that is neither an error nor a
-//     cancellation, since the host does what it has announced. A host that does not read
-//     its reply costs a second, and nothing more is read from it.
-//   - A cancellation arrives while the session ends: it has no effect, and the reply says
-//     so. An announcement at that moment is pending for the next session.
-//   - The agent dies: its connections are closed and the host shuts down. After a restart
-//     the agent cannot ask the host whether a shutdown is under way, so the manager
-//     relies on its state file.
+// All methods may be called concurrently. Events come in the order in which lines count. Close waits for the
+// session's goroutines. A waiting connection and a lock outlive the session.
 //
 // # Testing
 //
-// Use a real socket in a temporary directory, outside of testing/synctest bubbles.
+// Use a real socket in a temporary folder, outside testing/synctest bubbles.
 //
 // # Stability
 //
-// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
-// says how.
+// Stable: from v0.1.0 on, the API changes in minor releases only, and the changelog says how.
 package unixsocket

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// staleAfter is the age from which a leftover of listen belongs to an agent that has
-	// died. A listen takes less than a millisecond.
+	// staleAfter is the age of leftovers of listen that are removed. A listen takes less than a
+	// millisecond.
 	staleAfter = 10 * time.Second
-	// probeTimeout bounds the connection that probes whether another agent listens.
+	// probeTimeout bounds the check whether another agent listens.
 	probeTimeout = time.Second
 )
 
@@ -28,9 +28,8 @@ type endpoint struct {
 	file os.FileInfo
 }
 
-// listen binds the socket in a new directory that only this user can enter, sets its
-// mode, and moves it to path. So nobody else can connect at any moment, whatever the
-// umask is, and the socket of a previous agent is replaced.
+// listen binds the socket in a private folder, sets its mode, and moves it to path. So others can never
+// connect, whatever the umask is, and the socket of a previous agent is replaced.
 func listen(ctx context.Context, path string) (*endpoint, error) {
 	private, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".*") // with mode 0700
 	if err != nil {
@@ -46,7 +45,7 @@ func listen(ctx context.Context, path string) (*endpoint, error) {
 	return e, nil
 }
 
-// boundName is the name of the socket in that directory.
+// boundName is the socket's name in the private folder.
 const boundName = "s"
 
 // bind listens at bound and moves the socket to path.
@@ -56,7 +55,7 @@ func bind(ctx context.Context, bound, path string) (*endpoint, error) {
 		return nil, err
 	}
 	e := &endpoint{UnixListener: listener.(*net.UnixListener), path: path} // the network is "unix"
-	e.SetUnlinkOnClose(false)                                              // the listener would remove the wrong name
+	e.SetUnlinkOnClose(false)                                              // the listener would remove the old name
 	err = os.Chmod(bound, 0o600)
 	if err == nil {
 		e.file, err = os.Lstat(bound)
@@ -70,36 +69,36 @@ func bind(ctx context.Context, bound, path string) (*endpoint, error) {
 	return e, nil
 }
 
-// inPlace reports whether the file at path is this socket. The socket is open, so its
-// inode cannot be reused by another file.
-func (e *endpoint) inPlace() bool {
+// isInPlace reports whether the file at path is this socket. Its inode is not reused while the socket
+// is open.
+func (e *endpoint) isInPlace() bool {
 	file, err := os.Lstat(e.path)
 	return err == nil && os.SameFile(file, e.file)
 }
 
-// close removes the file, unless it belongs to another agent by now, and stops listening.
+// close stops listening and removes the file, unless it is another agent's.
 func (e *endpoint) close() error {
 	var err error
-	if e.inPlace() {
+	if e.isInPlace() {
 		err = os.Remove(e.path)
 	}
 	return errors.Join(err, e.Close())
 }
 
-// taken reports whether another agent listens at path.
-func (e *endpoint) taken(ctx context.Context) bool {
+// isTaken reports whether another agent listens at path.
+func (e *endpoint) isTaken(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	probe, err := new(net.Dialer).DialContext(ctx, "unix", e.path)
 	if err != nil {
 		return false
 	}
-	_ = probe.Close() // nothing was sent
+	_ = probe.Close()
 	return true
 }
 
-// removeStale removes what agents left behind that died during listen: a directory with a
-// socket in it, or a socket, named like path with a dot and digits appended.
+// removeStale removes what agents left that died during listen: a folder with a socket, or a socket,
+// named like path with a dot and digits appended.
 func removeStale(path string, now time.Time) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -113,7 +112,7 @@ func removeStale(path string, now time.Time) error {
 		}
 		info, err := entry.Info()
 		if err != nil || now.Sub(info.ModTime()) < staleAfter {
-			continue // it is gone, or another agent is listening right now
+			continue // gone, or another agent's listen is in progress
 		}
 		name := filepath.Join(filepath.Dir(path), entry.Name())
 		left := []string{name}
@@ -122,11 +121,11 @@ func removeStale(path string, now time.Time) error {
 		case fs.ModeDir:
 			left = []string{filepath.Join(name, boundName), name}
 		default:
-			continue // no agent makes other files
+			continue // not an agent's
 		}
 		for _, name := range left {
 			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, fmt.Errorf("remove what a previous agent has left: %w", err))
+				errs = append(errs, fmt.Errorf("remove a leftover of a previous agent: %w", err))
 				break
 			}
 		}

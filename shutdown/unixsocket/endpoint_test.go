@@ -15,8 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// requireReaches checks that an announcement on a new connection reaches the session, and that
-// the session goes on.
+// requireReaches requires that an announcement on a new connection reaches the session.
 func requireReaches(t *testing.T, path string, session source.Session) {
 	t.Helper()
 	h := dial(t, path)
@@ -28,18 +27,16 @@ func requireReaches(t *testing.T, path string, session source.Session) {
 	require.Equal(t, "cancelled\n", h.readLine())
 }
 
-// awaitListener waits until an agent listens at the path.
 func awaitListener(t *testing.T, path string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		probe, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
 		return err == nil && probe.Close() == nil
-	}, patience, time.Millisecond)
+	}, testTimeout, time.Millisecond)
 }
 
-// An agent that ends after a later one has started does not remove the later one's
-// socket.
-func TestSuccessorsSocketStays(t *testing.T) {
+// An agent that ends after a later one has started does not remove the later one's socket.
+func TestCloseKeepsALaterAgentsSocket(t *testing.T) {
 	previous, path := newSource(t)
 	ending, err := previous.Connect(t.Context())
 	require.NoError(t, err)
@@ -50,8 +47,8 @@ func TestSuccessorsSocketStays(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// Whatever happens to the file, hosts reach the agent again, and the session goes on.
-func TestSocketIsMadeAnew(t *testing.T) {
+// Whatever happens to the file, hosts can reach the agent again, in the same session.
+func TestARemovedSocketIsRecreated(t *testing.T) {
 	for name, harm := range map[string]func(t *testing.T, path string){
 		"removed": func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) },
 		"replaced by a file": func(t *testing.T, path string) {
@@ -76,9 +73,8 @@ func TestSocketIsMadeAnew(t *testing.T) {
 	}
 }
 
-// A socket that cannot be made again ends the session, and the next Connect returns the
-// error.
-func TestSocketThatCannotBeMadeAnew(t *testing.T) {
+// A socket that cannot be recreated ends the session, and the next Connect returns the error.
+func TestAFailedRecreationEndsTheSession(t *testing.T) {
 	src, path := newSource(t)
 	session, err := src.Connect(t.Context())
 	require.NoError(t, err)
@@ -86,8 +82,8 @@ func TestSocketThatCannotBeMadeAnew(t *testing.T) {
 	select {
 	case _, open := <-session.Events():
 		require.False(t, open)
-	case <-time.After(patience):
-		t.Fatal("the session goes on")
+	case <-time.After(testTimeout):
+		t.Fatal("the session has not ended")
 	}
 	require.NoError(t, session.Close())
 	_, err = src.Connect(t.Context())
@@ -95,7 +91,7 @@ func TestSocketThatCannotBeMadeAnew(t *testing.T) {
 }
 
 // Of two agents the later one listens, until it ends or dies.
-func TestTwoAgents(t *testing.T) {
+func TestTheLaterAgentHasTheSocket(t *testing.T) {
 	first, path := newSource(t)
 	session := connect(t, first)
 	second, err := unixsocket.New(unixsocket.Options{Path: path})
@@ -107,16 +103,16 @@ func TestTwoAgents(t *testing.T) {
 	<-time.After(3 * unixsocket.LookInterval)
 	after, err := os.Lstat(path)
 	require.NoError(t, err)
-	require.True(t, os.SameFile(before, after), "they do not take it from each other")
+	require.True(t, os.SameFile(before, after), "the agents do not fight for the socket")
 	requireReaches(t, path, later)
 	require.NoError(t, later.Close())
 	awaitListener(t, path)
 	requireReaches(t, path, session)
 }
 
-// What an agent left that was killed during listen is removed, and does not disturb
-// before. Other files stay.
-func TestLeftovers(t *testing.T) {
+// Leftovers of an agent that was killed during listen are removed, and do no harm before. Other files
+// are kept.
+func TestLeftoversOfADeadAgentAreRemoved(t *testing.T) {
 	src, path := newSource(t)
 	long := time.Now().Add(-time.Hour)
 	leave := func(name string, age time.Time) {
@@ -131,7 +127,7 @@ func TestLeftovers(t *testing.T) {
 	require.NoError(t, os.Mkdir(path+".2", 0o700))
 	leave(filepath.Join(path+".2", "s"), long)
 	require.NoError(t, os.Chtimes(path+".2", long, long))
-	require.NoError(t, os.Mkdir(path+".3", 0o700)) // somebody is at it
+	require.NoError(t, os.Mkdir(path+".3", 0o700)) // another agent's listen in progress
 	for _, name := range []string{path + ".4", path + ".old", path + "."} {
 		require.NoError(t, os.WriteFile(name, nil, 0o600))
 		require.NoError(t, os.Chtimes(name, long, long))

@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// announce does what echo "poweroff 90" | socat -t 90 - UNIX-CONNECT:PATH does: it
-// sends the line and returns the reply when the agent has closed the connection.
+// announce works like echo "poweroff 90" | socat -t 90 - UNIX-CONNECT:PATH: it sends the line and
+// returns the reply when the agent has closed the connection.
 func announce(path, line string) (reply string, err error) {
 	conn, err := net.Dial("unix", path)
 	if err != nil {
@@ -34,8 +34,7 @@ func announce(path, line string) (reply string, err error) {
 	return string(text), err
 }
 
-// The init script announces the shutdown and goes on when the manager has drained the
-// pods.
+// The init script announces the shutdown and continues when the manager has drained the pods.
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -73,16 +72,16 @@ func Example() {
 	if err != nil {
 		fmt.Println(err)
 	}
-	fmt.Printf("the host is told: %s", reply)
+	fmt.Printf("the host receives: %s", reply)
 	cancel()
 	fmt.Println(<-ended)
 	// Output:
 	// kill web within 20 s
-	// the host is told: released
+	// the host receives: released
 	// <nil>
 }
 
-// New reports options that it cannot use. It does not touch the file system.
+// New validates the options. It does not touch the file system.
 func ExampleNew() {
 	_, err := unixsocket.New(unixsocket.Options{Path: "/run/agent/shutdown.sock", Delay: -time.Second})
 	fmt.Println(err)

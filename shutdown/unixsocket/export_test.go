@@ -2,8 +2,8 @@ package unixsocket
 
 import "time"
 
-// SetIdle changes how long a connection may take for its first line.
-func (s *Source) SetIdle(idle time.Duration) { s.idle = idle }
+// SetIdle changes idleTimeout.
+func (s *Source) SetIdle(idle time.Duration) { s.idleTimeout = idle }
 
-// LookInterval is how often the socket is looked for.
-const LookInterval = lookInterval
+// LookInterval is how often the session checks its socket.
+const LookInterval = checkInterval

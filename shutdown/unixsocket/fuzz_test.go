@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// Whatever a host says is a shutdown of a kind that is known, with an end that is not
-// before now, a cancellation, or an error.
+// FuzzParse checks that every line is a shutdown of a known kind whose end is not in the past, a
+// cancellation, or an error.
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{"", "shutdown", "poweroff 30", "reboot 0", "kexec -1", "soft-reboot 31536000", "halt 31536001", "cancel", "cancel 1", "poweroff 1 2", "poweroff 9223372037", "POWEROFF", "\x00", "shutdown\t5\r", "poweroff ٣"} {
 		f.Add(line)
@@ -44,8 +44,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Whatever a host sends, in whatever pieces, and without reading what it is answered: its
-// connection ends with the session at the latest, and the next host is heard.
+// FuzzServe checks that every connection, whatever it sends and even if it does not read, ends with the
+// session at the latest, and that the next host is served.
 func FuzzServe(f *testing.F) {
 	for _, text := range []string{"poweroff 30\ncancel\n", "poweroff", "\n\n\n", "reboot 5\nreboot 6\nreboot", "cancel\nshutdown 99999999999999999999\n", string(make([]byte, 1000)), "reboot\n" + string(make([]byte, 1000)), "halt\r\n\xff\xfe\n"} {
 		f.Add([]byte(text), byte(3))
@@ -53,14 +53,14 @@ func FuzzServe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, piece byte) { serveAll(t, text, int(piece)+1) })
 }
 
-// serveAll sends a text in pieces to a session that has a lock, and ends it.
+// serveAll sends a text in pieces to a session with a lock, and ends the session.
 func serveAll(t *testing.T, text []byte, piece int) {
 	t.Helper()
-	made, err := New(Options{Path: "unused"})
+	made, err := New(Options{Path: "/unused"})
 	require.NoError(t, err)
 	made.hosts.addLock()
-	s := &session{source: made, events: make(chan source.Event), turn: make(chan struct{}, 1)}
-	s.life, s.end = context.WithCancel(t.Context())
+	s := &session{source: made, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}
+	s.ctx, s.cancel = context.WithCancel(t.Context())
 	heard := make(chan int)
 	go func() {
 		n := 0
@@ -76,7 +76,7 @@ func serveAll(t *testing.T, text []byte, piece int) {
 		_, _ = io.Copy(io.Discard, host) // until either end is closed
 	}()
 	require.Nil(t, s.unannounced.add(agent))
-	s.work.Go(func() { s.serve(agent) })
+	s.goroutines.Go(func() { s.serve(agent) })
 	// A host that waits is read no more once it has sent too long a line, and the pipe,
 	// unlike a socket, keeps nothing for a reader.
 	require.NoError(t, host.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
@@ -86,8 +86,8 @@ func serveAll(t *testing.T, text []byte, piece int) {
 		}
 	}
 	require.NoError(t, replyAndClose(made.hosts.removeLock(), "released"))
-	s.end()
-	s.work.Wait()
+	s.cancel()
+	s.goroutines.Wait()
 	close(s.events)
 	require.LessOrEqual(t, <-heard, 1+bytes.Count(text, []byte("\n")))
 	require.Empty(t, s.unannounced.list)

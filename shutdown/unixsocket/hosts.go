@@ -12,42 +12,42 @@ import (
 )
 
 const (
-	// maxWaiting is how many connections may wait for the locks.
+	// maxWaiting is how many connections may wait for the reply.
 	maxWaiting = 64
-	// stayedAfter is how long after it went on a host that is still up has stayed up. systemd
-	// forces a power off that has not ended after the same time.
-	stayedAfter = 30 * time.Minute
+	// pendingFor is how long an announced shutdown is pending after the host should have shut down.
+	// systemd forces a power off after the same time.
+	pendingFor = 30 * time.Minute
 )
 
-// hosts has what the hosts have announced, the locks, and the hosts that wait for them. It is the
-// same for all sessions of a Source.
+// hosts has the announced shutdown, the number of locks, and the waiting connections, for all sessions
+// of a Source.
 type hosts struct {
 	delay time.Duration // Options.Delay
 
 	mu        sync.Mutex // guards the fields below; never held while anything is read or written
 	lockCount int
-	announced *announcement // nil: no host has announced a shutdown
+	announced *announcement // nil: none
 	waiting   []net.Conn
 }
 
-// announcement is a shutdown that was announced last.
+// announcement is the newest announced shutdown.
 type announcement struct {
-	event  source.Event
-	goesOn time.Time // when the host shuts down at the latest; zero: when the locks are closed
+	event       source.Event
+	shutsDownAt time.Time // when the host shuts down at the latest; zero: when the locks are closed
 }
 
-// announce records a shutdown and the host that waits for the locks. If there is nothing to
-// wait for, waits is false and line is the reply.
+// announce records a shutdown and the waiting host. If the host need not wait, waits is false and line
+// is the reply.
 func (h *hosts) announce(event source.Event, host net.Conn) (waits bool, line string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.announced = &announcement{event: event, goesOn: event.Deadline}
+	h.announced = &announcement{event: event, shutsDownAt: event.Deadline}
 	if event.Deadline.IsZero() && h.delay > 0 {
-		h.announced.goesOn = time.Now().Add(h.delay)
+		h.announced.shutsDownAt = time.Now().Add(h.delay)
 	}
 	switch {
 	case h.lockCount == 0:
-		h.released()
+		h.setReleased()
 		return false, "released"
 	case slices.Contains(h.waiting, host):
 	case len(h.waiting) >= maxWaiting:
@@ -58,15 +58,15 @@ func (h *hosts) announce(event source.Event, host net.Conn) (waits bool, line st
 	return true, ""
 }
 
-// released records that the hosts go on. The caller holds the mutex.
-func (h *hosts) released() {
+// setReleased records that the hosts shut down now. The caller holds the mutex.
+func (h *hosts) setReleased() {
 	now := time.Now()
-	if a := h.announced; a != nil && (a.goesOn.IsZero() || a.goesOn.After(now)) {
-		a.goesOn = now
+	if a := h.announced; a != nil && (a.shutsDownAt.IsZero() || a.shutsDownAt.After(now)) {
+		a.shutsDownAt = now
 	}
 }
 
-// setAnnounced replaces the announcement, nil being none, and returns the previous one.
+// setAnnounced replaces the announcement, which may be nil, and returns the previous one.
 func (h *hosts) setAnnounced(a *announcement) (before *announcement) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,22 +74,22 @@ func (h *hosts) setAnnounced(a *announcement) (before *announcement) {
 	return before
 }
 
-// pending is Pending of a session. A host that is up long after it went on has not shut down.
+// pending implements session.Pending.
 func (h *hosts) pending() (*source.Event, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	a := h.announced
 	if a == nil {
-		return nil, fmt.Errorf("a host behind a socket does not say what is under way: %w", errors.ErrUnsupported)
+		return nil, fmt.Errorf("no shutdown was announced, and the host cannot be asked: %w", errors.ErrUnsupported)
 	}
-	if !a.goesOn.IsZero() && time.Since(a.goesOn) >= stayedAfter {
-		return nil, nil // it has not
+	if !a.shutsDownAt.IsZero() && time.Since(a.shutsDownAt) >= pendingFor {
+		return nil, nil // the host has not shut down
 	}
 	copied := a.event
 	return &copied, nil
 }
 
-// takeWaiting removes and returns the hosts that wait.
+// takeWaiting removes and returns the waiting connections.
 func (h *hosts) takeWaiting() (taken []net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,22 +97,20 @@ func (h *hosts) takeWaiting() (taken []net.Conn) {
 	return taken
 }
 
-// addLock counts a new lock.
 func (h *hosts) addLock() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lockCount++
 }
 
-// removeLock discounts a lock. If it was the last one, it removes and returns the hosts
-// that wait.
+// removeLock counts a closed lock. After the last one it removes and returns the waiting connections.
 func (h *hosts) removeLock() (taken []net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lockCount--; h.lockCount > 0 {
 		return nil
 	}
-	h.released()
+	h.setReleased()
 	taken, h.waiting = h.waiting, nil
 	return taken
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A shutdown is pending, with the host's own deadline, until the host is cancelled or has had
-// half an hour to go down. Without a lock the host shuts down at once.
-func TestPendingExpires(t *testing.T) {
+// A shutdown is pending, with the host's deadline, until it is cancelled or the host should have shut
+// down half an hour ago. Without a lock the host shuts down at once.
+func TestPendingExpiresAfterHalfAnHour(t *testing.T) {
 	for name, test := range map[string]struct {
 		line     string
 		delay    time.Duration
@@ -23,19 +23,19 @@ func TestPendingExpires(t *testing.T) {
 		released time.Duration // after the announcement; 0: never
 		over     time.Duration // after the announcement; 0: never
 	}{
-		"with seconds":                      {line: "poweroff 90", locked: true, over: 90*time.Second + stayedAfter},
-		"with seconds, released before":     {line: "poweroff 90", locked: true, released: time.Minute, over: time.Minute + stayedAfter},
-		"with seconds, released after":      {line: "poweroff 90", locked: true, released: 2 * time.Minute, over: 90*time.Second + stayedAfter},
-		"of a year":                         {line: "reboot 31536000", locked: true, over: 8760*time.Hour + stayedAfter},
+		"with seconds":                      {line: "poweroff 90", locked: true, over: 90*time.Second + pendingFor},
+		"with seconds, released before":     {line: "poweroff 90", locked: true, released: time.Minute, over: time.Minute + pendingFor},
+		"with seconds, released after":      {line: "poweroff 90", locked: true, released: 2 * time.Minute, over: 90*time.Second + pendingFor},
+		"of a year":                         {line: "reboot 31536000", locked: true, over: 8760*time.Hour + pendingFor},
 		"without seconds":                   {line: "halt", locked: true},
-		"without seconds, released":         {line: "halt", locked: true, released: time.Hour, over: time.Hour + stayedAfter},
-		"without seconds, of Options.Delay": {line: "halt", delay: time.Minute, locked: true, over: time.Minute + stayedAfter},
-		"with seconds and Options.Delay":    {line: "poweroff 90", delay: time.Minute, locked: true, over: 90*time.Second + stayedAfter},
-		"without a lock":                    {line: "halt 90", over: stayedAfter},
+		"without seconds, released":         {line: "halt", locked: true, released: time.Hour, over: time.Hour + pendingFor},
+		"without seconds, of Options.Delay": {line: "halt", delay: time.Minute, locked: true, over: time.Minute + pendingFor},
+		"with seconds and Options.Delay":    {line: "poweroff 90", delay: time.Minute, locked: true, over: 90*time.Second + pendingFor},
+		"without a lock":                    {line: "halt 90", over: pendingFor},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				made, err := New(Options{Path: "unused", Delay: test.delay})
+				made, err := New(Options{Path: "/unused", Delay: test.delay})
 				require.NoError(t, err)
 				s := &session{source: made}
 				_, err = s.Pending(t.Context())

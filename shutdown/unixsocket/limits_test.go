@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Connections without a complete line keep neither goroutines nor descriptors, and
-// prevent no other connection from announcing.
-func TestHalfLines(t *testing.T) {
+// Connections without a complete line leak neither goroutines nor descriptors, and block no other
+// connection.
+func TestIncompleteLinesBlockNobody(t *testing.T) {
 	host, path := newSource(t)
 	session := connect(t, host)
 	before := runtime.NumGoroutine()
@@ -28,10 +28,10 @@ func TestHalfLines(t *testing.T) {
 	h.send("reboot")
 	require.Equal(t, source.KindReboot, nextEvent(t, session).Kind)
 	require.Equal(t, "released\n", h.readLine())
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+68 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+68 }, testTimeout, time.Millisecond)
 }
 
-func TestIdleHostIsClosed(t *testing.T) {
+func TestAnIdleConnectionIsClosed(t *testing.T) {
 	host, path := newSource(t)
 	host.SetIdle(50 * time.Millisecond)
 	session := connect(t, host)
@@ -47,13 +47,13 @@ func TestIdleHostIsClosed(t *testing.T) {
 	nextEvent(t, session)
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
 	_, err = h.in.Peek(1)
-	require.ErrorContains(t, err, "timeout", "who waits need not say any more")
-	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(patience)))
+	require.ErrorContains(t, err, "timeout", "a waiting connection is not idle")
+	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(testTimeout)))
 	require.NoError(t, lock.Close())
 	require.Equal(t, "released\n", h.readLine())
 }
 
-func TestLongLine(t *testing.T) {
+func TestALongLineIsRefused(t *testing.T) {
 	host, path := newSource(t)
 	session := connect(t, host)
 	h := dial(t, path)
@@ -62,7 +62,7 @@ func TestLongLine(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-func TestTooManyWait(t *testing.T) {
+func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	lock, err := session.Inhibit(t.Context())
@@ -84,9 +84,9 @@ func TestTooManyWait(t *testing.T) {
 	}
 }
 
-// The pending shutdown changes together with the event: an announcement after a
-// cancellation stays after it, however long the replies to the waiting hosts take.
-func TestCancelThenReboot(t *testing.T) {
+// The pending shutdown changes together with the event: an announcement after a cancellation counts,
+// however long the replies take.
+func TestAnAnnouncementAfterACancellationCounts(t *testing.T) {
 	host, path := newSource(t)
 	session := connect(t, host)
 	_, err := session.Inhibit(t.Context())
@@ -109,7 +109,7 @@ func TestCancelThenReboot(t *testing.T) {
 	}
 	first, second := dial(t, path), dial(t, path)
 	first.send("cancel")
-	require.Eventually(t, func() bool { return pending() == "cannot tell" }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return pending() == "cannot tell" }, testTimeout, time.Millisecond)
 	second.send("reboot")
 	<-time.After(100 * time.Millisecond)
 	require.True(t, nextEvent(t, session).Cancelled)
@@ -119,7 +119,7 @@ func TestCancelThenReboot(t *testing.T) {
 }
 
 // A cancellation that the manager has not received has no effect.
-func TestCancelWhileTheSessionEnds(t *testing.T) {
+func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	host, path := newSource(t)
 	session, err := host.Connect(t.Context())
 	require.NoError(t, err)
@@ -127,20 +127,20 @@ func TestCancelWhileTheSessionEnds(t *testing.T) {
 	h.send("reboot")
 	nextEvent(t, session)
 	require.Equal(t, "released\n", h.readLine())
-	h.send("cancel") // and nobody reads the event
+	h.send("cancel") // the event is not read
 	require.Eventually(t, func() bool {
 		_, err := session.Pending(t.Context())
 		return err != nil
-	}, patience, time.Millisecond)
+	}, testTimeout, time.Millisecond)
 	require.NoError(t, session.Close())
-	require.Equal(t, "error: the agent is about to listen anew, say it again\n", h.readLine())
+	require.Equal(t, "error: the agent is reopening its socket, send the line again\n", h.readLine())
 	event, err := connect(t, host).Pending(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, source.KindReboot, event.Kind)
 }
 
-// A host that sends much and reads nothing does not delay Close.
-func TestDeafHostDoesNotHoldClose(t *testing.T) {
+// A host that sends a lot and reads nothing does not delay Close.
+func TestAHostThatDoesNotReadDoesNotBlockClose(t *testing.T) {
 	host, path := newSource(t)
 	session, err := host.Connect(t.Context())
 	require.NoError(t, err)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// checkPeer returns an error unless the connected process runs as root or as this
-// process's user. The kernel tells (SO_PEERCRED in unix(7)).
+// checkPeer returns an error unless the connected process runs as root or as this process's user
+// (SO_PEERCRED in unix(7)).
 func checkPeer(host *net.UnixConn) error {
 	raw, err := host.SyscallConn()
 	if err != nil {
@@ -21,7 +21,7 @@ func checkPeer(host *net.UnixConn) error {
 		peer, failed = syscall.GetsockoptUcred(int(descriptor), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	})
 	if err := errors.Join(err, failed); err != nil {
-		return fmt.Errorf("find out who has connected: %w", err)
+		return fmt.Errorf("read the user of the connection: %w", err)
 	}
 	if peer.Uid != 0 && int(peer.Uid) != os.Geteuid() {
 		return fmt.Errorf("user %d may not shut the node down", peer.Uid)

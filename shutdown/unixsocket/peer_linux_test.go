@@ -18,9 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// The user of a connection is checked even if somebody has changed the mode of the
-// socket.
-func TestForeignUserIsRefused(t *testing.T) {
+// The user of a connection is checked even if the socket's mode was changed.
+func TestOtherUsersAreRefused(t *testing.T) {
 	need.Root(t)
 	dir, err := os.MkdirTemp("", "socket")
 	require.NoError(t, err)
@@ -56,8 +55,8 @@ func TestForeignUserIsRefused(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// Nobody else can open the socket at any moment, whatever the umask is.
-func TestModeFromTheFirstMoment(t *testing.T) {
+// Others can never open the socket, whatever the umask is.
+func TestTheSocketIsNeverOpenToOthers(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
 	source, path := newSource(t)

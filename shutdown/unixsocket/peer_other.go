@@ -4,5 +4,5 @@ package unixsocket
 
 import "net"
 
-// checkPeer accepts every user who could open the socket: the mode of the socket decides.
+// checkPeer accepts every user: the mode of the socket decides.
 func checkPeer(*net.UnixConn) error { return nil }

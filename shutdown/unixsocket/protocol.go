@@ -12,34 +12,33 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// maxDelaySeconds bounds SECONDS to one year, which a time.Duration can hold.
+// maxDelaySeconds bounds SECONDS to one year.
 const maxDelaySeconds = 365 * 24 * 60 * 60
 
-// parse parses one line of a host: KIND, KIND SECONDS, or cancel. now is the time from
-// which the seconds count.
+// parse parses one line: KIND, KIND SECONDS, or cancel. The seconds count from now.
 func parse(line string, now time.Time) (source.Event, error) {
 	words := strings.Fields(line)
 	switch {
 	case len(words) == 0:
-		return source.Event{}, errors.New("an empty line says nothing")
+		return source.Event{}, errors.New("the line is empty")
 	case words[0] == "cancel" && len(words) == 1:
 		return source.Event{Cancelled: true, Origin: origin}, nil
 	case len(words) > 2 || words[0] == "cancel":
-		return source.Event{}, fmt.Errorf("%q is more than KIND [SECONDS] or cancel", line)
+		return source.Event{}, fmt.Errorf("%q is neither KIND [SECONDS] nor cancel", line)
 	}
 	event := source.Event{Kind: source.Kind(words[0]), Origin: origin}
 	switch {
 	case event.Kind == "shutdown":
 		event.Kind = source.KindUnknown
 	case !slices.Contains(source.Kinds(), event.Kind):
-		return source.Event{}, fmt.Errorf("kind %q is none of shutdown, %s", words[0], strings.Trim(strings.ReplaceAll(fmt.Sprint(source.Kinds()), " ", ", "), "[]"))
+		return source.Event{}, fmt.Errorf("kind %q is not one of shutdown, %s", words[0], strings.Trim(strings.ReplaceAll(fmt.Sprint(source.Kinds()), " ", ", "), "[]"))
 	}
 	if len(words) == 1 {
 		return event, nil
 	}
 	seconds, err := strconv.ParseInt(words[1], 10, 64)
 	if err != nil || seconds < 0 || seconds > maxDelaySeconds {
-		return source.Event{}, fmt.Errorf("seconds %q is no number from 0 to %d", words[1], maxDelaySeconds)
+		return source.Event{}, fmt.Errorf("seconds %q is not a number from 0 to %d", words[1], maxDelaySeconds)
 	}
 	event.Deadline = now.Add(time.Duration(seconds) * time.Second)
 	return event, nil
@@ -54,8 +53,8 @@ func writeLine(host net.Conn, line string) error {
 	return err
 }
 
-// replyAndClose writes the line to each host and closes the connections. A failed write
-// is no error: that host has gone without waiting.
+// replyAndClose writes the line to each host and closes the connections. A failed write is no error:
+// the host did not wait.
 func replyAndClose(hosts []net.Conn, line string) error {
 	errs := make([]error, len(hosts))
 	for i, host := range hosts {

@@ -21,8 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// TestMain lets the program of the tests be the socat that the scripts of the page call, and keeps the
-// lines of klog out of the output of the tests.
+// TestMain makes the test binary the socat that the README's scripts call, and discards klog's output.
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.Logger{})
 	if filepath.Base(os.Args[0]) != "socat" {
@@ -34,8 +33,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// socat does what "socat -t SECONDS - UNIX-CONNECT:PATH" does: it ends SECONDS after its input,
-// or with the connection.
+// socat works like "socat -t SECONDS - UNIX-CONNECT:PATH": it ends SECONDS after its input, or with the
+// connection.
 func socat(args []string) error {
 	path, isPath := strings.CutPrefix(args[len(args)-1], "UNIX-CONNECT:")
 	if len(args) != 4 || args[0] != "-t" || args[2] != "-" || !isPath {
@@ -60,15 +59,14 @@ func socat(args []string) error {
 	return err
 }
 
-// recipes are the files of README.md in a folder, with the paths of that folder in them.
+// recipes are the README's files in a folder, with the paths of that folder.
 type recipes struct {
 	t   *testing.T
 	dir string
 	env []string
 }
 
-// writeRecipes writes the files. The programs that they call and that are not kubegrace's write
-// their names into the file "called".
+// writeRecipes writes the files. Other programs that they call append their names to the file "called".
 func writeRecipes(t *testing.T) *recipes {
 	t.Helper()
 	page, err := os.ReadFile("README.md")
@@ -78,7 +76,7 @@ func writeRecipes(t *testing.T) *recipes {
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	moved := strings.NewReplacer("/run/agent/", dir+"/run/", "/run/runit/", dir+"/run/", "/usr/local/sbin/", dir+"/sbin/", "/sbin/poweroff", dir+"/sbin/poweroff")
 	blocks := regexp.MustCompile("(?m)^`(/.+)`\n\n```(?:sh|conf)\n((?s:.+?))```$").FindAllStringSubmatch(string(page), -1)
-	require.Len(t, blocks, 8, "the files of the page")
+	require.Len(t, blocks, 8, "the README's files")
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sbin"), 0o700))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "run"), 0o700))
 	for _, block := range blocks {
@@ -93,7 +91,7 @@ func writeRecipes(t *testing.T) *recipes {
 	return &recipes{t: t, dir: dir, env: append(os.Environ(), "PATH="+dir+"/sbin:"+os.Getenv("PATH"))}
 }
 
-// run runs a command in which %s is the folder of the files, by a shell.
+// run runs a command with a shell; %s is the folder.
 func (r *recipes) run(shell, command string) (output string, err error) {
 	words := append(strings.Fields(shell), "-c", strings.ReplaceAll(command, "%s", r.dir+"/sbin"))
 	cmd := exec.CommandContext(r.t.Context(), words[0], words[1:]...)
@@ -102,7 +100,7 @@ func (r *recipes) run(shell, command string) (output string, err error) {
 	return string(out), err
 }
 
-// start runs a command beside the test. The channel gets its error.
+// start starts a command. The channel gets its error.
 func (r *recipes) start(shell, command string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -112,7 +110,7 @@ func (r *recipes) start(shell, command string) <-chan error {
 	return ended
 }
 
-// called returns the other programs that were called since the last call of called.
+// called returns the other programs called since the last call.
 func (r *recipes) called() string {
 	text, err := os.ReadFile(r.dir + "/called")
 	if errors.Is(err, os.ErrNotExist) {
@@ -123,7 +121,7 @@ func (r *recipes) called() string {
 	return strings.TrimSpace(string(text))
 }
 
-// shells are the shells of this machine that a script for sh should run in.
+// shells are this machine's shells that can run scripts for sh.
 func shells(t *testing.T) (found []string) {
 	t.Helper()
 	for _, shell := range []string{"sh", "bash --posix", "busybox sh"} {
@@ -135,7 +133,7 @@ func shells(t *testing.T) (found []string) {
 	return found
 }
 
-// commands are how the init systems and the daemons of a UPS run the files of the page.
+// commands are how the init systems and UPS daemons run the README's files.
 func commands(t *testing.T, r *recipes) map[string]struct{ command, called string } {
 	t.Helper()
 	conf, err := os.ReadFile(r.dir + "/sbin/upsmon.conf")
@@ -152,8 +150,7 @@ func commands(t *testing.T, r *recipes) map[string]struct{ command, called strin
 	}
 }
 
-// Each script announces the shutdown, waits until the agent has drained its pods, and lets the host
-// go on.
+// Each script announces the shutdown and waits until the agent has drained its pods.
 func TestRecipesWaitForTheDrain(t *testing.T) {
 	for _, shell := range shells(t) {
 		r := writeRecipes(t)
@@ -166,7 +163,7 @@ func TestRecipesWaitForTheDrain(t *testing.T) {
 				require.Equal(t, source.Kind(strings.TrimPrefix(kind, "shutdown")), event.Kind)
 				require.WithinRange(t, event.Deadline, time.Now().Add(50*time.Second), time.Now().Add(90*time.Second))
 				require.Empty(t, ended, "it waits")
-				require.Empty(t, r.called(), "and nothing goes on")
+				require.Empty(t, r.called(), "no call is in progress")
 				require.NoError(t, lock.Close())
 				require.NoError(t, <-ended)
 				require.Equal(t, c.called, r.called())
@@ -175,7 +172,7 @@ func TestRecipesWaitForTheDrain(t *testing.T) {
 	}
 }
 
-// agent returns the session of an agent that holds the lock, as long as the test runs.
+// agent returns the session of an agent that holds the lock until the test ends.
 func (r *recipes) agent(t *testing.T) (source.Session, io.Closer) {
 	t.Helper()
 	s, err := unixsocket.New(unixsocket.Options{Path: r.dir + "/run/shutdown.sock"})
@@ -188,8 +185,7 @@ func (r *recipes) agent(t *testing.T) (source.Session, io.Closer) {
 	return session, lock
 }
 
-// Without an agent, with one that has left its socket behind, and when nothing shuts down, each
-// script returns at once and the host shuts down.
+// Without an agent, with a dead one's socket, and without a shutdown, each script returns at once.
 func TestRecipesWithoutAnAgent(t *testing.T) {
 	for _, shell := range shells(t) {
 		r := writeRecipes(t)
@@ -209,8 +205,8 @@ func TestRecipesWithoutAnAgent(t *testing.T) {
 	}
 }
 
-// What is not a shutdown announces none: OpenRC's service is stopped by hand.
-func TestRecipesOfNoShutdown(t *testing.T) {
+// Stopping OpenRC's service by hand announces no shutdown.
+func TestStoppingTheServiceAnnouncesNothing(t *testing.T) {
 	r := writeRecipes(t)
 	session, lock := r.agent(t)
 	_, err := r.run("sh", `RC_RUNLEVEL=default; . %s/kubegrace-hold; stop`)
@@ -219,8 +215,8 @@ func TestRecipesOfNoShutdown(t *testing.T) {
 	require.NoError(t, lock.Close())
 }
 
-// runit reboots, if its file says so. upssched drains in the background, and takes it back.
-func TestRecipesThatHaveACondition(t *testing.T) {
+// runit announces a reboot if its file exists. upssched drains in the background, and cancels.
+func TestConditionalRecipes(t *testing.T) {
 	r := writeRecipes(t)
 	session, lock := r.agent(t)
 	_, err := r.run("sh", "%s/kubegrace-upssched drain > /dev/null 2>&1")

@@ -14,69 +14,65 @@ import (
 )
 
 const (
-	// lookInterval is how often the session checks that its socket is at its path.
-	lookInterval = 500 * time.Millisecond
-	// acceptPause is the pause after a failed accept, as when the process has no free
-	// descriptor.
+	// checkInterval is how often the session checks that its socket is at its path.
+	checkInterval = 500 * time.Millisecond
+	// acceptPause is the pause after a failed accept, for example without a free descriptor.
 	acceptPause = 100 * time.Millisecond
 )
 
-// session listens on the socket. If the socket is removed, the session makes a new one.
+// session listens on the socket, and recreates it if it is removed.
 type session struct {
 	source      *Source
 	logger      klog.Logger
 	events      chan source.Event
-	turn        chan struct{} // of size 1; full: a line is passed on, so that pending and events change together and in order
+	eventLock   chan struct{} // a mutex; held while a line is handled, so that the pending shutdown and the events change together
 	unannounced unannounced
-	life        context.Context
-	end         context.CancelFunc
-	work        sync.WaitGroup // all goroutines but the one that closes over
-	over        chan struct{}  // closed after these goroutines have ended and events is closed
-	failed      error          // the error of closing the socket; set before over is closed
+	ctx         context.Context
+	cancel      context.CancelFunc
+	goroutines  sync.WaitGroup // all goroutines but the one that closes done
+	done        chan struct{}  // closed after these goroutines have ended and events is closed
+	closeErr    error          // the error of closing the socket; set before done is closed
 }
 
-// newSession starts to accept connections. The session ends with Close and not with ctx,
-// which may only bound the connecting.
+// newSession starts accepting connections. Close ends the session; the end of ctx does not.
 func newSession(ctx context.Context, from *Source, e *endpoint) *session {
-	s := &session{source: from, logger: klog.FromContext(ctx), events: make(chan source.Event), turn: make(chan struct{}, 1), over: make(chan struct{})}
-	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s := &session{source: from, logger: klog.FromContext(ctx), events: make(chan source.Event), eventLock: make(chan struct{}, 1), done: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.start(func() { s.accept(e) })
-	s.start(func() { s.failed = s.keepInPlace(e) })
+	s.start(func() { s.closeErr = s.watchSocket(e) })
 	go func() {
-		defer close(s.over)
-		s.work.Wait()
+		defer close(s.done)
+		s.goroutines.Wait()
 		close(s.events)
 	}()
 	return s
 }
 
-// start runs f in a goroutine for which Close waits.
+// start runs f in a goroutine that Close waits for.
 func (s *session) start(f func()) {
-	s.work.Add(1)
+	s.goroutines.Add(1)
 	go func() {
-		defer s.work.Done()
+		defer s.goroutines.Done()
 		f()
 	}()
 }
 
-// Events returns the channel of shutdowns and cancellations. It is closed when the socket
-// cannot be made again, and by Close.
+// Events returns the shutdowns and cancellations. It is closed by Close, and when the socket cannot be
+// recreated.
 func (s *session) Events() <-chan source.Event { return s.events }
 
-// Pending returns the shutdown that a host has announced to this process, with the deadline
-// that the host has set, if any. It returns nil if the host has not shut down half an hour
-// after it went on. If no host has announced a shutdown, it cannot know whether one is under
-// way, because the host answers no questions; the error then wraps errors.ErrUnsupported.
+// Pending returns the shutdown that a host announced to this process, with the host's deadline, if any.
+// It returns nil half an hour after the host should have shut down. If no shutdown was announced, the
+// error wraps [errors.ErrUnsupported], because the host answers no questions.
 func (s *session) Pending(context.Context) (*source.Event, error) { return s.source.hosts.pending() }
 
-// RequestDelay grants wish, or Options.Delay with a *[source.DelayCappedError] if that
-// is shorter.
-func (s *session) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
+// RequestDelay grants delay, or Options.Delay with a *[source.DelayCappedError] if that is shorter.
+func (s *session) RequestDelay(_ context.Context, delay time.Duration) (time.Duration, error) {
 	limit := s.source.options.Delay
-	if limit == 0 || limit >= wish {
-		return wish, nil
+	if limit == 0 || limit >= delay {
+		return delay, nil
 	}
-	return limit, &source.DelayCappedError{Requested: wish, Granted: limit}
+	return limit, &source.DelayCappedError{Requested: delay, Granted: limit}
 }
 
 // Inhibit takes a lock. Hosts that announce a shutdown wait until all locks are closed.
@@ -86,58 +82,56 @@ func (s *session) Inhibit(context.Context) (io.Closer, error) {
 	return lock(sync.OnceValue(func() error { return replyAndClose(hosts.removeLock(), "released") })), nil
 }
 
-// lock is held while the hosts wait. It releases them if it was the last lock. Further calls
-// return the result of the first.
+// lock makes hosts wait. Closing the last one sends them the reply. Further calls return the result of
+// the first.
 type lock func() error
 
 func (l lock) Close() error { return l() }
 
-// Close stops listening. Hosts that wait for a lock go on waiting for it.
+// Close stops listening. Hosts that wait for a lock still do.
 func (s *session) Close() error {
-	s.end()
-	<-s.over
-	return s.failed
+	s.cancel()
+	<-s.done
+	return s.closeErr
 }
 
-// keepInPlace keeps the socket at its path until the session ends. It makes a socket that
-// was removed or replaced anew, unless another agent listens in its place. If that fails,
-// the session ends. keepInPlace owns the endpoint and closes it.
-func (s *session) keepInPlace(e *endpoint) error {
-	defer s.end()
-	tick := time.NewTicker(lookInterval)
+// watchSocket recreates a removed or replaced socket until the session ends, unless another agent
+// listens in its place. If that fails, the session ends. watchSocket owns the endpoint and closes it.
+func (s *session) watchSocket(e *endpoint) error {
+	defer s.cancel()
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
-	yields := false
+	isYielding := false
 	for {
 		select {
-		case <-s.life.Done():
+		case <-s.ctx.Done():
 			return e.close()
 		case <-tick.C:
 		}
 		switch {
-		case e.inPlace():
-			yields = false
-		case e.taken(s.life):
-			if !yields {
-				s.logger.Error(nil, "Another agent listens on the socket, hosts do not reach this one", "path", e.path)
+		case e.isInPlace():
+			isYielding = false
+		case e.isTaken(s.ctx):
+			if !isYielding {
+				s.logger.Error(nil, "Another agent listens on the socket, so hosts cannot reach this one", "path", e.path)
 			}
-			yields = true
+			isYielding = true
 		default:
-			next, err := listen(s.life, e.path)
+			next, err := listen(s.ctx, e.path)
 			if err != nil {
 				s.logger.Error(err, "Lost the socket", "path", e.path)
 				return e.Close()
 			}
-			s.logger.Info("Made the socket anew, somebody has removed it", "path", e.path)
+			s.logger.Info("Recreated the socket, which was removed", "path", e.path)
 			s.start(func() { s.accept(next) })
 			if err := e.Close(); err != nil {
-				s.logger.Error(err, "Failed to close the socket that was removed", "path", e.path)
+				s.logger.Error(err, "Failed to close the removed socket", "path", e.path)
 			}
-			e, yields = next, false
+			e, isYielding = next, false
 		}
 	}
 }
 
-// accept accepts connections until the socket is closed.
 func (s *session) accept(e *endpoint) {
 	for {
 		host, err := e.AcceptUnix()
@@ -145,10 +139,10 @@ func (s *session) accept(e *endpoint) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			s.logger.Error(err, "Failed to take a host in, will try again")
+			s.logger.Error(err, "Failed to accept a connection, will retry")
 			select {
 			case <-time.After(acceptPause):
-			case <-s.life.Done():
+			case <-s.ctx.Done():
 			}
 		default:
 			s.startServing(host)
@@ -156,33 +150,32 @@ func (s *session) accept(e *endpoint) {
 	}
 }
 
-// pass records an announcement or a cancellation and passes it to the manager. reply is the line for
-// the host now; "": none, because the host waits and is told when the locks are closed. released
-// are the hosts that no longer wait; they get the line too.
-func (s *session) pass(event source.Event, host net.Conn) (waits bool, reply string, released []net.Conn) {
+// handleEvent records an announcement or a cancellation and sends it to the manager. reply is the
+// host's reply; "": the host waits. released are the hosts that no longer wait; they get the reply too.
+func (s *session) handleEvent(event source.Event, host net.Conn) (waits bool, reply string, released []net.Conn) {
 	hosts := s.source.hosts
 	if !event.Cancelled {
 		waits, reply = hosts.announce(event, host)
-		s.send(event) // if the session ends instead, the next session finds the shutdown pending
+		s.send(event) // if the session ends, the shutdown is pending for the next one
 		return waits, reply, nil
 	}
 	announced := hosts.setAnnounced(nil)
-	if !s.send(event) { // the session ends, so the shutdown stays pending, and the host may cancel again
+	if !s.send(event) { // the session ends: the shutdown stays pending, and the host may cancel again
 		hosts.setAnnounced(announced)
-		return false, sessionEndingLine, nil
+		return false, sessionEndingReply, nil
 	}
 	return false, "cancelled", hosts.takeWaiting()
 }
 
-// sessionEndingLine is the reply to a statement that the ending session did not pass on.
-const sessionEndingLine = "error: the agent is about to listen anew, say it again"
+// sessionEndingReply is the reply to a line that the ending session did not handle.
+const sessionEndingReply = "error: the agent is reopening its socket, send the line again"
 
-// send passes an event to the manager. It returns false if the session ends instead.
+// send sends an event to the manager. It returns false if the session ends.
 func (s *session) send(event source.Event) bool {
 	select {
 	case s.events <- event:
 		return true
-	case <-s.life.Done():
+	case <-s.ctx.Done():
 		return false
 	}
 }

@@ -15,19 +15,19 @@ import (
 )
 
 // The pending shutdown changes together with its event: a cancellation counts when the manager has
-// received what came before it.
-func TestLinesCountInTurn(t *testing.T) {
+// received all events before it.
+func TestLinesCountInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		made, err := New(Options{Path: "unused"})
+		made, err := New(Options{Path: "/unused"})
 		require.NoError(t, err)
 		made.hosts.addLock()
-		s := &session{source: made, events: make(chan source.Event), turn: make(chan struct{}, 1)}
-		s.life, s.end = context.WithCancel(t.Context())
+		s := &session{source: made, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}
+		s.ctx, s.cancel = context.WithCancel(t.Context())
 		for _, line := range []string{"poweroff", "cancel"} {
 			host, agent := net.Pipe()
 			defer func() { _ = host.Close() }()
 			go func() { _, _ = io.Copy(io.Discard, host) }()
-			s.work.Go(func() { s.handleLine(line, agent) })
+			s.goroutines.Go(func() { s.handleLine(line, agent) })
 			synctest.Wait()
 			pending, err := s.Pending(t.Context())
 			require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestLinesCountInTurn(t *testing.T) {
 		}
 		require.False(t, (<-s.events).Cancelled)
 		require.True(t, (<-s.events).Cancelled)
-		s.work.Wait()
+		s.goroutines.Wait()
 		_, err = s.Pending(t.Context())
 		require.Error(t, err, "nobody has announced anything")
 	})

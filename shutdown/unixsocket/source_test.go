@@ -22,8 +22,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// patience bounds the waits of the tests on a busy machine.
-const patience = 30 * time.Second
+// testTimeout bounds the waits of the tests on a busy machine.
+const testTimeout = 30 * time.Second
 
 func newSource(t *testing.T) (src *unixsocket.Source, path string) {
 	t.Helper()
@@ -41,7 +41,7 @@ func connect(t *testing.T, src *unixsocket.Source) source.Session {
 	return session
 }
 
-// host is a script that has connected.
+// host is a connected script.
 type host struct {
 	t    *testing.T
 	conn net.Conn
@@ -53,7 +53,7 @@ func dial(t *testing.T, path string) *host {
 	conn, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(testTimeout)))
 	return &host{t: t, conn: conn, in: bufio.NewReader(conn)}
 }
 
@@ -76,21 +76,20 @@ func nextEvent(t *testing.T, session source.Session) source.Event {
 	case event, ok := <-session.Events():
 		require.True(t, ok)
 		return event
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("no event")
 		return source.Event{}
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewValidatesItsOptions(t *testing.T) {
 	_, err := unixsocket.New(unixsocket.Options{})
 	require.ErrorContains(t, err, "Path is required")
-	_, err = unixsocket.New(unixsocket.Options{Path: "x", Delay: -1})
+	_, err = unixsocket.New(unixsocket.Options{Path: "/x", Delay: -1})
 	require.ErrorContains(t, err, "Delay must not be negative")
 }
 
-// A host is told when the last lock is closed, and not before.
-func TestAnnounceAndRelease(t *testing.T) {
+func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	_, err := session.Pending(t.Context())
@@ -116,13 +115,12 @@ func TestAnnounceAndRelease(t *testing.T) {
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 	_, err = h.in.Peek(1)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "one lock is held")
-	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(patience)))
+	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(testTimeout)))
 	require.NoError(t, second.Close())
 	require.Equal(t, "released\n", h.readLine())
 }
 
-// Without a lock nobody waits.
-func TestNobodyHolds(t *testing.T) {
+func TestWithoutALockNobodyWaits(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	h := dial(t, path)
@@ -133,8 +131,8 @@ func TestNobodyHolds(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
-// A cancellation comes on any connection and releases those that wait.
-func TestCancel(t *testing.T) {
+// A cancellation on any connection releases the waiting ones.
+func TestCancelReleasesTheWaitingHosts(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	_, err := session.Inhibit(t.Context())
@@ -150,7 +148,7 @@ func TestCancel(t *testing.T) {
 }
 
 // A host may close its side after the announcement, as a pipe into socat does.
-func TestHalfClosed(t *testing.T) {
+func TestAHostMayCloseItsSideAndWait(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	lock, err := session.Inhibit(t.Context())
@@ -163,31 +161,31 @@ func TestHalfClosed(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
-// A line of another form is answered with an error and changes nothing.
-func TestGarbage(t *testing.T) {
+// An invalid line gets an error and has no effect.
+func TestInvalidLinesChangeNothing(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	_, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	h := dial(t, path)
 	for line, want := range map[string]string{
-		"":                 "error: an empty line says nothing\n",
-		"dance":            "error: kind \"dance\" is none of shutdown, poweroff, reboot, halt, kexec, soft-reboot\n",
-		"poweroff soon":    "error: seconds \"soon\" is no number from 0 to 31536000\n",
-		"poweroff -1":      "error: seconds \"-1\" is no number from 0 to 31536000\n",
-		"poweroff 1 2":     "error: \"poweroff 1 2\" is more than KIND [SECONDS] or cancel\n",
-		"cancel poweroff":  "error: \"cancel poweroff\" is more than KIND [SECONDS] or cancel\n",
-		"poweroff 1e99999": "error: seconds \"1e99999\" is no number from 0 to 31536000\n",
+		"":                 "error: the line is empty\n",
+		"dance":            "error: kind \"dance\" is not one of shutdown, poweroff, reboot, halt, kexec, soft-reboot\n",
+		"poweroff soon":    "error: seconds \"soon\" is not a number from 0 to 31536000\n",
+		"poweroff -1":      "error: seconds \"-1\" is not a number from 0 to 31536000\n",
+		"poweroff 1 2":     "error: \"poweroff 1 2\" is neither KIND [SECONDS] nor cancel\n",
+		"cancel poweroff":  "error: \"cancel poweroff\" is neither KIND [SECONDS] nor cancel\n",
+		"poweroff 1e99999": "error: seconds \"1e99999\" is not a number from 0 to 31536000\n",
 	} {
 		h.send(line)
 		require.Equal(t, want, h.readLine())
 	}
 	h.send("kexec")
-	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "still heard")
+	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "still received")
 }
 
-// Only the agent's user can open the socket, which replaces that of a previous agent.
-func TestSocketFile(t *testing.T) {
+// Only the agent's user can open the socket, which replaces a previous agent's.
+func TestTheSocketReplacesAnOldOne(t *testing.T) {
 	src, path := newSource(t)
 	require.NoError(t, os.WriteFile(path, nil, 0o666))
 	session, err := src.Connect(t.Context())
@@ -210,8 +208,8 @@ func TestSocketFile(t *testing.T) {
 	require.ErrorContains(t, err, "/nonexistent/shutdown.sock")
 }
 
-// A host that waits outlives the session and is told when the lock is closed.
-func TestLockOutlivesTheSession(t *testing.T) {
+// A waiting host outlives the session and gets the reply when the lock is closed.
+func TestAWaitingHostOutlivesTheSession(t *testing.T) {
 	src, path := newSource(t)
 	session, err := src.Connect(t.Context())
 	require.NoError(t, err)
@@ -230,7 +228,7 @@ func TestLockOutlivesTheSession(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
-func TestRequestDelay(t *testing.T) {
+func TestRequestDelayIsCappedByTheOption(t *testing.T) {
 	src, _ := newSource(t)
 	session := connect(t, src)
 	granted, err := session.RequestDelay(t.Context(), 20*time.Second)
@@ -247,8 +245,7 @@ func TestRequestDelay(t *testing.T) {
 	require.Equal(t, time.Hour, granted)
 }
 
-// A script announces, the manager drains, and the script goes on.
-func TestManager(t *testing.T) {
+func TestTheManagerDrainsBeforeTheReply(t *testing.T) {
 	src, path := newSource(t)
 	killed := make(chan string, 1)
 	manager, err := shutdown.NewManager(shutdown.Options{

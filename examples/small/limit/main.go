@@ -27,7 +27,7 @@ func main() {
 	if err := yaml.Unmarshal(content, &config); err != nil {
 		log.Fatalf("%s: %v", os.Args[1], err)
 	}
-	if err := config.Validate(true); err != nil {
+	if err := config.Validate(true, true); err != nil {
 		log.Fatalf("%s: %v", os.Args[1], err)
 	}
 	schedule := config.Schedule(true)

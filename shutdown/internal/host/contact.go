@@ -15,52 +15,51 @@ import (
 )
 
 const (
-	// hangTime is how long a call of the source may take before its context ends.
-	hangTime = 10 * time.Second
-	// giveUpTime is how long a call may go on after its context has ended.
-	giveUpTime = time.Second
-	// answerTimeout is how long the first attempt to take the lock waits for the answer of a call
-	// that has hangTime.
+	// callTimeout is the timeout of a call's context.
+	callTimeout = 10 * time.Second
+	// abandonAfter is how long a call may go on after its context has ended.
+	abandonAfter = time.Second
+	// answerTimeout is how long the first attempt to take the lock waits for each call with
+	// callTimeout.
 	answerTimeout = 2 * time.Second
-	// delayTimeout is how long RequestDelay may take: logind needs up to three seconds if it has
-	// to be reloaded.
+	// delayTimeout bounds RequestDelay: logind needs up to 3 s if it must be reloaded.
 	delayTimeout = 5 * time.Second
 )
 
-// errHangs is wrapped by the error of a call that was given up.
+// errHangs is wrapped by the error of an abandoned call.
 var errHangs = errors.New("does not return")
 
-// contact makes the calls of the source, and knows how the attempts to take the lock go.
+// contact makes the calls of the source and records the results.
 type contact struct {
-	listener Listener
-	calls    *call.Group
-	hanging  atomic.Int64 // the calls that were given up and have not returned
-	told     atomic.Bool  // HostTried was called
-	reached  atomic.Bool  // a session has answered Pending or sent an event
-	wentWell atomic.Bool  // a session has done what it should since this was reset
+	listener        Listener
+	calls           *call.Group
+	hanging         atomic.Int64 // abandoned calls that have not returned
+	isTriedReported atomic.Bool  // HostTried was called
+	reached         atomic.Bool  // a session has returned from Pending or sent an event
+	hasSucceeded    atomic.Bool  // a task has succeeded since this was reset
 
 	mu   sync.Mutex // guards all below
-	err  error      // of the last attempt; nil: it went well
-	lost error      // why the last session ended, or did not begin
+	err  error      // of the last attempt; nil: it succeeded
+	lost error      // why the last session ended or did not begin
 }
 
-// ask calls a method of the source. The call's context ends with ctx or after bound. A second later
-// the call is given up: the error wraps errHangs then, and a lock or a session that comes after all
-// is closed. The method is not called at all if ctx has ended.
-func ask[T any](ctx context.Context, c *contact, method string, bound time.Duration, f func(context.Context) (T, error)) (T, error) {
+// callSource calls a method of the source. The call's context ends with ctx or after bound. If the call
+// has not returned a second later it is abandoned: the error wraps errHangs, and a lock or a session
+// that it returns later is closed. If ctx has ended, the method is not called.
+func callSource[T any](ctx context.Context, c *contact, method string, bound time.Duration, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
 		return none, context.Cause(ctx)
 	}
 	answerTime := bound
-	if bound == hangTime {
+	if bound == callTimeout {
 		answerTime = answerTimeout
 	}
 	slow := time.After(answerTime)
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	name := "Options.Source: " + method
-	var settled atomic.Bool // set by the end of the call or by that of the wait, whichever is first
+	var settled atomic.Bool // set when the call returns or is abandoned, whichever is first
 	answer := call.Start(ctx, c.calls, name, func(ctx context.Context) (value T, err error) {
 		defer func() {
 			if settled.CompareAndSwap(false, true) {
@@ -69,7 +68,7 @@ func ask[T any](ctx context.Context, c *contact, method string, bound time.Durat
 			c.hanging.Add(-1)
 			if late, ok := any(value).(io.Closer); ok && err == nil {
 				if err := late.Close(); err != nil {
-					klog.FromContext(ctx).Error(err, "Failed to close what the host gave too late")
+					klog.FromContext(ctx).Error(err, "Failed to close a late result of the host")
 				}
 			}
 		}()
@@ -81,9 +80,9 @@ func ask[T any](ctx context.Context, c *contact, method string, bound time.Durat
 		case <-answer.Done():
 			waits = false
 		case <-slow:
-			c.takesTooLong()
+			c.reportSlow()
 		case <-over:
-			over, giveUp = nil, time.After(giveUpTime)
+			over, giveUp = nil, time.After(abandonAfter)
 		case <-giveUp:
 			waits = false
 		}
@@ -92,13 +91,13 @@ func ask[T any](ctx context.Context, c *contact, method string, bound time.Durat
 		c.hanging.Add(1)
 		return none, fmt.Errorf("%s %w", name, errHangs)
 	}
-	return answer.Wait(context.WithoutCancel(ctx)) // it has returned
+	return answer.Wait(context.WithoutCancel(ctx)) // does not block
 }
 
-// takesTooLong ends the first attempt, because a call takes too long.
-func (c *contact) takesTooLong() {
-	if !c.told.Load() {
-		c.record(func() {
+// reportSlow ends the first attempt, because a call takes too long.
+func (c *contact) reportSlow() {
+	if !c.isTriedReported.Load() {
+		c.setResult(func() {
 			if c.err == nil {
 				c.err = errors.New("the host does not answer")
 			}
@@ -106,34 +105,34 @@ func (c *contact) takesTooLong() {
 	}
 }
 
-// set records how an attempt went. unmet is why the host waits for too little, which is no failure
-// of the attempt.
-func (c *contact) set(failed, unmet error) {
+// set records the result of an attempt. capped is the error of an insufficient grant, which is no
+// failure.
+func (c *contact) set(failed, capped error) {
 	if failed == nil {
-		c.wentWell.Store(true)
+		c.hasSucceeded.Store(true)
 	}
-	c.record(func() { c.err = errors.Join(failed, unmet) })
+	c.setResult(func() { c.err = errors.Join(failed, capped) })
 }
 
-// lose records why a session ended or did not begin.
-func (c *contact) lose(err error) { c.record(func() { c.err, c.lost = err, err }) }
+// setLost records why a session ended or did not begin.
+func (c *contact) setLost(err error) { c.setResult(func() { c.err, c.lost = err, err }) }
 
-// record records the result of an attempt, which ends the first one.
-func (c *contact) record(result func()) {
+// setResult records the result of an attempt, and calls HostTried after the first one.
+func (c *contact) setResult(result func()) {
 	c.mu.Lock()
 	result()
 	c.mu.Unlock()
-	if c.told.CompareAndSwap(false, true) {
+	if c.isTriedReported.CompareAndSwap(false, true) {
 		c.listener.HostTried()
 	}
 }
 
-// shown returns the error for the status. If the lock may be lost, it is at least that of the
-// session that was lost.
-func (c *contact) shown(inDoubt bool) error {
+// statusErr returns the error for Status. If the lock may be lost, that is the error of the lost
+// session.
+func (c *contact) statusErr(mayBeLost bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil && inDoubt {
+	if c.err == nil && mayBeLost {
 		return c.lost
 	}
 	return c.err

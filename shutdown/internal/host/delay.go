@@ -6,33 +6,32 @@ import (
 )
 
 const (
-	// readInterval is how often the host's limit is read while no shutdown is announced. logind tells
-	// nobody that its limit has changed.
+	// readInterval is how often the host's limit is read while no shutdown is announced. logind does
+	// not announce changes of its limit.
 	readInterval = 10 * time.Second
-	// firstRetry is the pause after which a host that waits for too little is asked again. The pause
-	// doubles up to readInterval.
-	firstRetry = time.Second
+	// minRetryPause is the pause before the next request after an insufficient grant. It doubles up to
+	// readInterval.
+	minRetryPause = time.Second
 )
 
-// limit is how long the host waits, and what sets that.
+// limit is a grant of the host.
 type limit struct {
 	granted time.Duration
-	setBy   string // such as "InhibitDelayMaxSec in /etc/a.conf"; "": as asked for, or not known
+	setBy   string // such as "InhibitDelayMaxSec in /etc/a.conf"; "": as requested, or unknown
 }
 
-// delay is how long the host waits. Only the goroutine of Run uses it, but for limit.
+// delay is the state of the requested delay. Only the goroutine of Run uses it, except for limit.
 type delay struct {
-	limit atomic.Pointer[limit] // as the host said last; nil: it has never said it
-	unmet error                 // pods lose time; wraps a *source.DelayCappedError; nil: they do not
-	retry time.Duration         // the last pause while unmet is set
+	limit     atomic.Pointer[limit] // the newest answer; nil: none yet
+	cappedErr error                 // pods get less time; wraps a *source.DelayCappedError; nil: they do not
+	retry     time.Duration         // the last pause while cappedErr is set
 }
 
-// nextPause returns the pause before the limit is read again.
 func (d *delay) nextPause() time.Duration {
-	if d.unmet == nil {
+	if d.cappedErr == nil {
 		d.retry = 0
 		return readInterval
 	}
-	d.retry = min(max(2*d.retry, firstRetry), readInterval)
+	d.retry = min(max(2*d.retry, minRetryPause), readInterval)
 	return d.retry
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// delaysAt returns when the host was asked for the delay since the begin of Run.
+// delaysAt returns when the delay was requested, since the start of Run.
 func (r *rig) delaysAt() *[]time.Duration {
 	var at []time.Duration
 	r.script.set(func(s *script) {
@@ -27,8 +27,8 @@ func (r *rig) delaysAt() *[]time.Duration {
 	return &at
 }
 
-// The host's limit is read when a lock is taken, and then every 10 s. The lock that is held stays.
-func TestLimitIsReadEveryTenSeconds(t *testing.T) {
+// The limit is read when a lock is taken, and then every 10 s. The lock is kept.
+func TestTheLimitIsReadEveryTenSeconds(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		at := r.delaysAt()
 		r.run()
@@ -38,43 +38,43 @@ func TestLimitIsReadEveryTenSeconds(t *testing.T) {
 			require.Equal(t, time.Duration(i)*10*time.Second, d)
 		}
 		require.Equal(t, 1, r.script.number("inhibit"))
-		require.Equal(t, host.Status{State: host.StateHeld, Requested: wish, Granted: wish}, r.host.Status())
+		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: requestedDelay}, r.host.Status())
 	})
 }
 
-// A limit that is lowered while the lock is held is seen at the next read, and so is one that is raised
-// again. A host that waits for too little is asked after 1 s, 2 s, 4 s, 8 s, and then every 10 s.
-func TestLimitThatIsLoweredAndRaised(t *testing.T) {
+// A lowered or raised limit is noticed at the next read. After an insufficient grant the delay is
+// requested after 1 s, 2 s, 4 s, 8 s, and then every 10 s.
+func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		at := r.delaysAt()
 		r.run()
 		r.advance(15 * time.Second)
 		r.script.set(func(s *script) { s.limit = 10 * time.Second })
 		r.advance(5*time.Second - time.Nanosecond)
-		require.Equal(t, wish, r.host.Status().Granted)
+		require.Equal(t, requestedDelay, r.host.Status().Granted)
 		r.advance(time.Nanosecond)
 		status := r.host.Status()
 		require.Equal(t, host.StateHeld, status.State)
 		require.Equal(t, 10*time.Second, status.Granted)
 		require.ErrorAs(t, status.Err, new(*source.DelayCappedError))
-		require.ErrorIs(t, status.Err, errRefused, "the reason of the host")
+		require.ErrorIs(t, status.Err, errRefused, "the host's error")
 		require.Equal(t, "InhibitDelayMaxSec in /etc/zzz.conf", r.host.LimitSetBy())
 		r.advance(40 * time.Second)
-		require.Equal(t, []string{"0s pending false true", "0s tried", "20s capped"}, r.allHeard(), "told once")
+		require.Equal(t, []string{"0s pending false true", "0s tried", "20s capped"}, r.allReceived(), "reported once")
 		require.Equal(t, []int{0, 10, 20, 21, 23, 27, 35, 45, 55}, seconds(*at))
 
 		r.script.set(func(s *script) { s.limit = 0 })
 		r.advance(5 * time.Second)
-		require.Equal(t, host.Status{State: host.StateHeld, Requested: wish, Granted: wish}, r.host.Status())
+		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: requestedDelay}, r.host.Status())
 		require.Empty(t, r.host.LimitSetBy())
 		r.advance(20 * time.Second)
-		require.Equal(t, []int{65, 75, 85}, seconds((*at)[9:]), "but for when it was raised, the old pace")
+		require.Equal(t, []int{65, 75, 85}, seconds((*at)[9:]), "the old pace, except when it was raised")
 		require.Equal(t, 1, r.script.number("inhibit"))
 
 		r.script.set(func(s *script) { s.limit = 10 * time.Second })
 		r.advance(11 * time.Second)
 		require.Equal(t, []int{95, 96}, seconds((*at)[12:]), "the first pause is short again")
-		require.Contains(t, r.allHeard(), "1m35s capped")
+		require.Contains(t, r.allReceived(), "1m35s capped")
 	})
 }
 
@@ -85,14 +85,14 @@ func seconds(all []time.Duration) (s []int) {
 	return s
 }
 
-// A limit that is less than was asked for, and enough for the pods, is shown and is no error.
-func TestLimitThatIsEnough(t *testing.T) {
+// A limit below the request that is enough for the pods is in the status, without an error.
+func TestASufficientLimitIsNoError(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		r.script.set(func(s *script) { s.limit = 26 * time.Second })
 		r.advance(10 * time.Second)
-		require.Equal(t, host.Status{State: host.StateHeld, Requested: wish, Granted: 26 * time.Second}, r.host.Status())
-		require.Equal(t, []string{"0s pending false true", "0s tried"}, r.allHeard())
+		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: 26 * time.Second}, r.host.Status())
+		require.Equal(t, []string{"0s pending false true", "0s tried"}, r.allReceived())
 		r.script.set(func(s *script) { s.limit = 10 * time.Second })
 		r.advance(10 * time.Second)
 		require.Error(t, r.host.Status().Err)
@@ -103,25 +103,24 @@ func TestLimitThatIsEnough(t *testing.T) {
 	})
 }
 
-// A source that grants less than was asked for, without an error, caps the delay all the same.
-func TestLimitWithoutAnError(t *testing.T) {
+func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		r.script.unsaid, r.script.limit = true, 10*time.Second
+		r.script.capWithoutError, r.script.limit = true, 10*time.Second
 		r.run()
 		var capped *source.DelayCappedError
 		require.ErrorAs(t, r.host.Status().Err, &capped)
-		require.Equal(t, source.DelayCappedError{Requested: wish, Granted: 10 * time.Second}, *capped)
+		require.Equal(t, source.DelayCappedError{Requested: requestedDelay, Granted: 10 * time.Second}, *capped)
 		require.Equal(t, 10*time.Second, r.host.Status().Granted)
-		require.Contains(t, r.allHeard(), "0s capped")
+		require.Contains(t, r.allReceived(), "0s capped")
 		require.Len(t, r.log.lines(), 1)
 		r.script.set(func(s *script) { s.limit = 26 * time.Second })
 		r.advance(time.Second)
-		require.NoError(t, r.host.Status().Err, "it is enough for the pods")
+		require.NoError(t, r.host.Status().Err, "the limit is enough for the pods")
 	})
 }
 
-// The listener is told of each cap that is another, and of one that comes back.
-func TestCapsThatAreNews(t *testing.T) {
+// HostCapped is called for each different cap, and for one that returns.
+func TestEachNewCapIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.limit = 5 * time.Second
 		r.run()
@@ -129,7 +128,7 @@ func TestCapsThatAreNews(t *testing.T) {
 			r.script.set(func(s *script) { s.limit = limit })
 			r.advance(time.Minute)
 		}
-		heard := r.allHeard()[1:]
+		heard := r.allReceived()[1:]
 		require.Len(t, heard, 4)
 		require.Equal(t, []string{"0s capped", "0s tried"}, heard[:2])
 		require.Regexp(t, `^1m\d+s capped$`, heard[2])
@@ -137,7 +136,8 @@ func TestCapsThatAreNews(t *testing.T) {
 	})
 }
 
-// Each change is logged once, with the limit before and after it. One that costs pods time is an error.
+// Each change is logged once, with the limit before and after. One that costs pods time is logged as an
+// error.
 func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -148,13 +148,13 @@ func TestChangesOfTheLimitAreLogged(t *testing.T) {
 			setBy                  string
 			err                    bool
 		}{
-			{26 * time.Second, wish, 26 * time.Second, "InhibitDelayMaxSec in /etc/zzz.conf", false},
+			{26 * time.Second, requestedDelay, 26 * time.Second, "InhibitDelayMaxSec in /etc/zzz.conf", false},
 			{10 * time.Second, 26 * time.Second, 10 * time.Second, "", true},
-			{0, 10 * time.Second, wish, "", false},
+			{0, 10 * time.Second, requestedDelay, "", false},
 		} {
 			r.script.set(func(s *script) { s.limit = change.limit })
 			r.advance(time.Minute)
-			l := line{err: change.err, values: map[string]any{"requested": wish, "before": change.before, "granted": change.granted}}
+			l := line{err: change.err, values: map[string]any{"requested": requestedDelay, "before": change.before, "granted": change.granted}}
 			if !change.err {
 				l.values["setBy"] = change.setBy
 			}
@@ -164,9 +164,8 @@ func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	})
 }
 
-// A read that fails is shown, and logged once until it goes well or fails in another way. The lock stays,
-// and so does the last known limit.
-func TestReadThatFails(t *testing.T) {
+// A failed read is in the status and logged once for each reason. The lock and the last limit are kept.
+func TestAFailedReadKeepsTheLockAndTheLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.limit = 26 * time.Second
 		r.run()
@@ -182,41 +181,40 @@ func TestReadThatFails(t *testing.T) {
 		require.NoError(t, r.host.Status().Err, "it is read again after a second")
 		r.script.set(always("delay", fault{err: errRefused}))
 		r.advance(time.Minute)
-		require.Len(t, r.log.lines(), 4, "it has gone well meanwhile")
+		require.Len(t, r.log.lines(), 4, "it succeeded in between")
 		require.Equal(t, 1, r.script.number("inhibit"))
-		r.holding(host.StateHeld, 1)
+		r.requireLock(host.StateHeld, 1)
 	})
 }
 
-// A read that hangs keeps no event waiting, and is given up after six seconds. The lock stays. A host
-// whose reads hang for ever is logged once.
-func TestReadThatHangs(t *testing.T) {
+// A hanging read delays no event and is abandoned after 6 s. The lock is kept. A lasting hang is logged
+// once.
+func TestAHangingReadDelaysNoEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		r.script.set(always("delay", fault{hangs: true}))
 		r.advance(12 * time.Second)
 		r.script.announce()
 		synctest.Wait()
-		require.Contains(t, r.allHeard(), "12s event true")
+		require.Contains(t, r.allReceived(), "12s event true")
 		r.script.cancel()
 		synctest.Wait()
-		require.Contains(t, r.allHeard(), "12s event false")
+		require.Contains(t, r.allReceived(), "12s event false")
 		r.advance(4 * time.Second)
 		require.Error(t, r.host.Status().Err)
 		for range 60 {
-			r.holding(host.StateHeld, 1)
+			r.requireLock(host.StateHeld, 1)
 			r.advance(time.Second)
 		}
 		require.Len(t, r.log.lines(), 1)
 		r.script.set(func(s *script) { s.faults = nil; s.limit = 26 * time.Second })
-		r.script.thaw()
+		r.script.unblock()
 		r.advance(13 * time.Second)
-		require.Equal(t, host.Status{State: host.StateHeld, Requested: wish, Granted: 26 * time.Second}, r.host.Status())
+		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: 26 * time.Second}, r.host.Status())
 	})
 }
 
-// A delay is not asked for during a shutdown.
-func TestNoDelayIsAskedForInAShutdown(t *testing.T) {
+func TestNoDelayIsRequestedInAShutdown(t *testing.T) {
 	for _, f := range []func(*script){func(s *script) { s.limit = time.Second }, always("delay", fault{err: errRefused})} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			f(r.script)
@@ -233,10 +231,10 @@ func TestNoDelayIsAskedForInAShutdown(t *testing.T) {
 	}
 }
 
-// A host whose answer about the delay does not come is held after five seconds all the same, and
-// goes on being asked. The status says why.
-func TestDelayThatNeverComes(t *testing.T) {
-	for name, f := range map[string]fault{"slow": {takes: time.Hour, heeds: true}, "hangs": {hangs: true}} {
+// If RequestDelay does not return, the lock is taken after 5 s, the request is repeated, and the status
+// says why.
+func TestAHangingRequestDelayDoesNotPreventTheLock(t *testing.T) {
+	for name, f := range map[string]fault{"slow": {delay: time.Hour, endsWithContext: true}, "hangs": {hangs: true}} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
 				always("delay", f)(r.script)

@@ -14,26 +14,26 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// methods are the methods of a source and its sessions.
+// methods of a source and its sessions.
 var methods = []string{"adopt", "connect", "events", "pending", "delay", "inhibit", "close"}
 
-// kinds are what a call may do instead of its work.
+// kinds of faults.
 var kinds = map[string]fault{"hangs": {hangs: true}, "fails": {err: errRefused}, "panics": {panics: true}}
 
-// Whatever a call of the host does, the first or the tenth time: the lock that is held stays, and
-// within 13 s the host is held by one new lock.
-func TestOneFault(t *testing.T) {
+// Whatever one call does, the first or the tenth, a held lock is kept and one new lock is held within
+// 13 s.
+func TestOneFaultyCallIsRecovered(t *testing.T) {
 	for _, method := range methods {
 		for kind, f := range kinds {
 			for _, number := range []int{1, 10} {
 				t.Run(fmt.Sprint(method, " ", kind, " ", number), func(t *testing.T) {
 					inBubble(t, func(t *testing.T, r *rig) {
-						r.adopts(true)
+						r.useAdopter(true)
 						nth(method, number, f)(r.script)
 						r.run()
 						for range 12 {
 							r.advance(13 * time.Second)
-							r.holding(host.StateHeld, 1)
+							r.requireLock(host.StateHeld, 1)
 							require.NoError(t, r.host.Status().Err)
 							r.script.set((*script).lose)
 							synctest.Wait()
@@ -47,25 +47,25 @@ func TestOneFault(t *testing.T) {
 	}
 }
 
-// A call that always does the same costs what it is for: the lock of the previous agent stays, a
-// new one is taken where one is to be had, and all is well within 13 s when the fault is over.
-func TestLastingFault(t *testing.T) {
+// While all calls of a method fail, the previous agent's lock is kept and new locks are taken if
+// possible. Within 13 s of the end of the fault everything works.
+func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 	for _, method := range methods {
 		for kind, f := range kinds {
 			t.Run(fmt.Sprint(method, " ", kind), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, r *rig) {
-					r.adopts(true)
+					r.useAdopter(true)
 					always(method, f)(r.script)
 					r.run()
 					if method == "adopt" && kind != "hangs" {
-						r.holding(host.StateHeld, 1)
+						r.requireLock(host.StateHeld, 1)
 						return
 					}
 					for range 60 {
 						r.advance(11 * time.Second)
 						require.LessOrEqual(t, r.script.heldNow(), 1)
 						if method != "adopt" {
-							r.holding(r.host.Status().State, 1)
+							r.requireLock(r.host.Status().State, 1)
 						}
 					}
 					require.Equal(t, map[string]host.State{
@@ -74,7 +74,7 @@ func TestLastingFault(t *testing.T) {
 					}[method], withoutEvents(kind, method, r.host.Status().State))
 					r.script.set(func(s *script) { s.faults = nil })
 					r.advance(13 * time.Second)
-					r.holding(host.StateHeld, 1)
+					r.requireLock(host.StateHeld, 1)
 					require.NoError(t, r.host.Status().Err)
 				})
 			})
@@ -82,7 +82,7 @@ func TestLastingFault(t *testing.T) {
 	}
 }
 
-// withoutEvents returns the state, but for a session of the script whose Events cannot fail.
+// withoutEvents returns the state, except for the script's sessions, whose Events cannot fail.
 func withoutEvents(kind, method string, state host.State) host.State {
 	if method == "events" && kind == "fails" {
 		return host.StateAdopted
@@ -90,8 +90,8 @@ func withoutEvents(kind, method string, state host.State) host.State {
 	return state
 }
 
-// A source whose calls never return is tried for ever, less often when many calls hang.
-func TestManyHangingCalls(t *testing.T) {
+// If calls never return, connecting is retried forever, less often with more hanging calls.
+func TestHangingCallsSlowDownReconnects(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("connect", fault{hangs: true})(r.script)
 		r.run()
@@ -100,17 +100,16 @@ func TestManyHangingCalls(t *testing.T) {
 		r.advance(24 * time.Hour)
 		require.InDelta(t, 1200, r.script.number("connect"), 200)
 		r.script.set(always("connect", fault{err: errRefused}))
-		r.script.thaw()
-		r.advance(2 * time.Minute) // the pause that is under way
+		r.script.unblock()
+		r.advance(2 * time.Minute) // the current pause
 		before := r.script.number("connect")
 		r.advance(10 * time.Second)
 		require.Equal(t, before+10, r.script.number("connect"))
 	})
 }
 
-// A session that was given up does nothing any more: what comes late is closed, and its events are
-// dropped.
-func TestSessionThatWasGivenUp(t *testing.T) {
+// Late results of an abandoned session are closed, and its events are dropped.
+func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 	for _, method := range []string{"connect", "events", "pending", "delay", "inhibit"} {
 		t.Run(method, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
@@ -119,17 +118,17 @@ func TestSessionThatWasGivenUp(t *testing.T) {
 				}
 				r.run()
 				r.advance(20 * time.Second)
-				r.holding(host.StateHeld, 1)
-				heard, locks := r.allHeard(), r.script.number("release")
+				r.requireLock(host.StateHeld, 1)
+				heard, locks := r.allReceived(), r.script.number("release")
 				r.script.set(func(s *script) {
 					if method != "connect" {
 						s.sessions[0].events <- source.Event{}
 					}
 				})
-				r.script.thaw()
+				r.script.unblock()
 				r.advance(time.Minute)
-				r.holding(host.StateHeld, 1)
-				require.Equal(t, heard, r.allHeard())
+				r.requireLock(host.StateHeld, 1)
+				require.Equal(t, heard, r.allReceived())
 				if method == "inhibit" {
 					require.Equal(t, locks+1, r.script.number("release"))
 				}
@@ -138,13 +137,13 @@ func TestSessionThatWasGivenUp(t *testing.T) {
 	}
 }
 
-// Run may be ended in every call and at every moment of it, and in a shutdown. It ends within 4 s,
-// and nothing is left.
-func TestEndedAtAnyMoment(t *testing.T) {
+// Run may be ended at any moment, in any call and in a shutdown. It returns within 4 s, and all locks
+// and sessions are closed.
+func TestRunEndsInAnyCall(t *testing.T) {
 	for _, method := range append([]string{"release"}, methods...) {
 		for kind, f := range map[string]fault{
 			"at the call": {}, "fails": {err: errRefused}, "panics": {panics: true}, "hangs": {hangs: true},
-			"late": {takes: 5 * time.Second}, "heeds": {takes: 5 * time.Second, heeds: true},
+			"late": {delay: 5 * time.Second}, "heeds": {delay: 5 * time.Second, endsWithContext: true},
 		} {
 			if method == "release" && f.panics {
 				continue // it would stay held
@@ -153,15 +152,15 @@ func TestEndedAtAnyMoment(t *testing.T) {
 				for _, shutdown := range []bool{false, true} {
 					t.Run(fmt.Sprint(method, " ", kind, " ", after, " ", shutdown), func(t *testing.T) {
 						inBubble(t, func(_ *testing.T, r *rig) {
-							r.adopts(true)
+							r.useAdopter(true)
 							if shutdown {
 								r.script.pending = &source.Event{}
 							}
 							if after == 0 {
-								f.then = func() { r.stop() }
+								f.after = func() { r.stop() }
 							}
 							always(method, f)(r.script)
-							r.script.tolerant = method == "release"
+							r.script.allowsTwoLocks = method == "release"
 							r.run()
 							r.advance(after) // and then Run is ended
 						})

@@ -8,15 +8,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Hold is the lock as a shutdown has it, from [Host.Suspend] to End. After End, after the next
-// Suspend, and after [Host.Close] its methods do nothing. All methods may be called concurrently.
+// Hold controls the lock during a shutdown, from [Host.Suspend] to End. Its methods do nothing after
+// End, the next Suspend, or [Host.Close]. They may be called concurrently.
 type Hold struct {
-	lock   *lock
-	waited bool // a lock was held when this Hold released it; guarded by the mutex of lock
+	lock    *lock
+	wasHeld bool // this Hold released a lock; guarded by lock.mu
 }
 
-// do calls f with the mutex held, if this Hold is the current one.
-func (o *Hold) do(f func(l *lock)) {
+// ifCurrent calls f with the mutex held, if this is the current Hold.
+func (o *Hold) ifCurrent(f func(l *lock)) {
 	o.lock.do(func() {
 		if o.lock.hold == o {
 			f(o.lock)
@@ -24,16 +24,16 @@ func (o *Hold) do(f func(l *lock)) {
 	})
 }
 
-// ReleaseAt has the lock released at a time, in case nobody does it before; at once, if the time has
-// passed. A later call replaces the time. It stands until it has come: for the lock that Retake
-// gets, and for the next Hold of the same shutdown too. ctx has the logger; its end changes nothing.
+// ReleaseAt releases the lock at a time, at once if it has passed. A later call replaces the time. It
+// also applies to a lock taken by Retake before it, and to the next Hold of the same shutdown. ctx has
+// the logger; its end has no effect.
 func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
-	o.do(func(l *lock) {
+	o.ifCurrent(func(l *lock) {
 		l.stopAlarm()
 		var alarm *time.Timer
 		alarm = time.AfterFunc(time.Until(t), func() {
 			l.calls.Go(func() string { return "the release of the shutdown inhibitor in time" }, func() {
-				err := l.change(ctx, func() io.Closer {
+				err := l.closeResult(ctx, func() io.Closer {
 					if l.alarm != alarm {
 						return nil
 					}
@@ -41,7 +41,7 @@ func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 					return l.hold.release()
 				})
 				if err != nil {
-					klog.FromContext(ctx).Error(err, "Failed to release the inhibitor lock at the end of its time")
+					klog.FromContext(ctx).Error(err, "Failed to release the inhibitor lock at its deadline")
 				}
 			})
 		})
@@ -49,46 +49,46 @@ func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	})
 }
 
-// release releases the lock, and returns the lock that is to be closed. The mutex is held.
+// release drops the lock and returns it to be closed. The mutex is held.
 func (o *Hold) release() io.Closer {
 	if o.lock.phase != phaseSuspended {
 		return nil
 	}
-	o.waited = o.lock.held != nil
-	return o.lock.giveUp(phaseReleased)
+	o.wasHeld = o.lock.held != nil
+	return o.lock.drop(phaseReleased)
 }
 
-// Release gives the lock up, and returns a function that closes it, for one call. A lock that comes later is closed
-// at once. A Retake after Release gets a new one. closeLock waits a second until the lock is closed, even if
-// its context has ended. After that its error says so, and the closing goes on in Options.Calls.
+// Release drops the lock and returns a function that closes it, to be called once. A lock that arrives
+// later is closed at once, unless Retake was called. closeLock waits at most a second, even if its
+// context has ended; then it returns an error, and the Close goes on in Options.Calls.
 func (o *Hold) Release() (closeLock func(context.Context) error) {
 	var held io.Closer
-	o.do(func(*lock) { held = o.release() })
+	o.ifCurrent(func(*lock) { held = o.release() })
 	return func(ctx context.Context) error { return o.lock.closeLock(ctx, held) }
 }
 
-// Retake has the session ask for a lock once, after the release. The host may refuse it.
-// Call ReleaseAt too, if its time has passed. Retake does nothing before Release.
+// Retake lets the session ask for a lock once, after Release. The host may refuse it. Call ReleaseAt
+// again if its time has passed.
 func (o *Hold) Retake() {
-	o.do(func(l *lock) {
+	o.ifCurrent(func(l *lock) {
 		if l.phase == phaseReleased {
-			l.phase, o.waited = phaseSuspended, false
-			l.seekLock()
+			l.phase, o.wasHeld = phaseSuspended, false
+			l.startAdoption()
 		}
 	})
 }
 
-// Waits reports whether a lock is held, or was until this Hold released it.
+// Waits reports whether a lock is held, or was when this Hold released it.
 func (o *Hold) Waits() (waits bool) {
-	o.lock.do(func() { waits = o.waited || o.lock.hold == o && o.lock.held != nil })
+	o.lock.do(func() { waits = o.wasHeld || o.lock.hold == o && o.lock.held != nil })
 	return waits
 }
 
-// AwaitAdoption waits until the attempt to get a lock during the shutdown is over, if one is under
-// way and no lock is held. It waits at most until a time or the end of ctx.
+// AwaitAdoption waits for an attempt to take or adopt a lock during the shutdown, if one is in
+// progress, until a time or the end of ctx.
 func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
 	var adoption chan struct{}
-	o.do(func(l *lock) { adoption = l.adoption })
+	o.ifCurrent(func(l *lock) { adoption = l.adoption })
 	if adoption == nil {
 		return
 	}
@@ -99,10 +99,9 @@ func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
 	}
 }
 
-// End ends the shutdown: a lock is wanted again. The session takes a new one, and then closes the
-// one that is held.
+// End ends the shutdown. The session takes a new lock and then closes the held one.
 func (o *Hold) End() {
-	o.do(func(l *lock) {
+	o.ifCurrent(func(l *lock) {
 		l.hold, l.phase = nil, phaseWanted
 		l.epoch++
 		l.stopAlarm()

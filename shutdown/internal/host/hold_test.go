@@ -14,9 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// The lock of a shutdown is released at the time of ReleaseAt without anybody's doing, once, and not
-// if the shutdown is over before.
-func TestLockIsReleasedByItself(t *testing.T) {
+// ReleaseAt releases the lock once, unless the shutdown ends before.
+func TestReleaseAtReleasesTheLock(t *testing.T) {
 	const at = 10 * time.Second
 	for name, test := range map[string]struct {
 		then     func(t *testing.T, r *rig, hold *host.Hold)
@@ -55,7 +54,7 @@ func TestLockIsReleasedByItself(t *testing.T) {
 						require.Equal(t, 1, r.script.heldNow())
 					}
 					r.advance(1)
-					r.holding(host.StateReleased, 0)
+					r.requireLock(host.StateReleased, 0)
 				}
 				r.advance(time.Hour)
 				require.Equal(t, test.released == 0, r.script.heldNow() == 1)
@@ -64,8 +63,8 @@ func TestLockIsReleasedByItself(t *testing.T) {
 	}
 }
 
-// A lock is waited for as long as it is held, and afterwards by the Hold that let it go.
-func TestWaits(t *testing.T) {
+// Waits is true while a lock is held, and afterwards for the Hold that released it.
+func TestWaitsWhileAndAfterTheLockIsHeld(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		first := r.host.Suspend()
@@ -74,7 +73,7 @@ func TestWaits(t *testing.T) {
 		require.False(t, first.Waits(), "the second has the lock")
 		require.NoError(t, second.Release()(t.Context()))
 		require.NoError(t, second.Release()(t.Context()))
-		require.True(t, second.Waits(), "it was held until then")
+		require.True(t, second.Waits(), "the lock was held until then")
 		third := r.host.Suspend()
 		require.False(t, third.Waits(), "it has released nothing")
 		r.script.set(always("inhibit", fault{err: errRefused}))
@@ -88,8 +87,8 @@ func TestWaits(t *testing.T) {
 	})
 }
 
-// After a shutdown a new lock is taken before the old one is closed, at once.
-func TestEndTakesANewLock(t *testing.T) {
+// End takes a new lock at once, before it closes the old one.
+func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		hold := r.host.Suspend()
@@ -98,20 +97,20 @@ func TestEndTakesANewLock(t *testing.T) {
 		hold.End()
 		synctest.Wait()
 		require.Equal(t, []string{"delay", "inhibit", "release"}, r.script.called()[5:])
-		r.holding(host.StateHeld, 1)
+		r.requireLock(host.StateHeld, 1)
 
 		hold = r.host.Suspend()
 		require.NoError(t, hold.Release()(t.Context()))
-		r.holding(host.StateReleased, 0)
+		r.requireLock(host.StateReleased, 0)
 		hold.End()
 		synctest.Wait()
-		r.holding(host.StateHeld, 1)
+		r.requireLock(host.StateHeld, 1)
 	})
 }
 
-// The lock of a previous agent is held before anything else, whatever the host does then, and is
-// replaced by one's own if no shutdown is pending.
-func TestLockIsAdoptedAtOnce(t *testing.T) {
+// The previous agent's lock is held before anything else, whatever the host does, and is replaced if no
+// shutdown is pending.
+func TestTheLockIsAdoptedFirst(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*script)
 		state  host.State
@@ -126,14 +125,14 @@ func TestLockIsAdoptedAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
-				r.adopts(true)
+				r.useAdopter(true)
 				test.change(r.script)
 				r.run()
 				require.Equal(t, "adopt", r.script.called()[0])
-				r.holding(test.state, 1)
+				r.requireLock(test.state, 1)
 				require.Equal(t, test.state == host.StateAdopted, r.host.Adopted())
 				r.advance(time.Minute)
-				r.holding(test.state, 1)
+				r.requireLock(test.state, 1)
 				if r.hold != nil {
 					require.True(t, r.hold.Waits())
 					require.Zero(t, r.script.number("inhibit"), "a lock is held")
@@ -144,8 +143,8 @@ func TestLockIsAdoptedAtOnce(t *testing.T) {
 	}
 }
 
-// The lock of a previous agent that comes late is held if none is, and is closed otherwise.
-func TestLateAdoption(t *testing.T) {
+// A late lock of the previous agent is held if none is, and closed otherwise.
+func TestALateAdoptedLockIsUsedOrClosed(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rig)
 		state  host.State
@@ -158,13 +157,13 @@ func TestLateAdoption(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
-				r.adopts(true)
-				r.deaf = true
+				r.useAdopter(true)
+				r.ignoresEvents = true
 				test.change(r)
 				other := r.script.faults
 				r.script.faults = func(method string, n int) fault {
 					if method == "adopt" {
-						return fault{takes: 10 * time.Second}
+						return fault{delay: 10 * time.Second}
 					}
 					if other != nil {
 						return other(method, n)
@@ -179,57 +178,56 @@ func TestLateAdoption(t *testing.T) {
 				if r.host.Status().Held() {
 					locks = 1
 				}
-				r.holding(test.state, locks)
+				r.requireLock(test.state, locks)
 			})
 		})
 	}
 }
 
-// A lock that the host has kept for a previous agent is adopted from the session.
-func TestLockIsAdoptedFromTheSession(t *testing.T) {
+// A lock that the host keeps for the previous agent is adopted by Inhibit.
+func TestTheLockIsAdoptedFromTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		r.script.pending, r.script.kept = &source.Event{}, true
+		r.script.pending, r.script.keptLock = &source.Event{}, true
 		r.run()
 		require.Equal(t, []string{"connect", "events", "pending", "inhibit"}, r.script.called())
-		r.holding(host.StateAdopted, 1)
+		r.requireLock(host.StateAdopted, 1)
 		require.NoError(t, r.host.Status().Err)
 		require.True(t, r.hold.Waits())
 		r.script.cancel()
 		synctest.Wait()
-		r.holding(host.StateHeld, 1)
+		r.requireLock(host.StateHeld, 1)
 	})
 }
 
-// A lock that the host has kept is closed if the lock was released before it came.
-func TestAdoptedAfterTheRelease(t *testing.T) {
+// A kept lock that arrives after the release is closed.
+func TestALockAdoptedAfterTheReleaseIsClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		r.script.pending, r.script.kept = &source.Event{}, true
-		always("inhibit", fault{takes: 3 * time.Second})(r.script)
+		r.script.pending, r.script.keptLock = &source.Event{}, true
+		always("inhibit", fault{delay: 3 * time.Second})(r.script)
 		r.run()
 		require.NoError(t, r.hold.Release()(t.Context()))
 		r.advance(3 * time.Second)
-		r.holding(host.StateReleased, 0)
+		r.requireLock(host.StateReleased, 0)
 		require.Equal(t, 1, r.script.number("release"))
 		require.False(t, r.hold.Waits())
 	})
 }
 
-// AwaitAdoption waits for the attempt to adopt a lock, for a time.
-func TestAwaitAdoption(t *testing.T) {
+func TestAwaitAdoptionIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rig)
 		waits  time.Duration
 	}{
-		"a second":    {func(r *rig) { always("inhibit", fault{takes: time.Second})(r.script) }, time.Second},
-		"refused":     {func(r *rig) { always("inhibit", fault{takes: time.Second, err: errRefused})(r.script) }, time.Second},
-		"not in time": {func(r *rig) { always("inhibit", fault{takes: 9 * time.Second})(r.script) }, 5 * time.Second},
+		"a second":    {func(r *rig) { always("inhibit", fault{delay: time.Second})(r.script) }, time.Second},
+		"refused":     {func(r *rig) { always("inhibit", fault{delay: time.Second, err: errRefused})(r.script) }, time.Second},
+		"not in time": {func(r *rig) { always("inhibit", fault{delay: 9 * time.Second})(r.script) }, 5 * time.Second},
 		"the session lost": {func(r *rig) {
-			always("inhibit", fault{takes: time.Second, then: func() { r.script.set((*script).lose) }})(r.script)
+			always("inhibit", fault{delay: time.Second, after: func() { r.script.set((*script).lose) }})(r.script)
 		}, time.Second},
-		"one is held": {func(r *rig) { r.adopts(true) }, 0},
+		"one is held": {func(r *rig) { r.useAdopter(true) }, 0},
 		"Close is called": {func(r *rig) {
-			always("inhibit", fault{takes: 9 * time.Second})(r.script)
-			time.AfterFunc(time.Second, func() { _ = r.host.Close(r.quiet()) })
+			always("inhibit", fault{delay: 9 * time.Second})(r.script)
+			time.AfterFunc(time.Second, func() { _ = r.host.Close(r.loggingContext()) })
 		}, time.Second},
 		"no session": {func(r *rig) {
 			r.script.faults = func(method string, n int) fault {
@@ -237,17 +235,17 @@ func TestAwaitAdoption(t *testing.T) {
 				case method == "connect" && n > 1:
 					return fault{err: errRefused}
 				case method == "pending":
-					return fault{then: func() { r.script.set((*script).lose) }}
+					return fault{after: func() { r.script.set((*script).lose) }}
 				}
 				return fault{}
 			}
 		}, 0},
-		"the attempt hangs": {func(r *rig) { r.adopts(false); always("adopt", fault{hangs: true})(r.script) }, 3 * time.Second},
+		"the attempt hangs": {func(r *rig) { r.useAdopter(false); always("adopt", fault{hangs: true})(r.script) }, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
 				test.change(r)
-				r.script.pending, r.script.kept = &source.Event{}, true
+				r.script.pending, r.script.keptLock = &source.Event{}, true
 				r.run()
 				hold := r.host.Suspend()
 				began := time.Now()
@@ -263,12 +261,12 @@ func TestAwaitAdoption(t *testing.T) {
 	}
 }
 
-// A lock that was asked for before the shutdown and comes in the middle of it delays the host, and
-// is one's own. After the release it is closed at once.
-func TestLateInhibit(t *testing.T) {
+// A lock that was requested before a shutdown and arrives during it is held and counts as this agent's.
+// After the release it is closed at once.
+func TestALateLockIsKeptUntilTheRelease(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, r *rig) {
-			always("inhibit", fault{takes: 3 * time.Second})(r.script)
+			always("inhibit", fault{delay: 3 * time.Second})(r.script)
 			r.run()
 			r.script.announce()
 			synctest.Wait()
@@ -280,18 +278,18 @@ func TestLateInhibit(t *testing.T) {
 			}
 			r.advance(time.Minute)
 			if released {
-				r.holding(host.StateReleased, 0)
+				r.requireLock(host.StateReleased, 0)
 			} else {
-				r.holding(host.StateHeld, 1)
+				r.requireLock(host.StateHeld, 1)
 				require.True(t, r.hold.Waits())
 			}
 		})
 	}
 }
 
-// After the release a lock is to be had only where the host gives one. It is one's own if this
-// agent has held one.
-func TestRetake(t *testing.T) {
+// After the release the host may grant another lock. It counts as this agent's if this agent has held
+// one.
+func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 	for name, test := range map[string]struct {
 		grants bool
 		first  bool // the agent starts in the middle of the shutdown
@@ -319,22 +317,21 @@ func TestRetake(t *testing.T) {
 				require.Equal(t, inhibits, r.script.number("inhibit"), "nothing was released")
 				hold.ReleaseAt(t.Context(), time.Now().Add(time.Minute))
 				require.NoError(t, hold.Release()(t.Context()))
-				r.script.set(func(s *script) { s.kept = test.grants })
+				r.script.set(func(s *script) { s.keptLock = test.grants })
 				hold.Retake()
 				hold.AwaitAdoption(t.Context(), time.Now().Add(time.Second))
 				require.Equal(t, test.state, r.host.Status().State)
 				require.Equal(t, test.grants, hold.Waits())
 				r.advance(time.Minute)
-				r.holding(host.StateReleased, 0)
-				require.Equal(t, inhibits+1, r.script.number("inhibit"), "it is asked for once")
+				r.requireLock(host.StateReleased, 0)
+				require.Equal(t, inhibits+1, r.script.number("inhibit"), "it is requested once")
 			})
 		})
 	}
 }
 
-// The session asks for a lock if a shutdown begins while none is held: at once, and once for each
-// shutdown.
-func TestSuspendedWithoutALock(t *testing.T) {
+// If a shutdown begins without a lock, the session asks for one at once, once for each shutdown.
+func TestAShutdownWithoutALockAsksOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("inhibit", fault{err: errRefused})(r.script)
 		r.run()
@@ -350,16 +347,16 @@ func TestSuspendedWithoutALock(t *testing.T) {
 		}
 		r.script.set(func(s *script) { s.faults = nil })
 		r.advance(time.Second)
-		r.holding(host.StateHeld, 1)
+		r.requireLock(host.StateHeld, 1)
 	})
 }
 
-// In a shutdown that began before the session, each session tries once to adopt a lock, also after
-// the release: then the lock that the host has kept is closed.
-func TestSuspendedBeforeTheSession(t *testing.T) {
+// During a shutdown each new session tries to adopt a lock once, also after the release, when the lock
+// is closed.
+func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, r *rig) {
-			r.deaf = true
+			r.ignoresEvents = true
 			hold := r.host.Suspend()
 			if released {
 				require.NoError(t, hold.Release()(t.Context()))
@@ -368,22 +365,21 @@ func TestSuspendedBeforeTheSession(t *testing.T) {
 			r.run()
 			r.advance(time.Minute)
 			require.Equal(t, []string{"connect", "events", "pending", "inhibit"}, r.script.called())
-			r.script.set(func(s *script) { s.kept = true; s.lose() })
+			r.script.set(func(s *script) { s.keptLock = true; s.lose() })
 			r.advance(time.Minute)
 			require.Equal(t, 2, r.script.number("inhibit"))
 			if released {
-				r.holding(host.StateReleased, 0)
+				r.requireLock(host.StateReleased, 0)
 				require.Equal(t, 1, r.script.number("release"))
 			} else {
-				r.holding(host.StateAdopted, 1)
+				r.requireLock(host.StateAdopted, 1)
 			}
 		})
 	}
 }
 
-// A shutdown that begins while the delay is asked for, or a session that is lost then, has no lock
-// asked for as if nothing had happened.
-func TestShutdownWhileTheDelayIsAskedFor(t *testing.T) {
+// If a shutdown begins, or the session is lost, during RequestDelay, no lock is taken.
+func TestAShutdownDuringRequestDelayTakesNoLock(t *testing.T) {
 	for name, test := range map[string]struct {
 		then     func(r *rig)
 		inhibits int
@@ -395,7 +391,7 @@ func TestShutdownWhileTheDelayIsAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
-				always("delay", fault{takes: time.Second})(r.script)
+				always("delay", fault{delay: time.Second})(r.script)
 				r.run()
 				time.AfterFunc(time.Second/2, func() { test.then(r) })
 				r.advance(time.Minute)
@@ -405,28 +401,27 @@ func TestShutdownWhileTheDelayIsAskedFor(t *testing.T) {
 	}
 }
 
-// The lock is closed in peace even if the context has ended.
-func TestReleaseAfterTheContext(t *testing.T) {
+func TestTheLockIsClosedAfterTheContextEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		always("release", fault{takes: 500 * time.Millisecond})(r.script)
+		always("release", fault{delay: 500 * time.Millisecond})(r.script)
 		r.run()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.NoError(t, r.host.Suspend().Release()(ctx))
-		r.holding(host.StateReleased, 0)
+		r.requireLock(host.StateReleased, 0)
 	})
 }
 
-// A lock whose Close hangs, fails or panics is closed once, and the error says so within a second.
-func TestLockThatCannotBeClosed(t *testing.T) {
+// A lock whose Close hangs, fails or panics is closed once, and the error is returned within a second.
+func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 	for text, f := range map[string]fault{
 		"timed out":               {hangs: true},
 		"refused":                 {err: errRefused},
 		"panicked: of the source": {panics: true},
 	} {
 		for name, release := range map[string]func(r *rig) error{
-			"Release": func(r *rig) error { return r.host.Suspend().Release()(r.quiet()) },
-			"Close":   func(r *rig) error { return r.host.Close(r.quiet()) },
+			"Release": func(r *rig) error { return r.host.Suspend().Release()(r.loggingContext()) },
+			"Close":   func(r *rig) error { return r.host.Close(r.loggingContext()) },
 		} {
 			t.Run(name+" "+text, func(t *testing.T) {
 				inBubble(t, func(t *testing.T, r *rig) {
@@ -453,9 +448,8 @@ func TestLockThatCannotBeClosed(t *testing.T) {
 	}
 }
 
-// A previous lock that cannot be closed costs no other lock: the new one is held, and is not taken
-// again.
-func TestFormerLockThatCannotBeClosed(t *testing.T) {
+// If the previous lock cannot be closed, the new one is held and not taken again.
+func TestAFailedCloseOfThePreviousLockKeepsTheNewOne(t *testing.T) {
 	for _, f := range []fault{{hangs: true}, {err: errRefused}} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			r.run()
@@ -465,13 +459,12 @@ func TestFormerLockThatCannotBeClosed(t *testing.T) {
 			require.Equal(t, host.StateHeld, r.host.Status().State)
 			require.NoError(t, r.host.Status().Err)
 			require.Equal(t, 2, r.script.number("inhibit"))
-			r.script.set(func(s *script) { s.tolerant = true })
+			r.script.set(func(s *script) { s.allowsTwoLocks = true })
 		})
 	}
 }
 
-// After Close nothing is held, and Suspend has no effect.
-func TestClosed(t *testing.T) {
+func TestNothingIsHeldAfterClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		hold := r.host.Suspend()
@@ -485,7 +478,7 @@ func TestClosed(t *testing.T) {
 		}
 		r.script.set((*script).lose)
 		r.advance(time.Minute)
-		r.holding(host.StateReleased, 0)
+		r.requireLock(host.StateReleased, 0)
 		require.Equal(t, 2, r.script.number("connect"))
 		require.Equal(t, 1, r.script.number("inhibit"))
 	})

@@ -8,7 +8,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// log remembers what is logged at the default verbosity.
+// log records what is logged at the default verbosity.
 type log struct {
 	mu  sync.Mutex
 	all []line
@@ -26,7 +26,7 @@ func (l *log) lines() []line {
 	return slices.Clone(l.all)
 }
 
-// sink is a logger of a log.
+// sink logs to a log.
 type sink struct {
 	log    *log
 	values map[string]any

@@ -17,10 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// Random sequences of everything that may happen to a host. At no moment are two locks held for
-// longer than an exchange, or one after the release; none is released before, no previous Hold
-// has an effect, and in the end each lock was closed once. Each sequence is played again by its
-// number: -run TestRandomSequences/17.
+// In random sequences of events: two locks are held only during an exchange, none is held after the
+// release, none is released before, no previous Hold has an effect, and each lock is closed once. -run
+// TestRandomSequences/17 repeats one sequence.
 func TestRandomSequences(t *testing.T) {
 	for seed := range 10_000 {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
@@ -35,82 +34,82 @@ func TestRandomSequences(t *testing.T) {
 	}
 }
 
-// player plays a random sequence and knows what has to come of it.
+// player plays a random sequence and models the expected state.
 type player struct {
 	*rig
 
 	rand     *rand.Rand
 	previous []*host.Hold
-	story    []string
+	steps    []string
 
-	current  *host.Hold // nil: no shutdown is under way
-	released bool       // the lock was released
-	waited   bool       // a lock was held then
-	until    time.Time  // of ReleaseAt; zero: none stands
-	held     int        // how many locks were held after the last step
+	current    *host.Hold // nil: no shutdown
+	released   bool       // the lock was released
+	waited     bool       // a lock was held then
+	until      time.Time  // of ReleaseAt; zero: not set
+	heldBefore int        // the locks held after the last step
 }
 
 func newPlayer(t *testing.T, seed uint64) *player {
 	t.Helper()
 	p := &player{rig: newRig(t), rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a test
-	p.deaf = true                                                      // the player suspends the lock
+	p.ignoresEvents = true                                             // the player suspends the lock
 	if p.rand.IntN(2) == 0 {
-		p.adopts(p.rand.IntN(2) == 0)
+		p.useAdopter(p.rand.IntN(2) == 0)
 	}
 	if p.rand.IntN(4) == 0 {
-		always("adopt", fault{takes: p.span(12)})(p.script)
+		always("adopt", fault{delay: p.randomDuration(12)})(p.script)
 	}
 	if p.rand.IntN(4) == 0 {
 		p.script.pending = &source.Event{}
 	}
 	p.run()
-	p.held = p.script.heldNow()
+	p.heldBefore = p.script.heldNow()
 	return p
 }
 
-// span returns a random time of at most some seconds.
-func (p *player) span(seconds int) time.Duration {
+// randomDuration returns less than some seconds.
+func (p *player) randomDuration(seconds int) time.Duration {
 	return time.Duration(p.rand.IntN(1000*seconds)) * time.Millisecond
 }
 
-// step does one thing that may happen, and checks what came of it.
+// step does one random thing and checks the state.
 func (p *player) step() {
 	steps := []func() string{
-		p.suspend, p.suspend, p.giveUp, p.giveUpAt, p.giveUpAt, p.retake, p.endShutdown, p.endShutdown,
-		p.lose, p.fault, p.pend, p.pass, p.pass, p.pass, p.useFormer, p.useFormer, p.atOnce,
+		p.suspend, p.suspend, p.release, p.releaseAt, p.releaseAt, p.retake, p.endShutdown, p.endShutdown,
+		p.lose, p.fault, p.refuseLocks, p.wait, p.wait, p.wait, p.usePreviousHold, p.usePreviousHold, p.concurrently,
 	}
-	p.story = append(p.story, steps[p.rand.IntN(len(steps))]())
+	p.steps = append(p.steps, steps[p.rand.IntN(len(steps))]())
 	synctest.Wait()
 	p.check()
 }
 
 func (p *player) check() {
 	if !p.until.IsZero() && !time.Now().Before(p.until) {
-		p.giveUpModel()
+		p.modelRelease()
 		p.until = time.Time{}
 	}
 	held, state := p.script.heldNow(), p.host.Status().State
-	require.LessOrEqual(p.t, held, 1, p.story)
-	require.Equal(p.t, held == 1, p.host.Status().Held(), p.story)
-	require.Equal(p.t, state == host.StateAdopted, p.host.Adopted(), p.story)
+	require.LessOrEqual(p.t, held, 1, p.steps)
+	require.Equal(p.t, held == 1, p.host.Status().Held(), p.steps)
+	require.Equal(p.t, state == host.StateAdopted, p.host.Adopted(), p.steps)
 	if p.released {
-		require.Zero(p.t, held, p.story)
+		require.Zero(p.t, held, p.steps)
 	} else {
-		require.GreaterOrEqual(p.t, held, p.held, "the lock was released: %v", p.story)
+		require.GreaterOrEqual(p.t, held, p.heldBefore, "the lock was released: %v", p.steps)
 	}
 	if held == 0 {
-		require.Equal(p.t, p.current == nil, state == host.StateTrying, p.story)
+		require.Equal(p.t, p.current == nil, state == host.StateTrying, p.steps)
 	}
 	if p.current != nil {
-		require.Equal(p.t, held == 1 || p.waited, p.current.Waits(), p.story)
+		require.Equal(p.t, held == 1 || p.waited, p.current.Waits(), p.steps)
 	}
-	p.held = held
+	p.heldBefore = held
 }
 
-// giveUpModel is what letting the host go comes to.
-func (p *player) giveUpModel() {
+// modelRelease updates the model for a release.
+func (p *player) modelRelease() {
 	if !p.released {
-		p.released, p.waited = true, p.held == 1
+		p.released, p.waited = true, p.heldBefore == 1
 	}
 }
 
@@ -122,16 +121,16 @@ func (p *player) suspend() string {
 	return "suspend"
 }
 
-func (p *player) giveUp() string {
+func (p *player) release() string {
 	if p.current != nil {
 		require.NoError(p.t, p.current.Release()(p.t.Context()))
-		p.giveUpModel()
+		p.modelRelease()
 	}
 	return "release"
 }
 
-func (p *player) giveUpAt() string {
-	after := p.span(6) - time.Second + time.Microsecond // at no moment at which anything else happens
+func (p *player) releaseAt() string {
+	after := p.randomDuration(6) - time.Second + time.Microsecond // at no moment at which anything else happens
 	if p.current != nil {
 		p.current.ReleaseAt(p.t.Context(), time.Now().Add(after))
 		p.until = time.Now().Add(max(after, 0))
@@ -163,29 +162,29 @@ func (p *player) lose() string {
 	return "lose"
 }
 
-// fault has the calls of the source fail from now on, or go well again.
+// fault makes the calls of the source fail from now on, or succeed again.
 func (p *player) fault() string {
 	if p.rand.IntN(2) == 0 {
 		p.script.set(func(s *script) { s.faults = nil })
 		return "well"
 	}
 	random := rand.New(rand.NewPCG(p.rand.Uint64(), 2)) //nolint:gosec // a test
-	span := p.span(12)
+	span := p.randomDuration(12)
 	p.script.set(func(s *script) {
 		s.faults = func(method string, _ int) fault {
 			if method == "release" {
 				return fault{}
 			}
-			return []fault{{}, {}, {}, {err: errRefused}, {panics: true}, {hangs: true}, {takes: span}, {takes: span, heeds: true}}[random.IntN(8)]
+			return []fault{{}, {}, {}, {err: errRefused}, {panics: true}, {hangs: true}, {delay: span}, {delay: span, endsWithContext: true}}[random.IntN(8)]
 		}
 	})
 	return "fault"
 }
 
-// pend has the host refuse locks, or give them again.
-func (p *player) pend() string {
+// refuseLocks makes the host refuse locks, or grant them again.
+func (p *player) refuseLocks() string {
 	p.script.set(func(s *script) {
-		s.kept = p.rand.IntN(2) == 0
+		s.keptLock = p.rand.IntN(2) == 0
 		if s.pending = nil; p.rand.IntN(2) == 0 {
 			s.pending = &source.Event{}
 		}
@@ -193,9 +192,9 @@ func (p *player) pend() string {
 	return "pend"
 }
 
-// pass lets time pass, until the next release at most.
-func (p *player) pass() string {
-	passes := p.span(5)
+// wait lets time pass, at most until the next release.
+func (p *player) wait() string {
+	passes := p.randomDuration(5)
 	if left := time.Until(p.until); left > 0 && left < passes {
 		p.advance(left - time.Nanosecond)
 		p.check()
@@ -205,20 +204,19 @@ func (p *player) pass() string {
 	return fmt.Sprint("pass ", passes)
 }
 
-// useFormer calls a method of a Hold that is over. Nothing may come of it.
-func (p *player) useFormer() string {
+// usePreviousHold calls a method of a replaced Hold, which must have no effect.
+func (p *player) usePreviousHold() string {
 	if len(p.previous) == 0 {
 		return "no previous"
 	}
 	before, locks := p.host.Status(), p.script.number("release")
 	p.use(p.previous[p.rand.IntN(len(p.previous))], p.rand.IntN(5))
 	synctest.Wait()
-	require.Equal(p.t, before, p.host.Status(), p.story)
-	require.Equal(p.t, locks, p.script.number("release"), p.story)
+	require.Equal(p.t, before, p.host.Status(), p.steps)
+	require.Equal(p.t, locks, p.script.number("release"), p.steps)
 	return "previous"
 }
 
-// use calls a method of a Hold.
 func (p *player) use(hold *host.Hold, method int) {
 	switch method {
 	case 0:
@@ -234,8 +232,8 @@ func (p *player) use(hold *host.Hold, method int) {
 	}
 }
 
-// atOnce does several things at the same moment, and then ends the shutdown.
-func (p *player) atOnce() string {
+// concurrently does several things at the same moment, and then ends the shutdown.
+func (p *player) concurrently() string {
 	p.suspend()
 	var all sync.WaitGroup
 	for range 3 {
@@ -245,24 +243,24 @@ func (p *player) atOnce() string {
 	all.Go(func() { p.script.set((*script).lose) })
 	all.Wait()
 	synctest.Wait()
-	require.LessOrEqual(p.t, p.script.heldNow(), 1, p.story)
-	p.held = 0 // perhaps it was released
+	require.LessOrEqual(p.t, p.script.heldNow(), 1, p.steps)
+	p.heldBefore = 0 // perhaps it was released
 	p.endShutdown()
 	return "at once"
 }
 
-// finish requires that the host is held when the shutdown is over and the source well, and that
-// nothing is left when Run and Close are.
+// finish requires that a lock is held without a shutdown and faults, and that all locks and sessions
+// are closed after Run and Close.
 func (p *player) finish() {
 	if p.rand.IntN(2) == 0 {
 		p.endShutdown()
 		p.script.set(func(s *script) { s.faults, s.pending = nil, nil })
 		p.advance(20 * time.Second)
-		require.Equal(p.t, host.StateHeld, p.host.Status().State, p.story)
-		require.NoError(p.t, p.host.Status().Err, p.story)
+		require.Equal(p.t, host.StateHeld, p.host.Status().State, p.steps)
+		require.NoError(p.t, p.host.Status().Err, p.steps)
 	}
 	tried, unreached := 0, 0
-	for _, heard := range p.allHeard() {
+	for _, heard := range p.allReceived() {
 		var at, what string
 		_, _ = fmt.Sscan(heard, &at, &what)
 		if what == "tried" {

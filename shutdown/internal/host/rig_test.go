@@ -18,10 +18,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// wish is the delay that the tests ask for.
-const wish = 30 * time.Second
+const requestedDelay = 30 * time.Second
 
-// rig runs a host over a script. It is the listener, too: it suspends the lock during a shutdown.
+// rig runs a Host with a scripted source. As the listener it suspends the lock during a shutdown.
 type rig struct {
 	t      *testing.T
 	script *script
@@ -33,13 +32,13 @@ type rig struct {
 	ended  chan error
 	over   bool
 
-	mu    sync.Mutex
-	heard []string // "at 2s: event true"
-	hold  *host.Hold
-	deaf  bool // the shutdown is nothing to this listener
+	mu            sync.Mutex
+	received      []string // "at 2s: event true"
+	hold          *host.Hold
+	ignoresEvents bool // shutdowns do not suspend the lock
 }
 
-// inBubble runs a test with a rig that is not running yet. At its end nothing may be held.
+// inBubble runs a test in a bubble with a rig that has not started. At the end no lock may be held.
 func inBubble(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -56,7 +55,7 @@ func newRig(t *testing.T) *rig {
 	t.Cleanup(func() { // of a test that has failed
 		if r.stop != nil && !r.over {
 			r.stop()
-			r.script.thaw()
+			r.script.unblock()
 		}
 	})
 	return r
@@ -64,31 +63,31 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) options(source source.Source) host.Options {
 	return host.Options{
-		Source: source, Delay: wish, Calls: r.calls, Listener: r,
-		Shortens: func(granted time.Duration) bool { return granted < wish-5*time.Second },
+		Source: source, Delay: requestedDelay, Calls: r.calls, Listener: r,
+		Shortens: func(granted time.Duration) bool { return granted < requestedDelay-5*time.Second },
 	}
 }
 
-// adopts lets the source have the locks of previous agents. Call it before run.
-func (r *rig) adopts(left bool) {
-	r.script.left = left
+// useAdopter makes the source an Adopter, with or without a lock. Call it before run.
+func (r *rig) useAdopter(left bool) {
+	r.script.leftLock = left
 	r.host = host.New(r.options(adopting{r.script}))
 }
 
-// quiet returns a context whose logger only remembers.
-func (r *rig) quiet() context.Context {
+// loggingContext returns a context whose logger records.
+func (r *rig) loggingContext() context.Context {
 	return klog.NewContext(r.t.Context(), klog.New(&sink{log: r.log}))
 }
 
-// run starts Run and waits until all that can happen at once has happened.
+// run starts Run and waits until it blocks.
 func (r *rig) run() {
-	ctx, stop := context.WithCancel(r.quiet())
+	ctx, stop := context.WithCancel(r.loggingContext())
 	r.began, r.stop, r.ended = time.Now(), stop, make(chan error, 1)
 	go func() { r.ended <- r.host.Run(ctx) }()
 	synctest.Wait()
 }
 
-// end ends Run, lets what hangs go on, and requires that nothing is left.
+// end ends Run, unblocks hanging calls, and requires that all locks and sessions are closed.
 func (r *rig) end() {
 	r.t.Helper()
 	if r.stop == nil || r.over {
@@ -96,20 +95,20 @@ func (r *rig) end() {
 	}
 	r.over = true
 	r.stop()
-	r.requireNone(r.host.Close(r.quiet()), "Close")
+	r.requireNoError(r.host.Close(r.loggingContext()), "Close")
 	ended := time.Now()
-	r.requireNone(<-r.ended, "Run")
+	r.requireNoError(<-r.ended, "Run")
 	require.LessOrEqual(r.t, time.Since(ended), 4*time.Second, "Run takes too long to end")
 	r.script.set(func(s *script) { s.faults = nil })
-	r.script.thaw()
+	r.script.unblock()
 	require.Empty(r.t, r.calls.Wait(nil))
-	require.Empty(r.t, r.script.wrong())
+	require.Empty(r.t, r.script.misuses())
 	require.Zero(r.t, r.script.heldNow())
 	require.Equal(r.t, host.StateReleased, r.host.Status().State)
 }
 
-// requireNone requires that there is no error, unless a call has had a fault.
-func (r *rig) requireNone(err error, of string) {
+// requireNoError requires that err is nil, unless a fault was injected.
+func (r *rig) requireNoError(err error, of string) {
 	r.t.Helper()
 	faulted := false
 	r.script.set(func(s *script) { faulted = s.faulted })
@@ -123,42 +122,41 @@ func (r *rig) advance(d time.Duration) {
 	synctest.Wait()
 }
 
-func (r *rig) say(format string, args ...any) {
+func (r *rig) record(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard = append(r.heard, fmt.Sprintf("%v ", time.Since(r.began))+fmt.Sprintf(format, args...))
+	r.received = append(r.received, fmt.Sprintf("%v ", time.Since(r.began))+fmt.Sprintf(format, args...))
 }
 
-func (r *rig) allHeard() []string {
+func (r *rig) allReceived() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]string{}, r.heard...)
+	return append([]string{}, r.received...)
 }
 
 func (r *rig) HostEvent(event source.Event, received time.Time) {
 	require.False(r.t, received.After(time.Now()))
-	r.say("event %v", !event.Cancelled)
+	r.record("event %v", !event.Cancelled)
 	r.shutdown(!event.Cancelled)
 }
 
 func (r *rig) HostPending(pending *source.Event, known bool, received time.Time) {
 	require.False(r.t, received.After(time.Now()))
-	r.say("pending %v %v", pending != nil, known)
+	r.record("pending %v %v", pending != nil, known)
 	if known {
 		r.shutdown(pending != nil)
 	}
 }
 
-func (r *rig) HostUnreached()   { r.say("unreached") }
-func (r *rig) HostTried()       { r.say("tried") }
-func (r *rig) HostCapped(error) { r.say("capped") }
+func (r *rig) HostUnreached()   { r.record("unreached") }
+func (r *rig) HostTried()       { r.record("tried") }
+func (r *rig) HostCapped(error) { r.record("capped") }
 
-// shutdown begins or ends a shutdown.
 func (r *rig) shutdown(begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.deaf:
+	case r.ignoresEvents:
 	case begins && r.hold == nil:
 		r.hold = r.host.Suspend()
 	case !begins && r.hold != nil:
@@ -167,8 +165,8 @@ func (r *rig) shutdown(begins bool) {
 	}
 }
 
-// holding requires the state of the lock and how many locks the source has given.
-func (r *rig) holding(state host.State, locks int) {
+// requireLock requires the state and the number of held locks.
+func (r *rig) requireLock(state host.State, locks int) {
 	r.t.Helper()
 	require.Equal(r.t, state, r.host.Status().State)
 	require.Equal(r.t, locks, r.script.heldNow())

@@ -18,62 +18,61 @@ var (
 	errInProgress = errors.New("a shutdown is under way")
 )
 
-// fault is what a call of the script does before its work. The zero value does the work at once.
+// fault is what a call of the script does first. The zero value does nothing.
 type fault struct {
-	takes  time.Duration
-	heeds  bool // takes ends with the context, if the method has one
-	hangs  bool // until thaw
-	err    error
-	panics bool
-	then   func() // is called at the end
+	delay           time.Duration
+	endsWithContext bool // delay ends with the context, if the method has one
+	hangs           bool // until unblock
+	err             error
+	panics          bool
+	after           func() // called at the end
 }
 
-// script is a source that does what a test says.
+// script is a source controlled by a test.
 type script struct {
-	mu       sync.Mutex
-	frozen   chan struct{}                    // closed: what hangs goes on
-	faults   func(method string, n int) fault // of the nth call of a method, from 1; nil: none
-	pending  *source.Event
-	unknown  bool          // Pending cannot tell
-	kept     bool          // the next Inhibit succeeds although a shutdown is pending
-	left     bool          // a previous agent left a lock
-	nothing  string        // the method that gives neither a value nor an error
-	limit    time.Duration // 0: any delay is granted
-	unsaid   bool          // a delay that is capped is no error
-	calls    []string
-	numbers  map[string]int
-	sessions []*conn
-	locks    []*lock
-	held     int
-	twoSince time.Time // when a second lock was held
-	misuse   []string
-	faulted  bool // a call has had a fault
-	tolerant bool // two locks may be held for a while: the Close of one hangs
+	mu              sync.Mutex
+	blocked         chan struct{}                    // closed by unblock
+	faults          func(method string, n int) fault // of the nth call of a method, from 1; nil: none
+	pending         *source.Event
+	pendingUnknown  bool          // Pending returns errors.ErrUnsupported
+	keptLock        bool          // the next Inhibit succeeds although a shutdown is pending
+	leftLock        bool          // the previous agent left a lock
+	returnsNil      string        // the method that returns neither a value nor an error
+	limit           time.Duration // 0: any delay is granted
+	capWithoutError bool          // a capped delay is no error
+	calls           []string
+	counts          map[string]int
+	sessions        []*conn
+	locks           []*lock
+	held            int
+	twoSince        time.Time // since when two locks are held
+	misuse          []string
+	faulted         bool // a fault was injected
+	allowsTwoLocks  bool // two locks may be held, because the Close of one hangs
 }
 
-func newScript() *script { return &script{frozen: make(chan struct{}), numbers: map[string]int{}} }
+func newScript() *script { return &script{blocked: make(chan struct{}), counts: map[string]int{}} }
 
-// set changes the script.
 func (s *script) set(change func(*script)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
 }
 
-// thaw lets what hangs go on.
-func (s *script) thaw() {
+// unblock makes hanging calls return.
+func (s *script) unblock() {
 	s.set(func(s *script) {
-		close(s.frozen)
-		s.frozen = make(chan struct{})
+		close(s.blocked)
+		s.blocked = make(chan struct{})
 	})
 }
 
-// always makes each call of a method do the same.
+// always gives each call of a method the same fault.
 func always(method string, f fault) func(*script) {
 	return nth(method, 0, f)
 }
 
-// nth gives the nth call of a method a fault; 0: each.
+// nth gives the nth call of a method a fault; 0: each call.
 func nth(method string, number int, f fault) func(*script) {
 	return func(s *script) {
 		s.faults = func(called string, n int) fault {
@@ -85,34 +84,34 @@ func nth(method string, number int, f fault) func(*script) {
 	}
 }
 
-// step records a call, does its fault, and reports the error of it.
+// step records a call, injects its fault, and returns the fault's error.
 func (s *script) step(ctx context.Context, method string) error {
 	s.mu.Lock()
 	s.calls = append(s.calls, method)
-	s.numbers[method]++
+	s.counts[method]++
 	var f fault
 	if s.faults != nil {
-		f = s.faults(method, s.numbers[method])
+		f = s.faults(method, s.counts[method])
 	}
-	s.faulted = s.faulted || f.hangs || f.panics || f.err != nil || f.takes > 0
-	frozen := s.frozen
+	s.faulted = s.faulted || f.hangs || f.panics || f.err != nil || f.delay > 0
+	frozen := s.blocked
 	s.mu.Unlock()
 	if f.hangs {
 		<-frozen
 	}
-	if f.takes > 0 {
+	if f.delay > 0 {
 		var cancelled <-chan struct{}
-		if f.heeds && ctx != nil {
+		if f.endsWithContext && ctx != nil {
 			cancelled = ctx.Done()
 		}
 		select {
-		case <-time.After(f.takes):
+		case <-time.After(f.delay):
 		case <-cancelled:
 			return context.Cause(ctx)
 		}
 	}
-	if f.then != nil {
-		f.then()
+	if f.after != nil {
+		f.after()
 	}
 	if f.panics {
 		panic("of the source")
@@ -126,7 +125,7 @@ func (s *script) Connect(ctx context.Context) (source.Session, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.nothing == "connect" {
+	if s.returnsNil == "connect" {
 		return nil, nil //nolint:nilnil // a source that is wrong
 	}
 	c := &conn{script: s, events: make(chan source.Event, 64), life: ctx}
@@ -134,7 +133,7 @@ func (s *script) Connect(ctx context.Context) (source.Session, error) {
 	return c, nil
 }
 
-// adopting is a script that has the locks of previous agents.
+// adopting is a script with the previous agent's locks.
 type adopting struct{ *script }
 
 func (a adopting) Adopt() io.Closer {
@@ -143,14 +142,13 @@ func (a adopting) Adopt() io.Closer {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.left {
+	if !a.leftLock {
 		return nil
 	}
-	a.left = false
+	a.leftLock = false
 	return a.grant()
 }
 
-// conn is a session with the script.
 type conn struct {
 	script *script
 	events chan source.Event
@@ -167,7 +165,7 @@ func (c *conn) Events() <-chan source.Event {
 func (c *conn) Pending(ctx context.Context) (*source.Event, error) {
 	s := c.script
 	s.mu.Lock()
-	pending, unknown := s.pending, s.unknown
+	pending, unknown := s.pending, s.pendingUnknown
 	s.mu.Unlock()
 	if err := s.step(ctx, "pending"); err != nil {
 		return nil, err
@@ -188,18 +186,18 @@ func (c *conn) RequestDelay(ctx context.Context, wish time.Duration) (time.Durat
 	if s.limit == 0 || wish <= s.limit {
 		return wish, nil
 	}
-	if s.unsaid {
+	if s.capWithoutError {
 		return s.limit, nil
 	}
 	return s.limit, errors.Join(&source.DelayCappedError{Requested: wish, Granted: s.limit, Setting: "InhibitDelayMaxSec", SetBy: "/etc/zzz.conf"}, errRefused)
 }
 
-// Inhibit refuses during a shutdown, as logind does: what counts is the moment of the call.
+// Inhibit fails during a shutdown, as logind does: the time of the call counts.
 func (c *conn) Inhibit(ctx context.Context) (io.Closer, error) {
 	s := c.script
 	s.mu.Lock()
-	refused := s.pending != nil && !s.kept
-	s.kept = false
+	refused := s.pending != nil && !s.keptLock
+	s.keptLock = false
 	s.mu.Unlock()
 	if err := s.step(ctx, "inhibit"); err != nil {
 		return nil, err
@@ -209,7 +207,7 @@ func (c *conn) Inhibit(ctx context.Context) (io.Closer, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.nothing == "inhibit" {
+	if s.returnsNil == "inhibit" {
 		return nil, nil //nolint:nilnil // a source that is wrong
 	}
 	return s.grant(), nil
@@ -236,7 +234,7 @@ func (c *conn) end() {
 	}
 }
 
-// lose ends all sessions as the loss of a bus does. The mutex is held.
+// lose ends all sessions, like the loss of a bus. The mutex is held.
 func (s *script) lose() {
 	for _, c := range s.sessions {
 		c.end()
@@ -252,7 +250,7 @@ func (s *script) send(event source.Event) {
 	}
 }
 
-// announce begins a shutdown, and cancel ends it.
+// announce begins a shutdown; cancel ends it.
 func (s *script) announce() {
 	s.set(func(s *script) {
 		event := source.Event{Kind: source.KindReboot}
@@ -265,13 +263,12 @@ func (s *script) cancel() {
 	s.set(func(s *script) { s.pending = nil; s.send(source.Event{Cancelled: true}) })
 }
 
-// lock is a lock of the script.
 type lock struct {
 	script *script
 	closed int
 }
 
-// grant gives a lock. The mutex is held.
+// grant returns a new lock. The mutex is held.
 func (s *script) grant() io.Closer {
 	l := &lock{script: s}
 	s.locks = append(s.locks, l)
@@ -297,35 +294,35 @@ func (l *lock) release() {
 		s.misuse = append(s.misuse, "a lock was closed twice")
 		return
 	}
-	if s.held == 2 && time.Since(s.twoSince) > 0 && !s.tolerant {
+	if s.held == 2 && time.Since(s.twoSince) > 0 && !s.allowsTwoLocks {
 		s.misuse = append(s.misuse, fmt.Sprint("two locks were held for ", time.Since(s.twoSince)))
 	}
 	s.held--
 }
 
-// heldNow returns how many locks are held.
+// heldNow returns the number of held locks.
 func (s *script) heldNow() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held
 }
 
-// called returns the calls so far.
+// called returns all calls.
 func (s *script) called() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// number returns how often a method was called.
+// number returns the number of calls of a method.
 func (s *script) number(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.numbers[method]
+	return s.counts[method]
 }
 
-// wrong returns what was used wrongly, and what is still held or open.
-func (s *script) wrong() string {
+// misuses returns wrong uses of the source, and what is still held or open.
+func (s *script) misuses() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wrong := slices.Clone(s.misuse)

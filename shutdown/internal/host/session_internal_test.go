@@ -10,23 +10,25 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// ear notes what it hears.
-type ear struct {
+type recordingListener struct {
 	Listener
 
 	heard []string
 }
 
-func (e *ear) HostEvent(source.Event, time.Time)          { e.heard = append(e.heard, "event") }
-func (e *ear) HostPending(*source.Event, bool, time.Time) { e.heard = append(e.heard, "pending") }
+func (e *recordingListener) HostEvent(source.Event, time.Time) { e.heard = append(e.heard, "event") }
 
-// Of an event and an answer of Pending that are both there the event counts, and neither does once
+func (e *recordingListener) HostPending(*source.Event, bool, time.Time) {
+	e.heard = append(e.heard, "pending")
+}
+
+// If an event and the result of Pending arrive together, only the event is passed on, and neither once
 // the session is over.
-func TestEventAndAnswerAtOnce(t *testing.T) {
+func TestASimultaneousEventWinsOverPending(t *testing.T) {
 	for range 100 { // the choice is random
 		for _, over := range []bool{false, true} {
-			e := &ear{}
-			s := &session{Host: &Host{Options: Options{Listener: e}, contact: &contact{}}, answers: make(chan answer, 1)}
+			e := &recordingListener{}
+			s := &session{Host: &Host{Options: Options{Listener: e}, contact: &contact{}}, answers: make(chan pendingAnswer, 1)}
 			events, closed := make(chan source.Event, 1), make(chan struct{})
 			events <- source.Event{}
 			ctx, cancel := context.WithCancel(t.Context())

@@ -18,26 +18,26 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A session subscribes, reads the pending shutdown, requests the delay, and then takes the lock: no
-// event is missed.
-func TestWatchBeforeHolding(t *testing.T) {
+// A session subscribes, reads the pending shutdown, requests the delay, and then takes the lock, so
+// that no shutdown is missed.
+func TestASessionSubscribesBeforeItTakesTheLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		require.Equal(t, []string{"connect", "events", "pending", "delay", "inhibit"}, r.script.called())
-		require.Equal(t, []string{"0s pending false true", "0s tried"}, r.allHeard())
-		require.Equal(t, host.Status{State: host.StateHeld, Requested: wish, Granted: wish}, r.host.Status())
+		require.Equal(t, []string{"0s pending false true", "0s tried"}, r.allReceived())
+		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: requestedDelay}, r.host.Status())
 		require.True(t, r.host.Status().Held())
 		require.False(t, r.host.Adopted())
 		granted, known := r.host.Granted()
 		require.True(t, known)
-		require.Equal(t, wish, granted)
+		require.Equal(t, requestedDelay, granted)
 		r.end()
 		require.ElementsMatch(t, []string{"release", "close"}, r.script.called()[5:])
 	})
 }
 
-// Before Run nothing is known and nothing held, and a Hold works.
-func TestBeforeRun(t *testing.T) {
+// Before Run nothing is known or held, and a Hold works.
+func TestHoldWorksBeforeRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		require.Equal(t, host.Status{State: host.StateTrying}, r.host.Status())
 		_, known := r.host.Granted()
@@ -56,68 +56,67 @@ func TestBeforeRun(t *testing.T) {
 	})
 }
 
-// A host that grants no lock during a shutdown is asked once, and holds nothing.
-func TestPendingAtStart(t *testing.T) {
+// A host that refuses locks during a shutdown is asked once.
+func TestARefusedAdoptionIsNotRepeated(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.pending = &source.Event{Kind: source.KindReboot}
 		r.run()
 		r.advance(time.Minute)
 		require.Equal(t, []string{"connect", "events", "pending", "inhibit"}, r.script.called())
 		require.ErrorIs(t, r.host.Status().Err, errInProgress)
-		r.holding(host.StateReleased, 0)
+		r.requireLock(host.StateReleased, 0)
 		require.False(t, r.hold.Waits())
 	})
 }
 
-// An answer that is a cancelled event is none, and neither is one of a host that cannot tell.
-func TestAnswersOfPending(t *testing.T) {
+// A cancelled pending event counts as none, and so does the answer of a host that cannot know.
+func TestACancelledPendingEventIsNone(t *testing.T) {
 	for want, change := range map[string]func(*script){
 		"0s pending false true":  func(s *script) { s.pending = &source.Event{Cancelled: true} },
 		"0s pending true true":   func(s *script) { s.pending = &source.Event{} },
-		"0s pending false false": func(s *script) { s.unknown, s.pending = true, &source.Event{} },
+		"0s pending false false": func(s *script) { s.pendingUnknown, s.pending = true, &source.Event{} },
 	} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			change(r.script)
 			r.run()
-			require.Equal(t, want, r.allHeard()[0])
+			require.Equal(t, want, r.allReceived()[0])
 		})
 	}
 }
 
-// Each refusal of the host, even the first, is followed by another attempt, for ever. In the end
-// there is one lock.
-func TestRefusals(t *testing.T) {
+// Every refused call is retried, also the first, until there is one lock.
+func TestRefusedCallsAreRetried(t *testing.T) {
 	for _, method := range []string{"connect", "pending", "delay", "inhibit"} {
 		t.Run(method, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
 				always(method, fault{err: errRefused})(r.script)
 				r.run()
-				require.Contains(t, r.allHeard(), "0s tried")
+				require.Contains(t, r.allReceived(), "0s tried")
 				r.advance(10 * time.Minute)
 				require.ErrorIs(t, r.host.Status().Err, errRefused)
 				require.InDelta(t, 600, r.script.number(method), 5, "one each second")
-				require.Equal(t, method == "delay", r.host.Status().Held(), "a host that grants no delay is held all the same")
+				require.Equal(t, method == "delay", r.host.Status().Held(), "the lock is held even if the delay is refused")
 				r.script.set(func(s *script) { s.faults = nil })
 				r.advance(time.Second)
-				r.holding(host.StateHeld, 1)
+				r.requireLock(host.StateHeld, 1)
 				require.NoError(t, r.host.Status().Err)
 			})
 		})
 	}
 }
 
-// After the loss of a session there is one new lock, and the old one is closed after it was taken.
-// Until then the status says that the lock may be lost.
-func TestLostSession(t *testing.T) {
+// After the loss of a session a new lock is taken before the old one is closed. Until then the status
+// says that the lock may be lost.
+func TestALostSessionIsReplacedWithoutAGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		for range 1000 {
 			r.script.set((*script).lose)
 			synctest.Wait()
-			r.holding(host.StateHeld, 1)
+			r.requireLock(host.StateHeld, 1)
 			require.ErrorContains(t, r.host.Status().Err, "the host's session was lost")
 			r.advance(time.Second)
-			r.holding(host.StateHeld, 1)
+			r.requireLock(host.StateHeld, 1)
 			require.NoError(t, r.host.Status().Err)
 		}
 		calls := r.script.called()
@@ -125,9 +124,9 @@ func TestLostSession(t *testing.T) {
 	})
 }
 
-// A session that is lost during a shutdown costs no lock. No new one can be taken, so the status
-// goes on saying that the lock may be lost, until the shutdown is over.
-func TestLostSessionInAShutdown(t *testing.T) {
+// The loss of a session during a shutdown keeps the lock. The status says that it may be lost until the
+// shutdown ends, because no new one can be taken.
+func TestASessionLostInAShutdownKeepsTheLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		r.script.announce()
@@ -135,12 +134,12 @@ func TestLostSessionInAShutdown(t *testing.T) {
 		require.NoError(t, r.host.Status().Err)
 		r.script.set((*script).lose)
 		r.advance(time.Minute)
-		r.holding(host.StateHeld, 1)
+		r.requireLock(host.StateHeld, 1)
 		require.Equal(t, 1, r.script.number("inhibit"))
 		require.ErrorContains(t, r.host.Status().Err, "the host's session was lost")
 		r.script.cancel()
 		synctest.Wait()
-		r.holding(host.StateHeld, 1)
+		r.requireLock(host.StateHeld, 1)
 		require.Equal(t, 2, r.script.number("inhibit"))
 		require.NoError(t, r.host.Status().Err)
 
@@ -150,54 +149,53 @@ func TestLostSessionInAShutdown(t *testing.T) {
 		r.advance(time.Minute)
 		require.Error(t, r.host.Status().Err)
 		require.NoError(t, r.hold.Release()(t.Context()))
-		require.NoError(t, r.host.Status().Err, "no lock is in doubt any more")
+		require.NoError(t, r.host.Status().Err, "the lock cannot be lost any more")
 	})
 }
 
-// A host that was away for long is held again within a second.
-func TestHostThatWasAway(t *testing.T) {
+// After an outage a lock is held within a second.
+func TestTheLockIsTakenAgainAfterALongOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		r.script.set(always("connect", fault{err: errRefused}))
 		r.script.set((*script).lose)
 		r.advance(2*time.Minute + 300*time.Millisecond)
 		require.ErrorIs(t, r.host.Status().Err, errRefused)
-		r.holding(host.StateHeld, 1)
+		r.requireLock(host.StateHeld, 1)
 		r.script.set(func(s *script) { s.faults = nil })
 		r.advance(time.Second)
 		require.NoError(t, r.host.Status().Err)
-		r.holding(host.StateHeld, 1)
+		r.requireLock(host.StateHeld, 1)
 	})
 }
 
-// A shutdown that was cancelled while the session was lost is over.
-func TestCancelledBehindALostSession(t *testing.T) {
+func TestACancellationDuringAnOutageIsNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		r.script.announce()
 		synctest.Wait()
 		r.script.set(func(s *script) { s.lose(); s.pending = nil })
 		r.advance(2 * time.Second)
-		require.Equal(t, []string{"0s pending false true", "0s tried", "0s event true", "1s pending false true"}, r.allHeard())
-		r.holding(host.StateHeld, 1)
+		require.Equal(t, []string{"0s pending false true", "0s tried", "0s event true", "1s pending false true"}, r.allReceived())
+		r.requireLock(host.StateHeld, 1)
 		require.Equal(t, 2, r.script.number("inhibit"))
 	})
 }
 
-// An event is newer than the answer of Pending in the same session, also if both come at once.
-func TestEventOvertakesPending(t *testing.T) {
+// An event is newer than the result of Pending in the same session, even if both arrive together.
+func TestAnEventIsNewerThanPending(t *testing.T) {
 	for range 100 { // of two things that are there, either may be seen first
 		inBubble(t, func(t *testing.T, r *rig) {
-			always("pending", fault{takes: 3 * time.Second, then: r.script.announce})(r.script)
+			always("pending", fault{delay: 3 * time.Second, after: r.script.announce})(r.script)
 			r.run()
 			r.advance(time.Minute)
-			require.Equal(t, []string{"2s tried", "3s event true"}, r.allHeard())
+			require.Equal(t, []string{"2s tried", "3s event true"}, r.allReceived())
 		})
 	}
 }
 
-// All events are told in order, those before the loss of the session too.
-func TestEventsInOrder(t *testing.T) {
+// All events are passed on in order, also those before the loss of the session.
+func TestEventsKeepTheirOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		r.script.announce()
@@ -205,20 +203,19 @@ func TestEventsInOrder(t *testing.T) {
 		r.script.announce()
 		r.script.set((*script).lose)
 		synctest.Wait()
-		require.Equal(t, []string{"0s event true", "0s event false", "0s event true"}, r.allHeard()[2:])
+		require.Equal(t, []string{"0s event true", "0s event false", "0s event true"}, r.allReceived()[2:])
 	})
 }
 
-// The events of a session whose Pending has failed are dropped, and a Close that waits until they
-// are read does not wait for ever.
-func TestEventsOfASessionThatIsOver(t *testing.T) {
+// If Pending fails, the session's events are dropped, and a Close that waits for their reader returns.
+func TestEventsOfAFailedSessionAreDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.faults = func(method string, n int) fault {
 			switch {
 			case method == "pending" && n == 1:
 				return fault{err: errRefused}
 			case method == "close":
-				return fault{takes: time.Second}
+				return fault{delay: time.Second}
 			}
 			return fault{}
 		}
@@ -229,54 +226,54 @@ func TestEventsOfASessionThatIsOver(t *testing.T) {
 			}
 		})
 		r.advance(10 * time.Second)
-		require.Equal(t, []string{"0s tried", "2s pending false true"}, r.allHeard())
+		require.Equal(t, []string{"0s tried", "2s pending false true"}, r.allReceived())
 	})
 }
 
-// A host that does not answer does not delay the agent's start, and is held once it answers.
-func TestSilentHost(t *testing.T) {
+// An unresponsive host does not delay the agent's start. The lock is taken once it answers.
+func TestAnUnresponsiveHostDoesNotDelayTheStart(t *testing.T) {
 	for method, tried := range map[string]time.Duration{
 		"adopt": 2 * time.Second, "connect": 2 * time.Second, "events": 2 * time.Second, "pending": 2 * time.Second, "delay": 5 * time.Second, "inhibit": 2 * time.Second,
 	} {
 		t.Run(method, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
-				r.adopts(false)
-				always(method, fault{takes: time.Hour, heeds: true})(r.script)
+				r.useAdopter(false)
+				always(method, fault{delay: time.Hour, endsWithContext: true})(r.script)
 				r.run()
 				r.advance(tried - time.Millisecond)
-				require.NotContains(t, r.allHeard(), tried.String()+" tried")
+				require.NotContains(t, r.allReceived(), tried.String()+" tried")
 				r.advance(time.Millisecond)
-				require.Contains(t, r.allHeard(), tried.String()+" tried")
+				require.Contains(t, r.allReceived(), tried.String()+" tried")
 				if method != "delay" {
 					require.ErrorContains(t, r.host.Status().Err, "the host does not answer")
 				}
 				r.script.set(func(s *script) { s.faults = nil })
 				r.advance(15 * time.Second)
-				r.holding(host.StateHeld, 1)
+				r.requireLock(host.StateHeld, 1)
 				require.NoError(t, r.host.Status().Err)
 			})
 		})
 	}
 }
 
-// The first attempt waits for each answer on its own.
-func TestSlowHost(t *testing.T) {
+// The first attempt waits for each answer separately.
+func TestEachAnswerHasItsOwnTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.faults = func(method string, _ int) fault {
 			return map[string]fault{
-				"connect": {takes: 1900 * time.Millisecond}, "pending": {takes: 1900 * time.Millisecond},
-				"delay": {takes: 4900 * time.Millisecond}, "inhibit": {takes: 1900 * time.Millisecond},
+				"connect": {delay: 1900 * time.Millisecond}, "pending": {delay: 1900 * time.Millisecond},
+				"delay": {delay: 4900 * time.Millisecond}, "inhibit": {delay: 1900 * time.Millisecond},
 			}[method]
 		}
 		r.run()
 		r.advance(time.Minute)
-		require.Equal(t, []string{"3.8s pending false true", "10.6s tried"}, r.allHeard())
+		require.Equal(t, []string{"3.8s pending false true", "10.6s tried"}, r.allReceived())
 		r.script.set(func(s *script) { s.faults = nil })
 	})
 }
 
-// A host that no session has reached for 5 s is said to be unreached, once. An event reaches it.
-func TestUnreached(t *testing.T) {
+// HostUnreached is called once after 5 s without a session. An event counts as reached.
+func TestAnUnreachableHostIsReportedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault   func(*script)
 		event   bool
@@ -285,9 +282,9 @@ func TestUnreached(t *testing.T) {
 		"no bus":              {fault: always("connect", fault{err: errRefused})},
 		"silent":              {fault: always("connect", fault{hangs: true})},
 		"no answer":           {fault: always("pending", fault{err: errRefused})},
-		"a slow answer":       {fault: always("pending", fault{takes: 5100 * time.Millisecond})},
-		"an event":            {fault: always("pending", fault{takes: time.Minute}), event: true, reached: true},
-		"an answer in time":   {fault: always("pending", fault{takes: 4900 * time.Millisecond}), reached: true},
+		"a slow answer":       {fault: always("pending", fault{delay: 5100 * time.Millisecond})},
+		"an event":            {fault: always("pending", fault{delay: time.Minute}), event: true, reached: true},
+		"an answer in time":   {fault: always("pending", fault{delay: 4900 * time.Millisecond}), reached: true},
 		"a lock that is late": {fault: always("inhibit", fault{err: errRefused}), reached: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -299,34 +296,35 @@ func TestUnreached(t *testing.T) {
 				}
 				r.advance(time.Hour)
 				count := 0
-				for _, heard := range r.allHeard() {
+				for _, heard := range r.allReceived() {
 					if heard == "5s unreached" {
 						count++
 					}
 				}
-				require.Equal(t, test.reached, count == 0, r.allHeard())
+				require.Equal(t, test.reached, count == 0, r.allReceived())
 				require.LessOrEqual(t, count, 1)
 			})
 		})
 	}
 }
 
-// A source that gives neither what it is asked for nor an error is one that has failed.
-func TestNothingIsGiven(t *testing.T) {
-	for method, text := range map[string]string{"connect": "the host has given no session", "inhibit": "the host has given no lock"} {
+// A source that returns neither a value nor an error has failed.
+func TestANilResultIsAnError(t *testing.T) {
+	for method, text := range map[string]string{"connect": "the host returned no session", "inhibit": "the host returned no lock"} {
 		inBubble(t, func(t *testing.T, r *rig) {
-			r.script.nothing = method
+			r.script.returnsNil = method
 			r.run()
 			r.advance(10 * time.Second)
-			r.holding(host.StateTrying, 0)
+			r.requireLock(host.StateTrying, 0)
 			require.ErrorContains(t, r.host.Status().Err, text)
 			require.InDelta(t, 11, r.script.number(method), 1)
 		})
 	}
 }
 
-// The context of Connect lives as long as the session, because some sources tie a connection to it.
-func TestContextOfTheConnection(t *testing.T) {
+// The context of Connect lasts as long as the session, because some sources close the connection with
+// it.
+func TestTheConnectionContextLastsAsLongAsTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		r.advance(time.Hour)
@@ -338,8 +336,7 @@ func TestContextOfTheConnection(t *testing.T) {
 	})
 }
 
-// Run ends with the error of closing the last session, and of no other.
-func TestErrorOfRun(t *testing.T) {
+func TestRunReturnsTheErrorOfTheLastClose(t *testing.T) {
 	for text, f := range map[string]fault{"refused": {err: errRefused}, "panicked": {panics: true}, "does not return": {hangs: true}} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			nth("close", 2, f)(r.script)
@@ -366,8 +363,7 @@ func TestErrorOfRun(t *testing.T) {
 	})
 }
 
-// The metrics show whether a lock is held, and the delay.
-func TestMetrics(t *testing.T) {
+func TestMetricsShowTheLockAndTheDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		collectors, err := metrics.NewShutdown(registry, metrics.Options{})

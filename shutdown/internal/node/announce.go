@@ -10,53 +10,50 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// leastTime is how long a drain takes whose host, or limit, leaves it no time, so that the pods are signalled at
-// all: a host that has gone on is not delayed by a lock.
-const leastTime = 200 * time.Millisecond
+// minDrainTime is the least time of a drain, so that pods are signalled even if the host or the limit
+// leaves none. A host that no longer waits is not delayed by the lock.
+const minDrainTime = 200 * time.Millisecond
 
-// This file is the table of states and inputs: who has announced the shutdown, and who takes it back.
+// This file handles announcements and withdrawals in each state.
 
-// apply handles an event.
 func (e Event) apply(n *Node) {
 	switch {
-	case n.isEnding:
-		n.log("Run has ended, an event of a shutdown does nothing any more")
+	case n.runEnded:
+		n.log("Ignored a shutdown event, because Run has ended")
 	case !e.Cancelled:
-		n.announced(n.announcement(e), e.Wall)
+		n.handleAnnouncement(n.announcement(e), e.Wall)
 	case e.Host:
-		n.hostSaid = e
-		n.hostStays()
+		n.hostAnswer = e
+		n.hostCancelled()
 	default:
-		isTaken := n.takeBack(e.takesBack)
+		isTaken := n.withdraw(e.withdraws)
 		if n.state == StateOpening {
-			n.takenBack = append(n.takenBack, e)
+			n.withdrawnEarly = append(n.withdrawnEarly, e)
 		} else if !isTaken {
-			n.log("Trigger has announced nothing that it could take back")
+			n.log(fmt.Sprintf("Trigger has announced no shutdown of origin %q, the cancellation changes nothing", e.Origin))
 		}
 	}
 }
 
-// takesBack reports whether an event of Trigger takes an announcement back.
-func (e Event) takesBack(a Announcement) bool {
+// withdraws reports whether a cancellation by Trigger withdraws an announcement.
+func (e Event) withdraws(a Announcement) bool {
 	return !a.Host && (e.Origin == "" || a.Origin == e.Origin)
 }
 
-// announcement returns what an event announces. A host that names no deadline goes on when its limit
-// is over.
+// announcement returns the announcement of an event.
 func (n *Node) announcement(e Event) Announcement {
 	a := Announcement{Host: e.Host, Origin: e.Origin, Kind: e.Kind, At: n.now, Deadline: e.Deadline}
 	n.setDeadline(&a)
 	return a
 }
 
-// setDeadline sets the deadline of a host that has named none, once its limit is known.
+// setDeadline sets the deadline of a host that named none, once its limit is known.
 func (n *Node) setDeadline(a *Announcement) {
 	if a.Host && a.Deadline.IsZero() && !a.At.IsZero() && n.limit != 0 {
 		a.Deadline = a.At.Add(max(n.limit, 0))
 	}
 }
 
-// apply takes over how long the host waits.
 func (l Limit) apply(n *Node) {
 	n.limit = time.Duration(l)
 	if n.state != StateDraining {
@@ -71,142 +68,140 @@ func (l Limit) apply(n *Node) {
 		}
 	}
 	if !s.HostEnd.Equal(before) {
-		n.changed(s)
-		n.drain.refit(n)
+		n.markDirty(s)
+		n.drain.shortenTable(n)
 	}
 }
 
-// announced handles an announcement.
-func (n *Node) announced(a Announcement, wall time.Time) {
+func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 	s := n.shutdown
 	if !a.Deadline.IsZero() && !n.now.Before(a.Deadline) {
-		n.do(Effect{Do: LogError, Text: fmt.Sprintf("The deadline of the shutdown that %q announces has passed: the pods have no time", a.Origin)})
+		n.emit(Effect{Do: LogError, Text: fmt.Sprintf("The deadline of the shutdown announced by %q has passed: pods get 0 s", a.Origin)})
 	}
 	switch n.state {
 	case StateNone, StateOpening:
 		n.beginShutdown(a, wall)
 	case StateUnsettled:
-		if n.isLive(s) && s.fits(a) {
+		if n.hasTimeLeft(s) && s.matches(a) {
 			n.resume(&a)
 		} else {
-			n.endUnsettled()
+			n.closeUnsettled()
 			n.beginShutdown(a, wall)
 		}
 	case StateDraining:
 		before := s.HostEnd
-		s.join(a)
-		n.changed(s)
+		s.announce(a)
+		n.markDirty(s)
 		if end := s.HostEnd; !end.Equal(before) {
-			n.drain.refit(n)
+			n.drain.shortenTable(n)
 		}
 	case StateReleased:
-		if isFirst := s.join(a); isFirst {
-			n.drainAgain()
+		if isFirst := s.announce(a); isFirst {
+			n.restartDrain()
 		}
-		n.changed(s)
+		n.markDirty(s)
 	}
 }
 
-// apply handles the host's answer whether a shutdown is pending.
 func (p Pending) apply(n *Node) {
-	n.hostSaid = p
+	n.hostAnswer = p
 	switch {
-	case n.isEnding:
+	case n.runEnded:
 	case !p.Known:
-		n.hostCannotTell()
+		n.settleByLog()
 	case p.Event == nil || p.Event.Cancelled:
-		n.hostStays()
+		n.hostCancelled()
 	case !p.Event.Deadline.IsZero() && !n.now.Before(p.Event.Deadline):
-		n.pendingInThePast(n.announcement(Event{Event: *p.Event, Host: true}))
-	case n.state == StateUnsettled && !n.isLive(n.shutdown) && n.shutdown.fits(Announcement{Kind: p.Event.Kind}):
-		n.pendingInThePast(n.announcement(Event{Event: *p.Event, Host: true}))
+		n.pendingExpired(n.announcement(Event{Event: *p.Event, Host: true}))
+	case n.state == StateUnsettled && !n.hasTimeLeft(n.shutdown) && n.shutdown.matches(Announcement{Kind: p.Event.Kind}):
+		n.pendingExpired(n.announcement(Event{Event: *p.Event, Host: true}))
 	case n.state == StateReleased:
-		n.shutdown.join(n.announcement(Event{Event: *p.Event, Host: true}))
-		n.changed(n.shutdown)
+		n.shutdown.announce(n.announcement(Event{Event: *p.Event, Host: true}))
+		n.markDirty(n.shutdown)
 	default:
-		n.announced(n.announcement(Event{Event: *p.Event, Host: true}), p.Wall)
+		n.handleAnnouncement(n.announcement(Event{Event: *p.Event, Host: true}), p.Wall)
 	}
 }
 
-// pendingInThePast handles a shutdown that is pending, and whose time is over: nothing is begun. If the
-// log has it, the node is taken for released, and statuses are sent.
-func (n *Node) pendingInThePast(a Announcement) {
+// pendingExpired handles a pending shutdown whose deadline has passed. No drain begins. If the log has
+// the shutdown, the lock is released and its statuses are sent.
+func (n *Node) pendingExpired(a Announcement) {
 	switch n.state {
 	case StateUnsettled:
-		n.shutdown.join(a)
-		n.changed(n.shutdown)
+		n.shutdown.announce(a)
+		n.markDirty(n.shutdown)
 		n.publish(n.shutdown)
 		n.giveUpPods()
-		n.do(Effect{Do: Suspend, Until: n.now})
+		n.emit(Effect{Do: Suspend, Until: n.now})
 		n.release(n.shutdown)
 	case StateNone, StateOpening:
-		n.log("The host has a shutdown pending whose time is over")
+		n.log("The host reports a pending shutdown whose deadline has passed")
 	case StateDraining, StateReleased:
 	}
 }
 
-// hostStays handles a host that takes its announcement back, or has none pending.
-func (n *Node) hostStays() {
+// hostCancelled handles a host that cancelled its shutdown or has none pending.
+func (n *Node) hostCancelled() {
 	switch n.state {
 	case StateNone, StateOpening:
 	case StateUnsettled:
-		n.shutdown.takeBack(Announcement.isOfHost)
-		n.changed(n.shutdown)
-		n.hostCannotTell()
+		n.shutdown.withdraw(Announcement.isOfHost)
+		n.markDirty(n.shutdown)
+		n.settleByLog()
 	case StateDraining, StateReleased:
-		n.takeBack(Announcement.isOfHost)
+		n.withdraw(Announcement.isOfHost)
 	}
 }
 
-// takeBack removes announcements. A shutdown without any is cancelled, but for one that the host may
-// have pending.
-func (n *Node) takeBack(match func(Announcement) bool) (isTaken bool) {
+// withdraw removes announcements. A shutdown without any is cancelled, except in StateUnsettled, where
+// the host's answer decides.
+func (n *Node) withdraw(match func(Announcement) bool) (isTaken bool) {
 	s := n.shutdown
-	if n.state == StateNone || n.state == StateOpening || !s.takeBack(match) {
+	if n.state == StateNone || n.state == StateOpening || !s.withdraw(match) {
 		return false
 	}
-	n.changed(s)
+	n.markDirty(s)
 	if len(s.Announced) == 0 && n.state != StateUnsettled {
 		n.cancel()
 	}
 	return true
 }
 
-// hostCannotTell handles a host that cannot say whether a shutdown is pending: the log counts.
-func (n *Node) hostCannotTell() {
+// settleByLog leaves StateUnsettled by the log's announcements, because the host cannot say what is
+// pending.
+func (n *Node) settleByLog() {
 	switch {
 	case n.state != StateUnsettled:
 	case len(n.shutdown.Announced) == 0:
 		n.cancel()
-	case n.isLive(n.shutdown):
+	case n.hasTimeLeft(n.shutdown):
 		n.resume(nil)
 	default:
-		n.endUnsettled()
+		n.closeUnsettled()
 	}
 }
 
-// apply handles a host that was not reached: if it waits for an adopted lock, the log counts.
+// apply uses the log if the host waits for an adopted lock, or if the time of the log's shutdown is
+// over.
 func (u Unreached) apply(n *Node) {
-	n.hostSaid = u
-	if n.isEnding {
+	n.hostAnswer = u
+	if n.runEnded {
 		return
 	}
-	if n.state == StateUnsettled && (u.Adopted || !n.isLive(n.shutdown)) {
-		n.hostCannotTell()
+	if n.state == StateUnsettled && (u.Adopted || !n.hasTimeLeft(n.shutdown)) {
+		n.settleByLog()
 	}
 }
 
-// beginShutdown begins a shutdown.
 func (n *Node) beginShutdown(a Announcement, wall time.Time) {
-	n.number++
-	s := &Shutdown{Number: n.number, Began: n.now, Wall: wall, Policy: n.policy(a)}
+	n.lastNumber++
+	s := &Shutdown{Number: n.lastNumber, Began: n.now, Wall: wall, Policy: n.policy(a)}
 	n.shutdown = s
-	s.join(a)
-	n.drainFor(s)
-	n.do(Effect{Do: RecordEvent, Text: textDetected})
+	s.announce(a)
+	n.startDrain(s)
+	n.emit(Effect{Do: RecordEvent, Text: textDetected})
 }
 
-// policy returns the policy for a kind of shutdown.
 func (n *Node) policy(a Announcement) Policy {
 	if p := n.Policies[a.Kind]; p != "" {
 		return p
@@ -214,42 +209,42 @@ func (n *Node) policy(a Announcement) Policy {
 	return SetTerminal
 }
 
-// resume goes on with the shutdown of the log. a announces it again; nil: nobody has said anything.
+// resume continues the shutdown of the log. a is the announcement that confirms it; nil: none did.
 func (n *Node) resume(a *Announcement) {
 	s := n.shutdown
 	before := s.HostEnd
 	if a != nil {
-		s.join(*a)
+		s.announce(*a)
 	}
 	s.Ended = time.Time{}
-	n.settleBy = time.Time{}
-	n.changed(s)
-	n.do(Effect{Do: RecordEvent, Text: textDetected})
-	n.drainFor(s)
+	n.unsettledUntil = time.Time{}
+	n.markDirty(s)
+	n.emit(Effect{Do: RecordEvent, Text: textDetected})
+	n.startDrain(s)
 	if end := s.HostEnd; a != nil && !end.Equal(before) {
-		n.drain.refit(n)
+		n.drain.shortenTable(n)
 	}
 }
 
-// drainFor begins the drain of a shutdown. It takes over the pods of earlier ones that still run.
-func (n *Node) drainFor(s *Shutdown) {
-	n.set(StateDraining)
-	n.joinRunning(s)
+// startDrain begins the drain of a shutdown, with the pods of earlier ones that are still terminating.
+func (n *Node) startDrain(s *Shutdown) {
+	n.setState(StateDraining)
+	n.addRunningPods(s)
 	s.Statuses = n.Options.Steps.Statuses
 	if s.Timetable == nil {
 		s.setTable(n.newTable(s, s.Began))
 	}
-	n.changed(s)
-	n.newLog()
-	n.do(Effect{Do: Suspend, Until: s.releaseBy()})
+	n.markDirty(s)
+	n.startLog()
+	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
 	n.publish(s)
 	n.drain.begin(n, s)
-	n.killLeft()
+	n.killRunning()
 }
 
-// drainAgain drains again a shutdown for which the lock was released, because another announcer has
-// time. The time of those before is spent.
-func (n *Node) drainAgain() {
+// restartDrain begins another drain after the release, because a new announcer leaves time. Earlier
+// announcements do not count for its deadline unless they are in the future.
+func (n *Node) restartDrain() {
 	s := n.shutdown
 	for i := range len(s.Announced) - 1 {
 		s.Announced[i].At = time.Time{}
@@ -262,108 +257,106 @@ func (n *Node) drainAgain() {
 	}
 	s.Done, s.Ended, s.Planned, s.isReported = 0, time.Time{}, false, false
 	s.setTable(n.newTable(s, n.now))
-	n.set(StateDraining)
-	n.joinRunning(s)
-	n.changed(s)
-	n.do(Effect{Do: Retake})
-	n.do(Effect{Do: Suspend, Until: s.releaseBy()})
+	n.setState(StateDraining)
+	n.addRunningPods(s)
+	n.markDirty(s)
+	n.emit(Effect{Do: Retake})
+	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
 	n.drain.begin(n, s)
 }
 
-// cancel cancels the shutdown: no further pod is signalled, and whoever was runs out its grace period.
+// cancel cancels the shutdown. No further pod is signalled; signalled pods keep their grace periods.
 func (n *Node) cancel() {
 	s := n.shutdown
-	if n.drain.of == s {
+	if n.drain.shutdown == s {
 		n.drain.stop(n)
 	}
 	s.Cancelled, s.Ended, s.Announced = true, n.now, nil
-	n.settleBy = time.Time{}
-	n.changed(s)
-	n.do(Effect{Do: RecordEvent, Text: textCancelled})
-	n.toReport(s)
-	n.set(StateNone)
-	n.forgetMeant()
+	n.unsettledUntil = time.Time{}
+	n.markDirty(s)
+	n.emit(Effect{Do: RecordEvent, Text: textCancelled})
+	n.queueReport(s)
+	n.setState(StateNone)
+	n.clearMeant()
 	for _, p := range n.pods.all {
-		p.isGivenUp = false // the node stays
+		p.isGivenUp = false // retry, because the node keeps running
 	}
-	n.killLeft()
-	n.do(Effect{Do: HoldAgain})
+	n.killRunning()
+	n.emit(Effect{Do: HoldAgain})
 }
 
-// forgetMeant says that no drain means to kill the pods that were not signalled.
-func (n *Node) forgetMeant() {
+// clearMeant clears Meant of all pods.
+func (n *Node) clearMeant() {
 	for _, p := range n.pods.all {
 		if p.Meant {
 			p.Meant = false
-			n.changed(p)
+			n.markDirty(p)
 		}
 	}
 }
 
-// endUnsettled closes the shutdown of the log, which does not go on: its pods have ended with their
-// time.
-func (n *Node) endUnsettled() {
+// closeUnsettled ends a shutdown of the log that is over.
+func (n *Node) closeUnsettled() {
 	s := n.shutdown
 	s.Ended, s.Announced = n.now, nil
-	n.settleBy = time.Time{}
-	n.changed(s)
-	n.toReport(s)
-	n.set(StateNone)
-	n.forgetMeant()
-	n.killLeft()
-	n.do(Effect{Do: HoldAgain})
+	n.unsettledUntil = time.Time{}
+	n.markDirty(s)
+	n.queueReport(s)
+	n.setState(StateNone)
+	n.clearMeant()
+	n.killRunning()
+	n.emit(Effect{Do: HoldAgain})
 }
 
-// settle handles the moments at which the state changes by itself.
-func (n *Node) settle() {
-	if n.state == StateUnsettled && !n.settleBy.IsZero() && !n.isEnding && n.passed(n.settleBy) {
-		n.endUnsettled()
+// updateState makes the state changes that depend on time.
+func (n *Node) updateState() {
+	if n.state == StateUnsettled && !n.unsettledUntil.IsZero() && !n.runEnded && n.reached(n.unsettledUntil) {
+		n.closeUnsettled()
 	}
-	n.terminate()
-	// What a previous agent has published is taken back once the host has said that nothing goes on.
-	if n.state == StateNone && !n.isEnding && (n.hostSaid != nil || n.api.wanted != nil) {
+	n.advanceTerminateAll()
+	// Clear what a previous agent published, once the host has answered that no shutdown is pending.
+	if n.state == StateNone && !n.runEnded && (n.hostAnswer != nil || n.api.wanted != nil) {
 		n.publish(nil)
 	}
 }
 
-// release releases the lock.
 func (n *Node) release(s *Shutdown) {
 	s.Ended = n.now
-	n.changed(s)
-	n.store()
-	n.do(Effect{Do: Release})
-	n.set(StateReleased)
-	n.toReport(s)
+	n.markDirty(s)
+	n.storeDirty()
+	n.emit(Effect{Do: Release})
+	n.setState(StateReleased)
+	n.queueReport(s)
 }
 
-// apply ends the shutdown for this agent: the lock is released, and the log stays as it is.
+// apply releases the lock and stops the drain. The log keeps the shutdown for the next agent.
 func (RunEnds) apply(n *Node) {
-	if n.isEnding = true; n.state == StateDraining {
+	if n.runEnded = true; n.state == StateDraining {
 		n.drain.stop(n)
-		n.toReport(n.shutdown)
+		n.queueReport(n.shutdown)
 	}
 	if n.state != StateReleased {
-		n.do(Effect{Do: Release})
+		n.emit(Effect{Do: Release})
 	}
 	for len(n.reports) > 0 {
 		n.reportNow(n.reports[0])
 	}
 }
 
-// request returns what a timetable of a shutdown is made for.
+// request returns the input of a timetable.
 //
-// Of a host's 30 s a little less is left when its event is received: what lacks of a whole second, 100
-// ms at most, has been before.
+// A host that waits 30 s leaves slightly less when its event is received. Up to 100 ms that are missing
+// from a whole second are added back.
 func (n *Node) request(s *Shutdown, received, hostEnd time.Time) timetable.Request {
 	if part := hostEnd.Sub(received) % time.Second; !hostEnd.IsZero() && part >= time.Second-times.Lag {
 		received = received.Add(part - time.Second)
 	}
 	if !hostEnd.IsZero() {
-		hostEnd = times.Later(hostEnd, received.Add(leastTime))
+		hostEnd = times.Later(hostEnd, received.Add(minDrainTime))
 	}
 	opts := n.Options
 	if opts.Limit != 0 {
-		opts.Limit = max(opts.Limit, leastTime)
+		opts.Limit = max(opts.Limit, minDrainTime)
 	}
 	return timetable.Request{
 		Schedule: n.schedule(s.Planned), Options: opts, Received: received, HostEnd: hostEnd,
@@ -371,13 +364,13 @@ func (n *Node) request(s *Shutdown, received, hostEnd time.Time) timetable.Reque
 	}
 }
 
-// newTable returns the timetable of a drain whose event was received at a time, before a list is known.
+// newTable returns the timetable of a drain before its first list.
 func (n *Node) newTable(s *Shutdown, received time.Time) timetable.Table {
 	return timetable.New(n.request(s, received, s.HostEnd))
 }
 
-// schedule returns the schedule, or one bucket that lasts as long as the longest grace period of a
-// pod, which is known once a drain is planned.
+// schedule returns the configured schedule. Without one it returns one bucket, as long as the longest
+// grace period, which is known once the drain is planned.
 func (n *Node) schedule(isPlanned bool) plan.Schedule {
 	if len(n.Schedule) > 0 {
 		return n.Schedule

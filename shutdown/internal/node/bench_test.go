@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// BenchmarkDrain drains pods that end at once, by an API server that answers at once.
+// BenchmarkDrain drains pods that end at once, with an API server that answers at once.
 func BenchmarkDrain(b *testing.B) {
 	for _, pods := range []int{110, 1000, 10_000} {
 		b.Run(strconv.Itoa(pods), func(b *testing.B) {
@@ -28,7 +28,7 @@ func BenchmarkDrain(b *testing.B) {
 	}
 }
 
-// drainOnce drains a node from its announcement to its release.
+// drainOnce drains a node from the announcement to the release.
 func drainOnce(b *testing.B, listed []node.Pod) {
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}
 	c.Options.Steps = plan.Steps{Publish: true, Readiness: true, Statuses: true}

@@ -13,14 +13,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// Each of 500 shutdowns that are cancelled kills one more pod that never ends: one call of the killer for
-// each is under way, and nothing else grows.
+// After 500 cancelled shutdowns, each with a pod that never ends, one kill for each pod is in flight
+// and nothing else has grown.
 func TestCancelledShutdownsLeaveNothingBehind(t *testing.T) {
 	const cycles = 500
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}
 	c.Options.Steps = plan.Steps{Publish: true, Statuses: true}
 	w := newWorld(1, c)
-	w.isEven = true
+	w.hasFixedLatency = true
 	w.start(0)
 	w.run(2 * time.Second)
 	for i := range cycles {
@@ -40,7 +40,7 @@ func TestCancelledShutdownsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// reportsOf leaves the reports alone.
+// reportsOf returns the reports.
 func reportsOf(facts []judge.NodeFact) (reports []judge.NodeFact) {
 	for _, f := range facts {
 		if f.What == judge.NodeReported {

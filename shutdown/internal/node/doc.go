@@ -1,18 +1,15 @@
-// Package node decides what an agent does about the shutdown of its node: whom it kills when and with
-// how many seconds, what the API server is told, when the inhibitor lock is released, and which pods
-// may start.
+// Package node decides how an agent handles the shutdown of its node: which pods it kills, when and
+// with which grace period, what it writes to the API server, when it releases the inhibitor lock, and
+// which pods may start.
 //
-// It is a value and a function. [Node.Step] takes an [Input], which says what has happened, and
-// returns the [Effect]s that are to be carried out. It starts no goroutine, reads no clock, holds no
-// mutex and waits for nothing: a call that hangs is an answer that does not come. A shell makes the
-// calls and passes their answers to Step. [Node.Wake] says when Step is due although nothing has
-// happened.
+// It is a state machine without I/O. [Node.Step] takes an [Input], which says what happened, and
+// returns the [Effect]s to carry out. It starts no goroutine, reads no clock, holds no mutex and never
+// blocks. The caller (the shell) carries out the effects and passes their results to Step.
+// [Node.Wake] returns when Step is due if no input arrives before.
 //
-// Two kinds of entities survive the agent: [Shutdown] and [Pod]. Step returns each of them that has
-// changed, in a [Store] effect, and the shell appends it to the state log. The next agent reads the
-// log, of which the last entry of each entity counts, and passes it to Step. Resuming is the same code
-// as beginning.
+// Two entities survive the agent: [Shutdown] and [Pod]. Step returns each changed entity in a [Store]
+// effect, and the shell appends it to the state log. The next agent passes the log's entries to Step;
+// the last entry of each entity counts. Resuming a drain runs the same code as starting one.
 //
-// All times count from the boot, so that they mean the same to the next agent: time.Unix(0, 0) is the
-// boot.
+// All times count from the boot, time.Unix(0, 0), so that they mean the same to the next agent.
 package node

@@ -12,38 +12,39 @@ import (
 )
 
 const (
-	// answerTime bounds the wait for what should return at once.
-	answerTime = time.Second
-	// firstListTime bounds the wait for the first list if the schedule depends on it.
-	firstListTime = 30 * time.Second
-	// fillTime is how old an agent is whose empty list may be one that is not filled yet.
-	fillTime       = time.Second
+	// answerTimeout bounds the wait for a list.
+	answerTimeout = time.Second
+	// firstListTimeout bounds the wait for the first list if the schedule depends on it.
+	firstListTimeout = 30 * time.Second
+	// listWarmUp is how long after the first Step an empty list may come from an informer that is not
+	// filled.
+	listWarmUp     = time.Second
 	defaultSeconds = graceperiod.DefaultSeconds
 )
 
-// stage is where a drain is. A drain goes through the stages in this order, and through those from
+// stage is the stage of a drain. A drain goes through the stages in this order, and through those from
 // listing to flushing once for each bucket.
 type stage int
 
 const (
-	idle        stage = iota
-	preparing         // what would start pods again is stopped
-	planning          // the first list
-	holding           // another program moves its work away
-	publishing        // the API server is told that the node shuts down
-	listing           // the pods, before a bucket
-	marking           // the pods of a bucket are marked as not ready, and killed one by one
-	ending            // the pods of a bucket end
-	unmounting        // their volumes are unmounted
-	flushing          // the API server accepts their final statuses
-	lastList          // who is listed before the release
-	finishing         // all pods end
-	flushingAll       // the API server accepts all final statuses
-	storing           // the end survives a power cut
-	leaving           // OnRelease
+	idle             stage = iota
+	preparing              // Prepare stops whatever would start pods again
+	planning               // the first list
+	holding                // Hold lets another program move its work away
+	publishing             // the node's state is published
+	listing                // the pods are listed before a bucket
+	awaitingNotReady       // the pods of a bucket are set NotReady, then killed
+	awaitingEnds           // the pods of the bucket end
+	unmounting             // their volumes are unmounted
+	flushing               // the API server accepts their final statuses
+	finalListing           // the pods are listed before the release
+	awaitingAllEnds        // all pods end
+	flushingAll            // the API server accepts all final statuses
+	syncing                // the log is synced
+	releasing              // OnRelease
 )
 
-// String returns the name of a stage that is a call.
+// String returns the name of a stage that is a call, as the report names it.
 func (s stage) String() string {
 	switch s {
 	case preparing:
@@ -52,301 +53,299 @@ func (s stage) String() string {
 		return "Hold"
 	case unmounting:
 		return "The unmount of the volumes"
-	case storing:
+	case syncing:
 		return "Storing the shutdown"
-	case leaving:
+	case releasing:
 		return "OnRelease"
 	default:
 		return fmt.Sprintf("stage %d", int(s))
 	}
 }
 
-// drain is one pass through the timetable of a shutdown, by this agent. What it has reached is in the
-// Shutdown and its pods; nothing else of it is stored.
+// drain is one pass through the timetable by this agent. Its results are in the Shutdown and the pods;
+// nothing else of it is stored.
 type drain struct {
-	of     *Shutdown // nil: none is under way
-	number int       // of the drain
-	stage  stage
-	since  time.Time // when the stage began
-	lists  int       // the complete lists before the one that the stage waits for
+	shutdown    *Shutdown // nil: no drain is in progress
+	number      int       // counts the drains of this agent
+	stage       stage
+	stageBegan  time.Time // when the stage began
+	listsBefore int       // the lists received before the one that the stage waits for
 
-	call       int // for which the stage waits; 0: none
+	call       int // the call that the stage waits for; 0: none
 	isAnswered bool
-	err        error // the answer
+	callErr    error // the result of the call
 
-	isEmpty  bool // the first list was empty, and is asked for again
-	bucket   int
-	window   timetable.Window
-	began    time.Time // when the bucket began
-	picked   []*Pod    // in the bucket
-	waited   int       // the first pod that the stage may wait for
-	unmarked int       // of them that were killed without their mark
+	wasFirstListEmpty bool // the first list was empty, and a second one is awaited
+	bucket            int
+	window            timetable.Window
+	bucketBegan       time.Time // when the bucket began
+	picked            []*Pod    // the pods of the bucket
+	firstAwaited      int       // the index of the first pod that the stage may wait for
+	unmarked          int       // pods killed before the API server accepted NotReady
 }
 
-// begin begins a drain.
 func (d *drain) begin(n *Node, s *Shutdown) {
 	d.stop(n)
-	*d = drain{of: s, number: d.number + 1, bucket: s.Done}
-	n.api.tryAgain()
-	n.do(Effect{Do: Begins, Shutdown: s, Text: "Shutdown manager processing shutdown event"})
-	for _, text := range n.failures { // they are logged
-		n.reported(s, text)
+	*d = drain{shutdown: s, number: d.number + 1, bucket: s.Done}
+	n.api.retryNow()
+	n.emit(Effect{Do: Begins, Shutdown: s, Text: "Shutdown manager processing shutdown event"})
+	for _, text := range n.failures { // logged already
+		n.addError(s, text)
 	}
-	n.failures, n.failure = nil, ""
-	d.enter(n, preparing)
+	n.failures, n.loggedFailure = nil, ""
+	d.enterStage(n, preparing)
 }
 
 // stop stops the drain: no further pod is signalled.
 func (d *drain) stop(n *Node) {
 	if d.call != 0 && !d.isAnswered {
-		n.do(Effect{Do: Abort, Call: d.call})
+		n.emit(Effect{Do: Abort, Call: d.call})
 	}
 	for _, p := range d.picked {
-		p.isWaiting = false
-		n.wish(p)
+		p.awaitsNotReady = false
+		n.setWanted(p)
 	}
 	*d = drain{number: d.number}
 }
 
-// refit fits the timetable again, because the host leaves less time. No end moves to a later time.
-func (d *drain) refit(n *Node) {
-	s := d.of
+// shortenTable makes the timetable again after the host's deadline moved earlier. No time moves later.
+func (d *drain) shortenTable(n *Node) {
+	s := d.shutdown
 	if s == nil || s.local || !s.HostEnd.Before(s.end()) {
 		return
 	}
 	if !s.Planned {
 		s.setTable(n.newTable(s, timeOf(s.Timetable.Received)))
 	} else {
-		r := n.request(s, times.Earlier(n.now, s.waitEnd()), s.HostEnd) // no end of a wait that is over moves
+		r := n.request(s, times.Earlier(n.now, s.waitEnd()), s.HostEnd) // a wait that is over does not change
 		before := s.table
 		r.Before, r.Done, r.Occupied = &before, d.bucket, n.occupied(before.Schedule(), d.bucket)
 		s.setTable(timetable.New(r))
 	}
-	n.changed(s)
-	n.do(Effect{Do: Suspend, Until: s.releaseBy()})
+	n.markDirty(s)
+	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
 	if len(d.picked) == 0 || d.bucket >= len(s.table.Schedule()) {
 		return
 	}
 	d.window = s.table.Window(d.bucket, n.now)
 	for _, p := range d.picked {
-		if p.runs() {
+		if p.isTerminating() {
 			n.signal(p)
 		}
-		p.telling.markBy = times.Earlier(p.telling.markBy, d.window.Ready)
+		p.update.notReadyBy = times.Earlier(p.update.notReadyBy, d.window.Ready)
 	}
 }
 
-// waitsFor reports whether the stage has to wait for one of some pods. It asks no pod again that it does
-// not wait for any more.
+// waitsFor reports whether a pod matches. It skips pods that did not match before, so that a stage does
+// not check each pod on every Step.
 func (d *drain) waitsFor(pods []*Pod, match func(*Pod) bool) bool {
-	for d.waited < len(pods) && !match(pods[d.waited]) {
-		d.waited++
+	for d.firstAwaited < len(pods) && !match(pods[d.firstAwaited]) {
+		d.firstAwaited++
 	}
-	return d.waited < len(pods)
+	return d.firstAwaited < len(pods)
 }
 
-// enter begins a stage.
-func (d *drain) enter(n *Node, s stage) bool {
-	d.stage, d.since, d.call, d.isAnswered, d.err, d.waited = s, n.now, 0, false, nil, 0
-	hooks := n.Options.Steps
+func (d *drain) enterStage(n *Node, s stage) bool {
+	d.stage, d.stageBegan, d.call, d.isAnswered, d.callErr, d.firstAwaited = s, n.now, 0, false, nil, 0
+	steps := n.Options.Steps
 	switch s {
 	case preparing:
-		if hooks.Prepare && !d.of.isPrepared {
-			d.call = n.begin(Effect{Do: Prepare, Until: d.prepareEnd()})
+		if steps.Prepare && !d.shutdown.isPrepared {
+			d.call = n.startCall(Effect{Do: Prepare, Until: d.prepareEnd()})
 		}
-	case planning, listing, lastList:
-		if d.lists, d.picked = n.lister.lists, nil; s == listing && d.bucket == 0 && n.lister.isNew(n) {
-			d.lists-- // nothing has taken time since the list of the plan
+	case planning, listing, finalListing:
+		if d.listsBefore, d.picked = n.lister.lists, nil; s == listing && d.bucket == 0 && n.lister.isFresh(n) {
+			d.listsBefore-- // the list of the plan came in this step
 			break
 		}
-		n.lister.ask(n)
+		n.lister.call(n)
 	case holding:
-		if hooks.Hold && !d.of.Held {
-			d.call = n.begin(Effect{Do: Hold, Until: d.of.table.HoldEnd()})
+		if steps.Hold && !d.shutdown.Held {
+			d.call = n.startCall(Effect{Do: Hold, Until: d.shutdown.table.HoldEnd()})
 		}
 	case unmounting:
-		if hooks.Unmount {
-			d.call = n.begin(Effect{Do: Unmount, Pods: d.picked, Until: d.window.UnmountsEnd})
+		if steps.Unmount {
+			d.call = n.startCall(Effect{Do: Unmount, Pods: d.picked, Until: d.window.UnmountsEnd})
 		}
-	case storing:
-		if !d.of.local {
-			d.call = n.beginAfterStore(Effect{Do: Sync})
+	case syncing:
+		if !d.shutdown.local {
+			d.call = n.startCallAfterStore(Effect{Do: Sync})
 		}
-	case leaving:
-		if !d.of.local {
-			d.call = n.begin(Effect{Do: OnRelease, Until: d.of.releaseBy()})
+	case releasing:
+		if !d.shutdown.local {
+			d.call = n.startCall(Effect{Do: OnRelease, Until: d.shutdown.releaseBy()})
 		}
 	default:
 	}
 	return true
 }
 
-// prepareEnd returns when Prepare ends at the latest: it has half of what the host leaves.
+// prepareEnd returns the deadline of Prepare: at most half of the time that the host leaves.
 func (d *drain) prepareEnd() time.Time {
-	return times.Earlier(d.since.Add(min(d.of.table.Budget().Prepare, d.of.end().Sub(d.since)/2)), d.of.waitEnd())
+	return times.Earlier(d.stageBegan.Add(min(d.shutdown.table.Budget().Prepare, d.shutdown.end().Sub(d.stageBegan)/2)), d.shutdown.waitEnd())
 }
 
-// isOver reports whether the call of the stage was answered, or its time is over. Of a call that has
-// failed, or has not returned, the report says so.
-func (d *drain) isOver(n *Node, until time.Time) bool {
+// isCallDone reports whether the call of the stage returned or timed out. It reports an error and a
+// timeout.
+func (d *drain) isCallDone(n *Node, until time.Time) bool {
 	switch {
-	case d.call == 0 || d.isAnswered && d.err == nil:
-	case !d.isAnswered && !n.passed(until):
+	case d.call == 0 || d.isAnswered && d.callErr == nil:
+	case !d.isAnswered && !n.reached(until):
 		return false
 	case n.now.Before(until):
-		n.fail(d.of, d.stage.String()+" failed: "+d.err.Error())
-	default: // also if the end of its context is its error
-		n.fail(d.of, d.stage.String()+" did not return in time")
-		n.do(Effect{Do: Abort, Call: d.call})
+		n.reportError(d.shutdown, d.stage.String()+" failed: "+d.callErr.Error())
+	default: // a call that returns its context's error timed out too
+		n.reportError(d.shutdown, d.stage.String()+" did not return in time")
+		n.emit(Effect{Do: Abort, Call: d.call})
 	}
 	d.call = 0
 	return true
 }
 
-// advance goes on by one stage. It returns false if the drain has to wait.
+// advance moves the drain on by one stage. It returns false if the drain has to wait.
 func (n *Node) advance() bool {
-	d, s := &n.drain, n.drain.of
+	d, s := &n.drain, n.drain.shutdown
 	if s == nil {
 		return false
 	}
-	if !s.local && n.passed(s.releaseBy()) { // whatever hangs
-		return d.over(n)
+	if !s.local && n.reached(s.releaseBy()) { // whatever the stage waits for
+		return d.finish(n)
 	}
 	switch d.stage {
 	case preparing:
-		return d.isOver(n, d.prepareEnd()) && d.enter(n, planning)
+		return d.isCallDone(n, d.prepareEnd()) && d.enterStage(n, planning)
 	case planning:
 		return d.plan(n)
 	case holding:
-		if !d.isOver(n, s.table.HoldEnd()) {
+		if !d.isCallDone(n, s.table.HoldEnd()) {
 			return false
 		}
 		s.Held = true
-		n.changed(s)
-		return d.enter(n, publishing)
+		n.markDirty(s)
+		return d.enterStage(n, publishing)
 	case publishing:
 		if !s.local && !s.Published && !n.isPublished() {
-			if !n.passed(times.Earlier(s.table.PublishEnd(), d.since.Add(s.table.Budget().Publish))) {
+			if !n.reached(times.Earlier(s.table.PublishEnd(), d.stageBegan.Add(s.table.Budget().Publish))) {
 				return false
 			}
-			if s.table.Budget().Publish > 0 { // else it is published beside the kills
-				n.fail(s, "failed to publish the node state: "+n.api.cause())
+			if s.table.Budget().Publish > 0 { // otherwise it is published while pods are killed
+				n.reportError(s, "failed to publish the node state: "+n.api.lastError())
 			}
 		}
 		if !s.local {
 			s.Published = true
-			n.changed(s)
+			n.markDirty(s)
 		}
-		return d.next(n)
+		return d.nextBucket(n)
 	case listing:
-		return d.pick(n)
-	case marking:
-		return d.isMarked(n) && d.enter(n, ending)
-	case ending:
-		if d.waitsFor(d.picked, (*Pod).runs) && !n.passed(d.window.KillsEnd) {
+		return d.pickBucket(n)
+	case awaitingNotReady:
+		return d.isReadinessDone(n) && d.enterStage(n, awaitingEnds)
+	case awaitingEnds:
+		if d.waitsFor(d.picked, (*Pod).isTerminating) && !n.reached(d.window.KillsEnd) {
 			return false
 		}
-		return d.enter(n, unmounting)
+		return d.enterStage(n, unmounting)
 	case unmounting:
-		return d.isOver(n, d.window.UnmountsEnd) && d.enter(n, flushing)
+		return d.isCallDone(n, d.window.UnmountsEnd) && d.enterStage(n, flushing)
 	case flushing:
 		isLast := d.bucket == len(s.table.Schedule())-1
-		if !isLast && !n.isTold(d.picked, d.since, d.window.End) {
+		if !isLast && !n.isFlushed(d.picked, d.stageBegan, d.window.End) {
 			return false
 		}
-		n.do(Effect{Do: CountBucket, Took: n.now.Sub(d.began)})
-		return d.done(n)
-	case lastList:
+		n.emit(Effect{Do: CountBucket, Took: n.now.Sub(d.bucketBegan)})
+		return d.bucketDone(n)
+	case finalListing:
 		return d.pickLate(n)
-	case finishing:
-		if d.waitsFor(n.pods.all, func(p *Pod) bool { return p.isOf(s) && p.runs() }) && !n.passed(s.waitEnd()) {
+	case awaitingAllEnds:
+		if d.waitsFor(n.pods.all, func(p *Pod) bool { return p.belongsTo(s) && p.isTerminating() }) && !n.reached(s.waitEnd()) {
 			return false
 		}
-		return d.enter(n, flushingAll)
+		return d.enterStage(n, flushingAll)
 	case flushingAll:
-		if !n.isTold(n.pods.all, d.since, s.waitEnd()) {
+		if !n.isFlushed(n.pods.all, d.stageBegan, s.waitEnd()) {
 			return false
 		}
-		if s.table.Budget().Publish == 0 && !s.local && !n.isPublished() && n.api.tries > 1 { // it has failed beside the kills
-			n.fail(s, "failed to publish the node state: "+n.api.cause())
+		if s.table.Budget().Publish == 0 && !s.local && !n.isPublished() && n.api.tries > 1 { // it failed while pods were killed
+			n.reportError(s, "failed to publish the node state: "+n.api.lastError())
 		}
 		if pending := n.PendingStatuses(); pending > 0 {
-			n.fail(s, fmt.Sprintf("failed to flush the final statuses of %d pods: %s", pending, n.api.cause()))
+			n.reportError(s, fmt.Sprintf("failed to flush the final statuses of %d pods: %s", pending, n.api.lastError()))
 		}
-		return d.enter(n, storing)
-	case storing:
-		return d.isOver(n, s.releaseBy()) && d.enter(n, leaving)
-	case leaving:
-		return d.isOver(n, s.releaseBy()) && d.over(n)
+		return d.enterStage(n, syncing)
+	case syncing:
+		return d.isCallDone(n, s.releaseBy()) && d.enterStage(n, releasing)
+	case releasing:
+		return d.isCallDone(n, s.releaseBy()) && d.finish(n)
 	default:
 		return false
 	}
 }
 
-// over ends the drain. Pods that have not ended go on being waited for.
-func (d *drain) over(n *Node) bool {
-	s := d.of
+// finish ends the drain. The report still waits for pods that are terminating.
+func (d *drain) finish(n *Node) bool {
+	s := d.shutdown
 	if d.call != 0 {
-		n.fail(s, d.stage.String()+" did not return in time")
+		n.reportError(s, d.stage.String()+" did not return in time")
 	}
 	d.stop(n)
 	if s.local {
 		s.Ended = n.now
-		n.toReport(s)
+		n.queueReport(s)
 	} else {
 		n.release(s)
 	}
 	return true
 }
 
-// plan waits for the first list, and makes the timetable, in which buckets without pods may give way.
+// plan waits for the first list and makes the timetable, in which empty buckets may give up their time.
 // Without a list no bucket counts as empty.
 func (d *drain) plan(n *Node) bool {
-	s, longest := d.of, answerTime
+	s, longest := d.shutdown, answerTimeout
 	if len(n.Schedule) == 0 {
-		longest = firstListTime
+		longest = firstListTimeout
 	}
-	switch isListed := n.lister.lists > d.lists; {
-	case !isListed && !n.passed(times.Earlier(d.since.Add(longest), s.waitEnd())):
-		n.lister.askAgain(n)
+	switch isListed := n.lister.lists > d.listsBefore; {
+	case !isListed && !n.reached(times.Earlier(d.stageBegan.Add(longest), s.waitEnd())):
+		n.lister.retry(n)
 		return false
-	case isListed && !d.isEmpty && n.lister.isEmpty && !n.passed(n.began.Add(fillTime)):
+	case isListed && !d.wasFirstListEmpty && n.lister.isEmpty && !n.reached(n.startedAt.Add(listWarmUp)):
 		return false
-	case isListed && !d.isEmpty && n.lister.isEmpty && d.since.Before(n.began.Add(fillTime)):
-		d.isEmpty = true
-		return d.enter(n, planning)
+	case isListed && !d.wasFirstListEmpty && n.lister.isEmpty && d.stageBegan.Before(n.startedAt.Add(listWarmUp)):
+		d.wasFirstListEmpty = true
+		return d.enterStage(n, planning)
 	}
-	if n.lister.lists <= d.lists {
-		n.lister.isLate(n)
+	if n.lister.lists <= d.listsBefore {
+		n.lister.reportTimeout(n)
 	}
 	if !s.Planned {
 		s.Planned = true
 		r := n.request(s, timeOf(s.Timetable.Received), s.HostEnd)
-		if len(n.Schedule) == 0 && n.lister.lists > d.lists {
+		if len(n.Schedule) == 0 && n.lister.lists > d.listsBefore {
 			if limit := n.Options.Limit; limit != 0 {
 				r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))
 			}
-			r.Received = n.now // a slow list costs the pods nothing
+			r.Received = n.now // the pods' time begins after a slow list
 		}
-		if n.lister.lists > d.lists {
+		if n.lister.lists > d.listsBefore {
 			r.Occupied = n.occupied(r.Schedule, 0)
 		}
 		s.setTable(timetable.New(r))
 	}
 	s.Prepared, s.isPrepared = true, true
-	n.changed(s)
+	n.markDirty(s)
 	for _, p := range n.pods.all {
 		if n.isDue(p) && !p.Meant && !p.isSignalled() {
 			p.Meant = true
-			n.changed(p)
+			n.markDirty(p)
 		}
 	}
 	if !s.local {
-		n.beginAfterStore(Effect{Do: Sync})
-		n.do(Effect{Do: Suspend, Until: s.releaseBy()})
+		n.startCallAfterStore(Effect{Do: Sync})
+		n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
 	}
-	n.begin(Effect{Do: OnPlan, Shutdown: s, Pods: n.Due()})
-	return d.enter(n, holding)
+	n.startCall(Effect{Do: OnPlan, Shutdown: s, Pods: n.Due()})
+	return d.enterStage(n, holding)
 }
 
 // Due returns the pods that a drain has to kill.
@@ -359,7 +358,7 @@ func (n *Node) Due() (due []*Pod) {
 	return due
 }
 
-// occupied returns which buckets have pods, from the first one on that is not done.
+// occupied reports which buckets have pods, from the first unfinished one on.
 func (n *Node) occupied(schedule plan.Schedule, done int) []bool {
 	has := make([]bool, len(schedule))
 	for _, p := range n.pods.all {
@@ -370,110 +369,109 @@ func (n *Node) occupied(schedule plan.Schedule, done int) []bool {
 	return has
 }
 
-// next goes on to the next bucket.
-func (d *drain) next(n *Node) bool {
-	if d.bucket >= len(d.of.table.Schedule()) {
-		return d.enter(n, lastList)
+// nextBucket starts the next bucket, or the final list.
+func (d *drain) nextBucket(n *Node) bool {
+	if d.bucket >= len(d.shutdown.table.Schedule()) {
+		return d.enterStage(n, finalListing)
 	}
-	d.began = n.now
-	return d.enter(n, listing)
+	d.bucketBegan = n.now
+	return d.enterStage(n, listing)
 }
 
-// done says that the bucket is done.
-func (d *drain) done(n *Node) bool {
+// bucketDone records that the bucket is over.
+func (d *drain) bucketDone(n *Node) bool {
 	d.bucket++
-	d.of.Done = d.bucket
-	n.changed(d.of)
-	return d.next(n)
+	d.shutdown.Done = d.bucket
+	n.markDirty(d.shutdown)
+	return d.nextBucket(n)
 }
 
-// pick takes the pods of the bucket, those of lower buckets that came late included, and has them
-// marked or killed. While no list is known it waits for one until the end of the window, but for pods
-// that were signalled or meant before.
-func (d *drain) pick(n *Node) bool {
-	schedule := d.of.table.Schedule()
-	d.window = d.of.table.Window(d.bucket, n.now)
-	until := d.since.Add(answerTime)
+// pickBucket waits for a list and kills the pods of the bucket. Until the first list of all it waits to
+// the end of the window; after answerTimeout it kills the pods that the log names.
+func (d *drain) pickBucket(n *Node) bool {
+	schedule := d.shutdown.table.Schedule()
+	d.window = d.shutdown.table.Window(d.bucket, n.now)
+	until := d.stageBegan.Add(answerTimeout)
 	if n.lister.lists == 0 {
 		until = d.window.End
 	}
-	isListed := n.lister.lists > d.lists
-	if !isListed && !n.passed(times.Earlier(until, d.of.waitEnd())) {
-		n.lister.askAgain(n)
-		if n.lister.lists == 0 && n.passed(d.since.Add(answerTime)) {
-			n.lister.isLate(n)
-			d.take(n, schedule.Index) // whom the log names
-			d.isMarked(n)
+	isListed := n.lister.lists > d.listsBefore
+	if !isListed && !n.reached(times.Earlier(until, d.shutdown.waitEnd())) {
+		n.lister.retry(n)
+		if n.lister.lists == 0 && n.reached(d.stageBegan.Add(answerTimeout)) {
+			n.lister.reportTimeout(n)
+			d.takeBucket(n, schedule.Index) // the pods of the log
+			d.isReadinessDone(n)
 		}
 		return false
 	}
 	if !isListed {
-		n.lister.isLate(n)
+		n.lister.reportTimeout(n)
 	}
-	d.take(n, schedule.Index)
-	if len(d.picked) == 0 || schedule[d.bucket].Seconds <= 0 { // a bucket of 0 s is signalled, and not waited for
-		return d.done(n)
+	d.takeBucket(n, schedule.Index)
+	if len(d.picked) == 0 || schedule[d.bucket].Seconds <= 0 { // the drain does not wait for a bucket of 0 s
+		return d.bucketDone(n)
 	}
-	return d.enter(n, marking)
+	return d.enterStage(n, awaitingNotReady)
 }
 
-// isMarked reports whether no pod waits for its mark any more. It kills those whose time for it is over.
-func (d *drain) isMarked(n *Node) bool {
+// isReadinessDone reports whether no pod waits for NotReady. It kills the pods whose wait timed out.
+func (d *drain) isReadinessDone(n *Node) bool {
 	if d.waitsFor(d.picked, func(p *Pod) bool {
-		if p.isWaiting && n.passed(p.telling.markBy) {
-			n.signalMarked(p, false)
+		if p.awaitsNotReady && n.reached(p.update.notReadyBy) {
+			n.signalWaiting(p, false)
 		}
-		return p.isWaiting
+		return p.awaitsNotReady
 	}) {
 		return false
 	}
 	if d.unmarked > 0 {
-		n.fail(d.of, fmt.Sprintf("failed to mark %d pods not ready: %s", d.unmarked, n.api.cause()))
+		n.reportError(d.shutdown, fmt.Sprintf("failed to mark %d pods not ready: %s", d.unmarked, n.api.lastError()))
 		d.unmarked = 0
 	}
 	return true
 }
 
-// take has the pods of the bucket, and of lower ones, marked or killed, unless this drain has done so
-// before. A bucket without time leaves them to the next one, but for its own pods if it is configured so.
-func (d *drain) take(n *Node, index func(int32) int) {
+// takeBucket kills, or sets NotReady first, the due pods of this bucket and of lower ones that this
+// drain has not picked. A bucket whose time was cut to 0 leaves its pods to the next one; a bucket
+// configured with 0 s kills its own.
+func (d *drain) takeBucket(n *Node, index func(int32) int) {
 	var due []*Pod
-	bucket := d.of.table.Budget().Buckets[d.bucket]
+	bucket := d.shutdown.table.Budget().Buckets[d.bucket]
 	for _, p := range n.pods.all {
 		own := index(p.Priority)
 		isTaken := own <= d.bucket && bucket.Pods > 0 || own == d.bucket && bucket.Seconds == 0
-		if isTaken && p.picked != d.number && n.isDue(p) {
-			p.picked = d.number
+		if isTaken && p.pickedBy != d.number && n.isDue(p) {
+			p.pickedBy = d.number
 			due = append(due, p)
 		}
 	}
 	slices.SortFunc(due, (*Pod).compare)
 	d.picked = append(d.picked, due...)
 	for _, p := range due {
-		n.mark(p, d.window.Ready)
+		n.markNotReady(p, d.window.Ready)
 	}
 }
 
-// pickLate takes the pods that are listed before the release and have not ended, and kills them with
-// what is left. No other list follows.
+// pickLate kills the pods of the final list that this drain has not picked, within the remaining time.
 func (d *drain) pickLate(n *Node) bool {
-	if n.lister.lists <= d.lists && !n.passed(times.Earlier(d.since.Add(answerTime), d.of.waitEnd())) {
-		n.lister.askAgain(n)
+	if n.lister.lists <= d.listsBefore && !n.reached(times.Earlier(d.stageBegan.Add(answerTimeout), d.shutdown.waitEnd())) {
+		n.lister.retry(n)
 		return false
 	}
-	buckets := d.of.table.Budget().Buckets
+	buckets := d.shutdown.table.Budget().Buckets
 	d.bucket = len(buckets) - 1
 	for d.bucket > 0 && buckets[d.bucket].Pods <= 0 {
-		d.bucket-- // it would leave them no time
+		d.bucket-- // this bucket would give them 0 s
 	}
-	if n.now.Before(d.of.waitEnd()) {
-		d.window = d.of.table.Window(d.bucket, n.now)
+	if n.now.Before(d.shutdown.waitEnd()) {
+		d.window = d.shutdown.table.Window(d.bucket, n.now)
 		for _, p := range n.pods.all {
-			if p.picked != d.number && n.isDue(p) {
-				p.picked = d.number
+			if p.pickedBy != d.number && n.isDue(p) {
+				p.pickedBy = d.number
 				n.signal(p)
 			}
 		}
 	}
-	return d.enter(n, finishing)
+	return d.enterStage(n, awaitingAllEnds)
 }

@@ -5,41 +5,41 @@ import (
 	"time"
 )
 
-// Do is what an effect does.
+// Do is the kind of an effect.
 type Do string
 
-// What is to be done. The effects down to Publish are calls, whose answers carry the Call of the
-// effect. The shell begins each and does not wait for it.
+// The effects down to OnRelease are calls. Their results carry the Call of the effect. The shell starts
+// each call and does not wait for it.
 const (
 	Prepare   Do = "Prepare"
-	List      Do = "List"      // the pods; answered by Listed
-	OnPlan    Do = "OnPlan"    // Shutdown has the timetable, and Pods are due; not answered
-	Hold      Do = "Hold"      //
-	Kill      Do = "Kill"      // Pod, within Seconds; answered by Killed
-	Unmount   Do = "Unmount"   // wait for the volumes of Pods, until Until
-	Tell      Do = "Tell"      // the API server What of Pod, until Until; answered by Told
-	Publish   Do = "Publish"   // that the node shuts down by Shutdown, or, if that is nil, does not; answered by Published
-	Sync      Do = "Sync"      // what was stored survives a power cut
-	OnRelease Do = "OnRelease" //
+	List      Do = "List"   // list the pods; result: Listed
+	OnPlan    Do = "OnPlan" // call OnPlan with the timetable of Shutdown and the due Pods; no result
+	Hold      Do = "Hold"
+	Kill      Do = "Kill"    // kill Pod within Seconds; result: Killed
+	Unmount   Do = "Unmount" // wait for the volumes of Pods until Until
+	Tell      Do = "Tell"    // send What of Pod to the API server until Until; result: Told
+	Publish   Do = "Publish" // publish that Shutdown is in progress, or, if it is nil, that none is; result: Published
+	Sync      Do = "Sync"    // make the stored entries survive a power cut
+	OnRelease Do = "OnRelease"
 
-	Abort       Do = "Abort"       // the call with the number Call
-	Store       Do = "Store"       // Shutdown, if it is not nil, and Pods, in the state log
-	NewLog      Do = "NewLog"      // begin a log, with Shutdown and Pods, in place of the one that there is
-	Suspend     Do = "Suspend"     // keep the lock, and release it at Until whatever hangs
-	Release     Do = "Release"     // the lock
-	Retake      Do = "Retake"      // the lock during a shutdown, if the host gives it
-	HoldAgain   Do = "HoldAgain"   // the shutdown is over: a lock is wanted again
-	Report      Do = "Report"      // Shutdown and Pods, to OnReport
-	Log         Do = "Log"         // Text
-	LogError    Do = "LogError"    // Text
-	Begins      Do = "Begins"      // log that a drain of Shutdown begins, Text is why
-	RecordEvent Do = "RecordEvent" // Text, on the node
-	CountPod    Do = "CountPod"    // the outcome of Pod
-	CountBucket Do = "CountBucket" // which has taken Took
+	Abort       Do = "Abort"       // cancel the context of the call with the number Call
+	Store       Do = "Store"       // append Shutdown, if not nil, and Pods to the state log
+	NewLog      Do = "NewLog"      // replace the state log by one with Shutdown and Pods
+	Suspend     Do = "Suspend"     // keep the lock, but release it at Until in any case
+	Release     Do = "Release"     // release the lock
+	Retake      Do = "Retake"      // take the lock again during a shutdown, if the host permits it
+	HoldAgain   Do = "HoldAgain"   // the shutdown is over: take the lock again
+	Report      Do = "Report"      // pass Shutdown and Pods to OnReport
+	Log         Do = "Log"         // log Text
+	LogError    Do = "LogError"    // log Text as an error
+	Begins      Do = "Begins"      // log that a drain of Shutdown begins; Text is the message
+	RecordEvent Do = "RecordEvent" // record the event Text on the node
+	CountPod    Do = "CountPod"    // count the outcome of Pod
+	CountBucket Do = "CountBucket" // observe Took as the duration of a bucket
 )
 
-// Effect is something to be done. The shell reads Shutdown, Pod and Pods before the next Step, which may
-// change them.
+// Effect is something to carry out. The shell must read Shutdown, Pod and Pods before the next Step,
+// which may change them.
 type Effect struct {
 	Do       Do
 	Call     int
@@ -53,10 +53,10 @@ type Effect struct {
 	Text     string
 }
 
-// Message is what the API server is told of a pod.
+// Message is a message to the API server about a pod. The zero value is no message.
 type Message string
 
-// The messages. The wish of a pod that has nothing to tell is "".
+// The messages.
 const (
 	FinalStatus Message = "FinalStatus"
 	NotReady    Message = "NotReady"
@@ -69,41 +69,40 @@ const (
 	textCancelled = "Shutdown manager detected shutdown cancellation"
 )
 
-// do has something done.
-func (n *Node) do(e Effect) { n.effects = append(n.effects, e) }
+// emit adds an effect to the step.
+func (n *Node) emit(e Effect) { n.effects = append(n.effects, e) }
 
-// begin begins a call, and returns its number.
-func (n *Node) begin(e Effect) int {
+// startCall emits a call and returns its number.
+func (n *Node) startCall(e Effect) int {
 	n.lastCall++
 	e.Call = n.lastCall
-	n.do(e)
+	n.emit(e)
 	return e.Call
 }
 
-// beginAfterStore begins a call once what has changed in the step is in the log, and returns its number.
-func (n *Node) beginAfterStore(e Effect) int {
+// startCallAfterStore emits a call after the step's Store effect and returns its number.
+func (n *Node) startCallAfterStore(e Effect) int {
 	n.lastCall++
 	e.Call = n.lastCall
 	n.afterStore = append(n.afterStore, e)
 	return e.Call
 }
 
-// log has a line logged.
-func (n *Node) log(text string) { n.do(Effect{Do: Log, Text: text}) }
+func (n *Node) log(text string) { n.emit(Effect{Do: Log, Text: text}) }
 
-// fail logs a failure, and adds it to the report of a shutdown, once.
-func (n *Node) fail(s *Shutdown, text string) {
-	if n.reported(s, text) {
-		n.do(Effect{Do: LogError, Text: text})
+// reportError logs an error and adds it to the report of a shutdown, once.
+func (n *Node) reportError(s *Shutdown, text string) {
+	if n.addError(s, text) {
+		n.emit(Effect{Do: LogError, Text: text})
 	}
 }
 
-// reported adds a failure to the report of a shutdown. It returns false if the report has it already.
-func (n *Node) reported(s *Shutdown, text string) (isNew bool) {
+// addError adds an error to the report of a shutdown. It returns false if the report has it already.
+func (n *Node) addError(s *Shutdown, text string) (isNew bool) {
 	if slices.Contains(s.Errors, text) {
 		return false
 	}
 	s.Errors = append(s.Errors, text)
-	n.changed(s)
+	n.markDirty(s)
 	return true
 }

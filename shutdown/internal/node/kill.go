@@ -10,16 +10,17 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// killPause is the time between a kill that has failed and the next call.
-const killPause = time.Second
+// killRetryPause is the pause before a failed kill is retried.
+const killRetryPause = time.Second
 
-// kill is a call of the killer that is under way, and the end of the grace period that it knows.
+// kill is a kill in progress.
 type kill struct {
-	call  int
+	call int
+	// the end of the grace period that it got
 	until time.Time
 }
 
-// grace returns the pod's own grace period; nil: it has none.
+// grace returns the pod's own grace period; nil: none.
 func (p *Pod) grace() *int64 {
 	if p.Object == nil {
 		return nil
@@ -27,9 +28,9 @@ func (p *Pod) grace() *int64 {
 	return p.Object.Spec.TerminationGracePeriodSeconds
 }
 
-// object returns what the timetable reads of a pod. Without a schedule, all have their own grace periods, of which the
-// default is Kubernetes': the bucket may be as long as that of a list that is not known.
-func (n *Node) object(p *Pod) *v1.Pod {
+// planObject returns the object that the timetable reads. Without a schedule a pod without a grace
+// period has the default of 30 s.
+func (n *Node) planObject(p *Pod) *v1.Pod {
 	object := p.Object
 	if object == nil {
 		object = &v1.Pod{}
@@ -42,60 +43,60 @@ func (n *Node) object(p *Pod) *v1.Pod {
 	return object
 }
 
-// mark has the pod marked as not ready, so that it leaves its services, and killed after that, at a time at the latest. A pod that
-// needs no mark, or cannot have one, is killed at once.
-func (n *Node) mark(p *Pod, ready time.Time) {
-	isAnswering := !n.Options.Steps.Publish || !n.api.answered.IsZero()
+// markNotReady has the pod set NotReady, so that it leaves its services, and killed after that, at
+// ready at the latest. If that is disabled, pointless or impossible, it kills the pod at once.
+func (n *Node) markNotReady(p *Pod, ready time.Time) {
+	isAnswering := !n.Options.Steps.Publish || !n.api.acceptedAt.IsZero()
 	if !n.Options.Steps.Readiness || p.Deleted || p.isSignalled() || !isAnswering || !n.now.Before(ready) {
 		n.signal(p)
 		return
 	}
-	p.isWaiting, p.telling.markBy = true, ready
-	n.wish(p)
+	p.awaitsNotReady, p.update.notReadyBy = true, ready
+	n.setWanted(p)
 }
 
-// signalMarked signals a pod that has waited for its mark, and may not have it.
-func (n *Node) signalMarked(p *Pod, isMarked bool) {
-	if !p.isWaiting {
+// signalWaiting kills a pod that waited for NotReady.
+func (n *Node) signalWaiting(p *Pod, isMarked bool) {
+	if !p.awaitsNotReady {
 		return
 	}
 	if !isMarked {
 		n.drain.unmarked++
 	}
-	p.isWaiting = false
+	p.awaitsNotReady = false
 	n.signal(p)
 }
 
-// signal has a pod end in the window of the drain. For one that was signalled before, that can only be
-// earlier.
+// signal kills a pod within the window of the drain. If the pod was signalled before, its deadline can
+// only move earlier.
 func (n *Node) signal(p *Pod) {
 	d := &n.drain
-	seconds := d.window.Seconds(n.object(p), n.now)
+	seconds := d.window.Seconds(n.planObject(p), n.now)
 	until := n.now.Add(graceperiod.Duration(seconds))
 	switch {
 	case !p.isSignalled():
-		p.Shutdown, p.Policy, p.Granted, p.Signalled, p.Deadline = d.of.Number, d.of.Policy, seconds, n.now, until
-		p.Bucket = d.of.table.Schedule()[d.bucket].Priority
-	case !p.isOf(d.of):
-		n.join(p, d.of)
+		p.Shutdown, p.Policy, p.Granted, p.Signalled, p.Deadline = d.shutdown.Number, d.shutdown.Policy, seconds, n.now, until
+		p.Bucket = d.shutdown.table.Schedule()[d.bucket].Priority
+	case !p.belongsTo(d.shutdown):
+		n.addToShutdown(p, d.shutdown)
 		fallthrough
 	default:
-		p.shorten(times.Later(d.window.KillsEnd, n.now))
+		p.shortenDeadline(times.Later(d.window.KillsEnd, n.now))
 	}
 	p.isGivenUp, p.retryAt = false, time.Time{}
-	n.changed(p)
-	n.wish(p)
+	n.markDirty(p)
+	n.setWanted(p)
 	n.kill(p)
 }
 
-// shorten moves the deadline to an end that is earlier. What a timer lags does not count.
-func (p *Pod) shorten(end time.Time) {
+// shortenDeadline moves the deadline earlier, unless the difference is within a timer's lag.
+func (p *Pod) shortenDeadline(end time.Time) {
 	if end.Add(times.Lag).Before(p.Deadline) {
 		p.Deadline = end
 	}
 }
 
-// kill calls the killer, unless a call is under way that knows the end of the grace period.
+// kill starts a kill, unless one in progress has the same or an earlier deadline.
 func (n *Node) kill(p *Pod) {
 	for _, k := range p.calls {
 		if !p.Deadline.Before(k.until) {
@@ -103,73 +104,73 @@ func (n *Node) kill(p *Pod) {
 		}
 	}
 	p.retryAt = time.Time{}
-	call := n.beginAfterStore(Effect{Do: Kill, Pod: p, Seconds: times.WholeSeconds(p.Deadline.Sub(n.now)), Until: p.Deadline})
+	call := n.startCallAfterStore(Effect{Do: Kill, Pod: p, Seconds: times.WholeSeconds(p.Deadline.Sub(n.now)), Until: p.Deadline})
 	p.calls = append(p.calls, kill{call: call, until: p.Deadline})
 }
 
-// apply takes over the answer of the killer. An answer counts whenever it comes.
+// apply handles the result of a kill, even if it is late.
 func (k Killed) apply(n *Node) {
 	p := n.pods.byKey[k.Key]
 	if p == nil {
 		return
 	}
 	i := slices.IndexFunc(p.calls, func(c kill) bool { return c.call == k.Call })
-	if i < 0 || !p.Ended.IsZero() { // a static pod has begun anew, or another call has said so
+	if i < 0 || !p.Ended.IsZero() { // a static pod started again, or another call ended the pod
 		return
 	}
 	p.calls = slices.Delete(p.calls, i, i+1)
 	p.Outcome = k.Outcome
-	n.changed(p)
+	n.markDirty(p)
 	if k.Err == nil {
-		p.Ended, p.endedAt, p.Status, p.Error = n.now, n.lastCall, k.Status, ""
-		n.do(Effect{Do: CountPod, Pod: p})
-		n.wish(p)
+		p.Ended, p.lastCallAtEnd, p.Status, p.Error = n.now, n.lastCall, k.Status, ""
+		n.emit(Effect{Do: CountPod, Pod: p})
+		n.setWanted(p)
 		return
 	}
 	if k.Err.Error() != p.Error {
-		n.do(Effect{Do: LogError, Pod: p, Text: "Shutdown manager failed killing pod: " + k.Err.Error()})
+		n.emit(Effect{Do: LogError, Pod: p, Text: "Shutdown manager failed killing pod: " + k.Err.Error()})
 	}
 	p.Error = k.Err.Error()
 	switch {
 	case len(p.calls) > 0:
-	case k.NoRetry || n.isLate():
+	case k.NoRetry || n.isRetryOver():
 		n.giveUp(p)
 	default:
-		p.retryAt = n.now.Add(killPause)
+		p.retryAt = n.now.Add(killRetryPause)
 		n.retrying = append(n.retrying, p)
 	}
 }
 
-// giveUp says that no call of the killer follows.
+// giveUp stops retrying the kill of a pod.
 func (n *Node) giveUp(p *Pod) {
 	p.isGivenUp, p.retryAt = true, time.Time{}
-	n.do(Effect{Do: CountPod, Pod: p})
-	n.wish(p)
+	n.emit(Effect{Do: CountPod, Pod: p})
+	n.setWanted(p)
 }
 
-// giveUpPods gives up the pods of a shutdown whose time is over and that no call is under way for.
+// giveUpPods gives up terminating pods without a kill in progress.
 func (n *Node) giveUpPods() {
 	for _, p := range n.pods.all {
-		if p.runs() && len(p.calls) == 0 {
+		if p.isTerminating() && len(p.calls) == 0 {
 			p.isGivenUp = true
 		}
 	}
 }
 
-// isLate reports whether a kill that has failed is not repeated: the lock is released. The pods of a
-// cancelled shutdown are killed until they have ended, because the node stays.
-func (n *Node) isLate() bool {
-	return n.drain.of == nil && (n.state == StateReleased || n.isEnding || n.all.isOver())
+// isRetryOver reports whether failed kills are not retried, because the lock is released. After a
+// cancellation they are, because the node keeps running.
+func (n *Node) isRetryOver() bool {
+	return n.drain.shutdown == nil && (n.state == StateReleased || n.runEnded || n.terminateAll.isOver())
 }
 
-// retryKills repeats the kills that have failed.
+// retryKills retries failed kills that are due.
 func (n *Node) retryKills() {
 	n.retrying = slices.DeleteFunc(n.retrying, func(p *Pod) bool {
 		switch {
 		case p.retryAt.IsZero():
-		case !n.passed(p.retryAt):
+		case !n.reached(p.retryAt):
 			return false
-		case n.isLate():
+		case n.isRetryOver():
 			n.giveUp(p)
 		default:
 			n.kill(p)

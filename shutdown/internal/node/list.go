@@ -5,101 +5,100 @@ import (
 	"time"
 )
 
-// firstListPause and longestListPause bound the pause after a list that has failed.
-const firstListPause, longestListPause = 50 * time.Millisecond, time.Second
+// minListPause and maxListPause bound the pause after a failed list.
+const minListPause, maxListPause = 50 * time.Millisecond, time.Second
 
-// lister asks for the pods. A call that does not return is asked again beside it after a second, and
-// with each further one a second later, so that not many hang.
+// lister lists the pods. If a call does not return within a second, another one starts beside it; each
+// further unanswered call adds a second to the pause, so that few calls hang.
 type lister struct {
-	lists      int       // complete ones so far
-	isEmpty    bool      // the newest has no pod
-	newest     int       // the call of the newest one
-	got        time.Time // when the newest came
-	asked      time.Time // when the newest call was made
-	unanswered int       // calls since the last answer
-	failed     time.Time // when the last answer came, if it was an error; zero: it was a list
-	pause      time.Duration
-	hasFail    bool // the failure is in the report
+	lists             int       // the number of lists received
+	isEmpty           bool      // the newest list has no pod
+	newest            int       // the call of the newest list
+	receivedAt        time.Time // when the newest list was received
+	calledAt          time.Time // when the newest call was made
+	unanswered        int       // calls since the last result
+	failedAt          time.Time // when the last result, an error, was received; zero: it was a list
+	pause             time.Duration
+	isFailureReported bool // the report has the failure
 }
 
-// ask makes a call, unless many do not return.
-func (l *lister) ask(n *Node) {
-	if l.unanswered > 0 && n.now.Before(l.asked.Add(time.Duration(l.unanswered)*answerTime)) {
+// call starts a list, unless too many have not returned.
+func (l *lister) call(n *Node) {
+	if l.unanswered > 0 && n.now.Before(l.calledAt.Add(time.Duration(l.unanswered)*answerTimeout)) {
 		return
 	}
-	l.asked, l.failed = n.now, time.Time{}
+	l.calledAt, l.failedAt = n.now, time.Time{}
 	l.unanswered++
-	n.begin(Effect{Do: List})
+	n.startCall(Effect{Do: List})
 }
 
-// isNew reports whether the newest list came in this step.
-func (l *lister) isNew(n *Node) bool { return l.lists > 0 && l.got.Equal(n.now) }
+// isFresh reports whether the newest list was received in this step.
+func (l *lister) isFresh(n *Node) bool { return l.lists > 0 && l.receivedAt.Equal(n.now) }
 
-// askAgain makes another call if the last one has failed, or does not return.
-func (l *lister) askAgain(n *Node) {
-	at := l.asked.Add(time.Duration(max(l.unanswered, 1)) * answerTime)
-	if !l.failed.IsZero() {
-		at = l.failed.Add(l.pause)
+// retry starts another list if the last one failed or does not return.
+func (l *lister) retry(n *Node) {
+	at := l.calledAt.Add(time.Duration(max(l.unanswered, 1)) * answerTimeout)
+	if !l.failedAt.IsZero() {
+		at = l.failedAt.Add(l.pause)
 	}
-	if n.passed(at) {
-		l.ask(n)
-	}
-}
-
-// isLate adds to the report of the drain that the list has not returned, unless it has that it fails.
-func (l *lister) isLate(n *Node) {
-	if !l.hasFail {
-		l.hasFail = true
-		n.fail(n.drain.of, "the list of the pods did not return in time")
+	if n.reached(at) {
+		l.call(n)
 	}
 }
 
-// apply takes over a list. What an older call gives comes late, and counts only if nothing newer is
-// known.
+// reportTimeout adds to the report of the drain that the list timed out, unless a failure was reported.
+func (l *lister) reportTimeout(n *Node) {
+	if !l.isFailureReported {
+		l.isFailureReported = true
+		n.reportError(n.drain.shutdown, "the list of the pods did not return in time")
+	}
+}
+
+// apply handles a list. A list that is older than the newest one is dropped.
 func (l Listed) apply(n *Node) {
 	lister := &n.lister
 	lister.unanswered = 0
 	if l.Err != nil {
-		lister.failed = n.now
-		lister.pause = min(max(2*lister.pause, firstListPause), longestListPause)
-		if s := n.drain.of; s != nil && !lister.hasFail {
-			lister.hasFail = true
-			n.fail(s, "the list of the pods failed: "+l.Err.Error())
+		lister.failedAt = n.now
+		lister.pause = min(max(2*lister.pause, minListPause), maxListPause)
+		if s := n.drain.shutdown; s != nil && !lister.isFailureReported {
+			lister.isFailureReported = true
+			n.reportError(s, "the list of the pods failed: "+l.Err.Error())
 		}
 		return
 	}
 	if l.Call < lister.newest {
 		return
 	}
-	lister.newest, lister.failed, lister.pause, lister.hasFail = l.Call, time.Time{}, 0, false
+	lister.newest, lister.failedAt, lister.pause, lister.isFailureReported = l.Call, time.Time{}, 0, false
 	lister.isEmpty = len(l.Pods) == 0
 	lister.lists++
-	lister.got = n.now
+	lister.receivedAt = n.now
 	for i := range l.Pods {
-		n.seen(&l.Pods[i])
+		n.updateFromList(&l.Pods[i])
 	}
-	n.pods.drop(func(p *Pod) bool { // nobody has to do with it any more
-		return p.listed < lister.lists && !p.runs() && !p.isWaiting && !n.isPending(p) && !p.Marked && p.telling.call == 0 &&
-			!p.isOf(n.shutdown) && !p.isOf(n.all.shutdown) && !n.isReported(p)
+	n.pods.drop(func(p *Pod) bool { // gone, and not needed by a drain, an update or a report
+		return p.listNumber < lister.lists && !p.isTerminating() && !p.awaitsNotReady && !n.isPending(p) && !p.Marked && p.update.call == 0 &&
+			!p.belongsTo(n.shutdown) && !p.belongsTo(n.terminateAll.shutdown) && !n.isReported(p)
 	})
-	n.drain.waited = 0 // the list is another one
+	n.drain.firstAwaited = 0 // the indexes have changed
 }
 
-// seen takes over what a list says of a pod. One that had ended in an earlier shutdown runs again, unless it
-// may not start yet.
-func (n *Node) seen(listed *Pod) {
+// updateFromList updates a pod from a list. A pod that ended in an earlier shutdown, and is listed
+// during a later drain, runs again.
+func (n *Node) updateFromList(listed *Pod) {
 	p := n.pods.byKey[listed.Key]
-	isAgain := p != nil && !p.Ended.IsZero() && (p.Static || !n.isPending(p)) && n.drain.of != nil && !p.isOf(n.drain.of) && n.lister.newest > p.endedAt
+	isAgain := p != nil && !p.Ended.IsZero() && (p.Static || !n.isPending(p)) && n.drain.shutdown != nil && !p.belongsTo(n.drain.shutdown) && n.lister.newest > p.lastCallAtEnd
 	if isAgain {
 		for _, s := range slices.Clone(n.reports) {
-			if p.isOf(s) {
+			if p.belongsTo(s) {
 				n.reportNow(s)
 			}
 		}
-		if p.telling.call != 0 {
-			n.do(Effect{Do: Abort, Call: p.telling.call})
+		if p.update.call != 0 {
+			n.emit(Effect{Do: Abort, Call: p.update.call})
 		}
-		p.telling = telling{}
+		p.update = apiUpdate{}
 	}
 	if p == nil || isAgain {
 		p = listed
@@ -107,12 +106,12 @@ func (n *Node) seen(listed *Pod) {
 	}
 	p.Object, p.Priority, p.Static, p.DaemonSet, p.Deleted = listed.Object, listed.Priority, listed.Static, listed.DaemonSet, listed.Deleted
 	p.Marked = p.Marked || listed.Marked && n.Options.Steps.Readiness
-	p.listed = n.lister.lists
-	n.wish(p)
+	p.listNumber = n.lister.lists
+	n.setWanted(p)
 }
 
-// isDue reports whether a drain has to kill a pod: it is in the newest list, or was signalled, or is
-// meant and no list is known.
+// isDue reports whether a drain has to kill a pod: it is in the newest list, or was signalled; before
+// the first list, also if the log says that a drain planned to kill it.
 func (n *Node) isDue(p *Pod) bool {
-	return p.Ended.IsZero() && (p.isSignalled() || p.listed == n.lister.lists && n.lister.lists > 0 || p.Meant && n.lister.lists == 0)
+	return p.Ended.IsZero() && (p.isSignalled() || p.listNumber == n.lister.lists && n.lister.lists > 0 || p.Meant && n.lister.lists == 0)
 }

@@ -8,98 +8,99 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// State is what is known of the shutdown of the node. Admission follows from it.
+// State is the state of the node's shutdown. It determines which pods may start.
 type State int
 
 // The states.
 const (
-	StateNone      State = iota // nothing is known
-	StateOpening                // the state folder is another agent's, or its log is being read
-	StateUnsettled              // the log has a shutdown that may go on, and the host has not said
-	StateDraining               // announced, and the lock is not released
-	StateReleased               // the lock is released, and the host has not said that it stays
+	StateNone      State = iota // no shutdown is known
+	StateOpening                // another agent owns the state folder, or the log is being read
+	StateUnsettled              // the log has an unfinished shutdown, and the host has not said whether it is still pending
+	StateDraining               // a shutdown is announced, and the lock is not released
+	StateReleased               // the lock is released, and the shutdown is not cancelled
 )
 
 func (s State) String() string {
 	return [...]string{"none", "opening", "unsettled", "draining", "released"}[s]
 }
 
-// Config is what a node is made with. It does not change.
+// Config configures a Node.
 type Config struct {
-	// Schedule is ascending by priority. Empty: one bucket lasts as long as the longest grace period
-	// of a pod.
+	// Schedule is ascending by priority. Empty: one bucket, as long as the longest grace period of any
+	// pod.
 	Schedule plan.Schedule
-	// Options have the times beside the kills. Their Steps say which calls there are.
+	// Options has the time of each step beside the kills. Options.Steps says which steps exist.
 	Options plan.Options
-	// Policies has the policy of each kind of shutdown; SetTerminal for those that it lacks.
+	// Policies has the policy of each kind of shutdown; SetTerminal for a kind that is missing.
 	Policies map[source.Kind]Policy
 }
 
-// Node is all that an agent knows of the shutdown of its node. Only Step changes it.
+// Node is the state machine of one agent. Only Step changes it.
 type Node struct {
 	Config
 
-	state    State
-	limit    time.Duration // how long the host waits, counted from its event; 0: not known, or no limit
-	failures []string      // for the report of the next drain
-	failure  string        // the newest Failed, which is not logged again before the next drain
-	// hostSaid is what the host has said last of whether a shutdown is pending, and takenBack what Trigger
-	// has taken back before the log was read: it may be about the shutdown of the log.
-	hostSaid  Input
-	takenBack []Event
-	settleBy  time.Time // when the shutdown of the log is over, if the host says nothing; zero: never
-	shutdown  *Shutdown // the newest; nil: none
-	all       terminateAll
-	isEnding  bool        // Run has ended
-	reports   []*Shutdown // whose report is due
-	number    int         // of the newest shutdown
+	state         State
+	limit         time.Duration // how long the host waits after its announcement; 0: not known, or no limit
+	failures      []string      // for the report of the next drain
+	loggedFailure string        // the newest Failed; it is not logged again before the next drain
+	// hostAnswer is the newest input about the host's pending shutdown, and withdrawnEarly has the
+	// withdrawals of Trigger that came before the log was read. Both are applied to the shutdown of the
+	// log.
+	hostAnswer     Input
+	withdrawnEarly []Event
+	unsettledUntil time.Time // when the shutdown of the log ends if the host does not answer; zero: never
+	shutdown       *Shutdown // the newest; nil: none
+	terminateAll   terminateAllState
+	runEnded       bool        // the context of Run has ended
+	reports        []*Shutdown // the shutdowns whose reports are due
+	lastNumber     int         // the number of the newest shutdown
 
 	pods     pods
-	retrying []*Pod // whose kill has failed
+	retrying []*Pod // pods whose kill failed and is due again
 	lister   lister
 	drain    drain
 	api      api
 
-	lastCall int
-	began    time.Time // the first Step
-	now      time.Time
-	wake     time.Time
-	effects  []Effect
-	// afterStore has the effects that need the entries of the step in the log: syncs and kills.
+	lastCall  int
+	startedAt time.Time // the time of the first Step
+	now       time.Time
+	wake      time.Time
+	effects   []Effect
+	// afterStore has the effects that must follow the step's Store effect: syncs and kills.
 	afterStore []Effect
-	dirty      []any // the entities that have changed, in order
+	dirty      []any // the changed entities, in order
 }
 
-// New returns a node that knows nothing.
+// New returns a Node in StateNone.
 func New(c Config) *Node {
 	return &Node{Config: c, pods: pods{byKey: map[Key]*Pod{}}}
 }
 
-// Step takes an input, and returns what is to be done, in this order.
+// Step handles an input at a time and returns the effects to carry out, in order.
 func (n *Node) Step(at time.Time, in Input) []Effect {
-	if n.began.IsZero() {
-		n.began = at
+	if n.startedAt.IsZero() {
+		n.startedAt = at
 	}
 	n.now, n.wake = at, time.Time{}
 	in.apply(n)
-	n.settle()
+	n.updateState()
 	for n.advance() {
-		n.settle()
+		n.updateState()
 	}
 	n.retryKills()
-	n.tell()
-	n.report()
-	n.store()
+	n.sendUpdates()
+	n.makeReports()
+	n.storeDirty()
 	effects := append(n.effects, n.afterStore...)
 	n.effects, n.afterStore = nil, nil
 	return effects
 }
 
-// Wake returns when Step is due with a [Tick]; zero: only when something happens.
+// Wake returns when Step is due with a [Tick]; zero: not before the next input.
 func (n *Node) Wake() time.Time { return n.wake }
 
-// passed reports whether a moment has come. If it has not, Step is due then.
-func (n *Node) passed(t time.Time) bool {
+// reached reports whether t has come. If it has not, it schedules a Tick at t.
+func (n *Node) reached(t time.Time) bool {
 	if !n.now.Before(t) {
 		return true
 	}
@@ -107,8 +108,8 @@ func (n *Node) passed(t time.Time) bool {
 	return false
 }
 
-// changed has an entity stored at the end of the step, before its syncs and kills.
-func (n *Node) changed(entity any) {
+// markDirty adds an entity to the Store effect of this step, which precedes the step's syncs and kills.
+func (n *Node) markDirty(entity any) {
 	switch e := entity.(type) {
 	case *Shutdown:
 		if e.local || e.isDirty {
@@ -124,8 +125,8 @@ func (n *Node) changed(entity any) {
 	n.dirty = append(n.dirty, entity)
 }
 
-// store has what has changed appended to the log.
-func (n *Node) store() {
+// storeDirty emits a Store effect with the changed entities.
+func (n *Node) storeDirty() {
 	if len(n.dirty) == 0 {
 		return
 	}
@@ -141,11 +142,11 @@ func (n *Node) store() {
 		}
 	}
 	n.dirty = n.dirty[:0]
-	n.do(e)
+	n.emit(e)
 }
 
-// newLog has a log begun with all that is known.
-func (n *Node) newLog() {
+// startLog replaces the log by one with everything that is known.
+func (n *Node) startLog() {
 	for _, entity := range n.dirty {
 		switch e := entity.(type) {
 		case *Shutdown:
@@ -161,14 +162,14 @@ func (n *Node) newLog() {
 			e.Pods = append(e.Pods, p)
 		}
 	}
-	n.do(e)
+	n.emit(e)
 }
 
-// set sets the state.
-func (n *Node) set(s State) {
+// setState sets the state and updates what the API server should know of each pod.
+func (n *Node) setState(s State) {
 	n.state = s
 	for _, p := range n.pods.all {
-		n.wish(p) // a mark is taken back outside of a shutdown
+		n.setWanted(p) // outside a shutdown, Ready replaces NotReady
 	}
 }
 
@@ -178,16 +179,16 @@ func (n *Node) State() State { return n.state }
 // Shutdown returns the newest shutdown; nil: there was none.
 func (n *Node) Shutdown() *Shutdown { return n.shutdown }
 
-// Refuses reports whether no pod may start.
+// Refuses reports whether all pods are refused.
 func (n *Node) Refuses() bool {
-	return n.all.asked || n.state == StateUnsettled || n.state == StateDraining || n.state == StateReleased
+	return n.terminateAll.requested || n.state == StateUnsettled || n.state == StateDraining || n.state == StateReleased
 }
 
-// Refused returns the pods that may not start even if others may: they were signalled, and have not
-// ended, or their final status is pending or under way.
+// Refused returns the pods that may not start even if Refuses is false: signalled pods that have not
+// ended, and pods whose final status is pending or being sent.
 func (n *Node) Refused() (refused []*Pod) {
 	for _, p := range n.pods.all {
-		if p.isSignalled() && (p.Ended.IsZero() && (!p.Static || !p.isGivenUp) || n.isPending(p)) || n.isTellingEnd(p) {
+		if p.isSignalled() && (p.Ended.IsZero() && (!p.Static || !p.isGivenUp) || n.isPending(p)) || n.isSendingFinalStatus(p) {
 			refused = append(refused, p)
 		}
 	}

@@ -17,19 +17,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// planned plays a drain in which nothing fails.
-type planned struct {
+// drainRun is a drain without failures.
+type drainRun struct {
 	*node.Node
-	isSlow bool // each step takes all of its time, not none
+	drainOptions
 
-	now     time.Time
-	answers []answer
-	pods    []*v1.Pod
-	ends    map[string]time.Duration // of a pod, from its kill; none: it ends at once
-
+	now      time.Time
+	answers  []answer
 	kills    map[string]killed
-	order    []string
-	told     plan.Plan
+	order    []string // of the kills
+	plan     plan.Plan
 	released time.Time
 }
 
@@ -39,7 +36,7 @@ type answer struct {
 	in node.Input
 }
 
-// killed is the first kill of a pod, from the event on.
+// killed is the first kill of a pod. Its time counts from the announcement.
 type killed struct {
 	at      time.Duration
 	seconds int64
@@ -47,15 +44,24 @@ type killed struct {
 
 var announced = time.Unix(100, 0)
 
-// play has the host announce a shutdown, and drains the node. limit is how long the host waits; 0: it names no end.
-func play(c node.Config, pods []*v1.Pod, ends map[string]time.Duration, limit time.Duration, isSlow bool) *planned {
-	p := &planned{Node: node.New(c), isSlow: isSlow, now: time.Unix(50, 0), pods: pods, ends: ends, kills: map[string]killed{}}
+// drainOptions are the inputs of one drainRun.
+type drainOptions struct {
+	config      node.Config
+	pods        []*v1.Pod
+	endsAfter   map[string]time.Duration // how long a pod takes to end after its kill; missing: 0
+	limit       time.Duration            // how long the host waits; 0: it names no deadline
+	usesAllTime bool                     // each step takes its whole time; otherwise none
+}
+
+// runDrain drains a node, from the host's announcement to the release.
+func runDrain(o drainOptions) *drainRun {
+	p := &drainRun{Node: node.New(o.config), drainOptions: o, now: time.Unix(50, 0), kills: map[string]killed{}}
 	p.step(node.Read{SameBoot: true})
 	p.step(node.Pending{Known: true})
 	p.now = announced
 	e := node.Event{Event: source.Event{Kind: source.KindReboot}, Host: true}
-	if limit != 0 {
-		e.Deadline = announced.Add(limit)
+	if o.limit != 0 {
+		e.Deadline = announced.Add(o.limit)
 	}
 	p.step(e)
 	for p.released.IsZero() {
@@ -76,7 +82,7 @@ func play(c node.Config, pods []*v1.Pod, ends map[string]time.Duration, limit ti
 	return p
 }
 
-func (p *planned) step(in node.Input) {
+func (p *drainRun) step(in node.Input) {
 	for _, e := range p.Step(p.now, in) {
 		switch e.Do {
 		case node.List:
@@ -85,7 +91,7 @@ func (p *planned) step(in node.Input) {
 			p.kill(e)
 		case node.Prepare, node.Hold, node.Unmount:
 			at := p.now
-			if p.isSlow {
+			if p.usesAllTime {
 				at = e.Until
 			}
 			p.answer(at, node.Answered{Call: e.Call})
@@ -101,17 +107,17 @@ func (p *planned) step(in node.Input) {
 				pods = append(pods, of.Object)
 			}
 			table := e.Shutdown.Table()
-			p.told = table.Plan(pods)
+			p.plan = table.Plan(pods)
 		case node.Release:
 			p.released = p.now
-		default: // nothing that a plan says
+		default: // not part of a plan
 		}
 	}
 }
 
-func (p *planned) answer(at time.Time, in node.Input) { p.answers = append(p.answers, answer{at, in}) }
+func (p *drainRun) answer(at time.Time, in node.Input) { p.answers = append(p.answers, answer{at, in}) }
 
-func (p *planned) list(e node.Effect) {
+func (p *drainRun) list(e node.Effect) {
 	in := node.Listed{Call: e.Call}
 	for _, pod := range p.pods {
 		in.Pods = append(in.Pods, node.Pod{Key: pod.UID, Namespace: pod.Namespace, Name: pod.Name, Priority: *pod.Spec.Priority, Object: pod})
@@ -119,13 +125,13 @@ func (p *planned) list(e node.Effect) {
 	p.answer(p.now, in)
 }
 
-func (p *planned) kill(e node.Effect) {
+func (p *drainRun) kill(e node.Effect) {
 	if _, again := p.kills[e.Pod.Name]; again {
 		return
 	}
 	p.kills[e.Pod.Name] = killed{p.now.Sub(announced), e.Seconds}
 	p.order = append(p.order, e.Pod.Name)
-	p.answer(p.now.Add(p.ends[e.Pod.Name]), node.Killed{Call: e.Call, Key: e.Pod.Key})
+	p.answer(p.now.Add(p.endsAfter[e.Pod.Name]), node.Killed{Call: e.Call, Key: e.Pod.Key})
 }
 
 func planPod(name string, priority int32, grace int64) *v1.Pod {
@@ -136,8 +142,8 @@ func planPod(name string, priority int32, grace int64) *v1.Pod {
 	return pod
 }
 
-// A drain in which every step takes all of its time, and a pod of each bucket does not end, does what plan.New
-// says: over random schedules, limits and pods.
+// For random schedules, limits and pods: if every step takes its whole time, and a pod of each bucket
+// does not end, the drain does what plan.New predicts.
 func TestADrainDoesWhatWasPlanned(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -160,8 +166,8 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 		opts, limit := c.Options, time.Duration(0)
 		if yes() {
 			opts.Limit = time.Duration(random.Int64N(int64(plan.NewBudget(c.Schedule, opts).Total())))
-			opts.Limit = max(opts.Limit, 2*time.Second)        // less may be over with Prepare, and is a little more if no pod could be signalled
-			if opts.Limit%time.Second > 800*time.Millisecond { // so little counts as a whole second
+			opts.Limit = max(opts.Limit, 2*time.Second)        // Prepare may use up a shorter limit, and a drain lasts at least 200 ms
+			if opts.Limit%time.Second > 800*time.Millisecond { // up to 200 ms below a whole second are rounded up
 				opts.Limit -= 300 * time.Millisecond
 			}
 			if yes() {
@@ -170,11 +176,11 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 				c.Options = opts
 			}
 		}
-		p := play(c, pods, ends, limit, true)
+		p := runDrain(drainOptions{config: c, pods: pods, endsAfter: ends, limit: limit, usesAllTime: true})
 
 		about := fmt.Sprintf("seed %d: %v within %v", seed, c.Schedule, opts.Limit)
 		want := plan.New(c.Schedule, pods, opts)
-		require.Equal(t, want.Buckets, p.told.Buckets, about)
+		require.Equal(t, want.Buckets, p.plan.Buckets, about)
 		got := map[string]killed{}
 		for _, bucket := range want.Buckets {
 			for _, of := range bucket.Pods {
@@ -185,9 +191,9 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 	}
 }
 
-// A critical pod is killed when a kubelet would kill it, or later: never while a pod of the lower bucket
-// still runs and that bucket has time (findings F1). The pod of the lower bucket has each grace period and
-// ends each time late, for limits from the sum of the schedule to everything.
+// A critical pod is killed when a kubelet would kill it, or later: never while a pod of the lower
+// bucket is running and that bucket has time. The lower pod is tried with each grace period and several
+// delays, for limits from the sum of the schedule up.
 func TestACriticalPodIsKilledAfterTheLowerOnes(t *testing.T) {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: plan.SystemCriticalPriority, Seconds: 10}}
 	for _, opts := range []plan.Options{
@@ -202,7 +208,7 @@ func TestACriticalPodIsKilledAfterTheLowerOnes(t *testing.T) {
 				for late := time.Duration(0); late <= 9*time.Second; late += 1500 * time.Millisecond {
 					ends := map[string]time.Duration{"web": time.Duration(min(grace, 20))*time.Second + late}
 					pods := []*v1.Pod{planPod("web", 0, grace), planPod("etcd", plan.SystemCriticalPriority, 10)}
-					p := play(node.Config{Schedule: schedule, Options: opts}, pods, ends, limit, false)
+					p := runDrain(drainOptions{config: node.Config{Schedule: schedule, Options: opts}, pods: pods, endsAfter: ends, limit: limit})
 					about := fmt.Sprintf("%+v: limit %v, grace %d s, %v late", opts, limit, grace, late)
 					require.Equal(t, []string{"web", "etcd"}, p.order, about)
 					require.GreaterOrEqual(t, p.kills["etcd"].at-p.kills["web"].at+times.Lag, min(ends["web"], 20*time.Second), about)

@@ -8,60 +8,60 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// apply takes over what a previous agent has left in the log. Its shutdown may go on, or is that which
-// has begun since; otherwise it is closed, and its pods are remembered alone.
+// apply handles the log of the previous agent. Its shutdown may continue, or may be the one that has
+// begun since. Otherwise it is closed, and only its pods are kept.
 func (r Read) apply(n *Node) {
-	left, pods := r.entities(n.Options)
+	previous, pods := r.entities(n.Options)
 	if !r.SameBoot {
-		rebase(left, pods, n.now)
+		rebase(previous, pods, n.now)
 	}
-	if left != nil {
-		n.number = max(n.number, left.Number)
+	if previous != nil {
+		n.lastNumber = max(n.lastNumber, previous.Number)
 	}
 	for _, p := range pods {
-		n.number = max(n.number, p.Shutdown)
+		n.lastNumber = max(n.lastNumber, p.Shutdown)
 	}
 	isFirst := n.shutdown == nil && n.state != StateDraining
-	mayGoOn := left != nil && r.SameBoot && !left.Cancelled && len(left.Announced) > 0
+	mayGoOn := previous != nil && r.SameBoot && !previous.Cancelled && len(previous.Announced) > 0
 	switch {
 	case isFirst && mayGoOn:
-		n.shutdown = left
-		if n.isLive(left) {
-			n.settleBy = left.waitEnd()
+		n.shutdown = previous
+		if n.hasTimeLeft(previous) {
+			n.unsettledUntil = previous.waitEnd()
 		}
 		for _, p := range pods {
-			n.takeOver(p)
+			n.adoptPod(p)
 		}
-		n.set(StateUnsettled)
-		for _, e := range n.takenBack {
+		n.setState(StateUnsettled)
+		for _, e := range n.withdrawnEarly {
 			e.apply(n)
 		}
-		if n.hostSaid != nil {
-			n.hostSaid.apply(n)
+		if n.hostAnswer != nil {
+			n.hostAnswer.apply(n)
 		}
 		return
-	case mayGoOn && n.state == StateDraining && n.isLive(left) && n.shutdown.fits(Announcement{Kind: left.Kind}):
-		n.merge(left, pods)
+	case mayGoOn && n.state == StateDraining && n.hasTimeLeft(previous) && n.shutdown.matches(Announcement{Kind: previous.Kind}):
+		n.mergePrevious(previous, pods)
 	default:
-		n.close(pods, r.SameBoot, isFirst)
+		n.closePrevious(pods, r.SameBoot, isFirst)
 	}
 	if isFirst {
-		n.shutdown = left // the report stays
-		n.set(StateNone)
+		n.shutdown = previous // for Report
+		n.setState(StateNone)
 	}
-	n.newLog()
-	n.killLeft()
+	n.startLog()
+	n.killRunning()
 }
 
-// entities returns the shutdown of the log and its pods. Of several entries of one entity the last counts.
-func (r Read) entities(opts plan.Options) (left *Shutdown, pods []*Pod) {
+// entities returns the shutdown and the pods of the log. The last entry of each entity counts.
+func (r Read) entities(opts plan.Options) (previous *Shutdown, pods []*Pod) {
 	at := map[Key]int{}
 	for _, entry := range r.Entries {
 		switch e := entry.(type) {
 		case Shutdown:
-			left = &e
+			previous = &e
 			if e.Timetable != nil {
-				left.table = timetable.Resume(*e.Timetable, timeOf, opts)
+				previous.table = timetable.Resume(*e.Timetable, timeOf, opts)
 			}
 		case Pod:
 			if i, is := at[e.Key]; is {
@@ -72,16 +72,16 @@ func (r Read) entities(opts plan.Options) (left *Shutdown, pods []*Pod) {
 			pods = append(pods, &e)
 		}
 	}
-	return left, pods
+	return previous, pods
 }
 
-// rebase makes the times of another boot times of this one: the newest of them is now at the latest. The
-// shutdown is over, with or without an end.
-func rebase(left *Shutdown, pods []*Pod, now time.Time) {
+// rebase moves the times of another boot, so that the newest is now. The shutdown of another boot is
+// over.
+func rebase(previous *Shutdown, pods []*Pod, now time.Time) {
 	var past []*time.Time
-	if left != nil {
-		left.Announced, left.HostEnd, left.Timetable, left.Done = nil, time.Time{}, nil, 0
-		past = append(past, &left.Began, &left.Ended)
+	if previous != nil {
+		previous.Announced, previous.HostEnd, previous.Timetable, previous.Done = nil, time.Time{}, nil, 0
+		past = append(past, &previous.Began, &previous.Ended)
 	}
 	for _, p := range pods {
 		past = append(past, &p.Signalled, &p.Ended)
@@ -100,41 +100,41 @@ func rebase(left *Shutdown, pods []*Pod, now time.Time) {
 	}
 }
 
-// isLive reports whether the time of a shutdown of the log is ahead.
-func (n *Node) isLive(s *Shutdown) bool { return !s.Cancelled && n.now.Before(s.waitEnd()) }
+// hasTimeLeft reports whether a shutdown of the log may still wait for pods.
+func (n *Node) hasTimeLeft(s *Shutdown) bool { return !s.Cancelled && n.now.Before(s.waitEnd()) }
 
-// merge makes the shutdown of the log that which has begun since: it was announced by those too who have
-// announced that of the log, and their deadlines count.
-func (n *Node) merge(left *Shutdown, pods []*Pod) {
+// mergePrevious merges the shutdown of the log into the one that has begun since: its announcements and
+// deadlines count too.
+func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	s := n.shutdown
-	s.Began, s.Wall, s.Held = left.Began, left.Wall, s.Held || left.Held
-	s.Errors = append(left.Errors, s.Errors...)
-	for _, e := range n.takenBack {
-		left.takeBack(e.takesBack)
+	s.Began, s.Wall, s.Held = previous.Began, previous.Wall, s.Held || previous.Held
+	s.Errors = append(previous.Errors, s.Errors...)
+	for _, e := range n.withdrawnEarly {
+		previous.withdraw(e.withdraws)
 	}
-	for _, a := range left.Announced {
+	for _, a := range previous.Announced {
 		if a.At.IsZero() {
-			a.Deadline = time.Time{} // its time is spent
+			a.Deadline = time.Time{} // the lock was released after it
 		}
-		s.join(a)
+		s.announce(a)
 	}
-	n.changed(s)
+	n.markDirty(s)
 	for _, p := range pods {
 		if p.isSignalled() {
 			p.Shutdown, p.Joined = s.Number, nil
 		}
-		n.takeOver(p)
+		n.adoptPod(p)
 	}
-	n.drain.refit(n)
+	n.drain.shortenTable(n)
 }
 
-// close takes over the pods of a shutdown that does not go on. Of another boot they have all ended, and
-// static ones are started again, so that their final statuses are not sent. keepsNumber says that no other shutdown may have the
-// number of theirs.
-func (n *Node) close(pods []*Pod, sameBoot, keepsNumber bool) {
+// closePrevious adopts the pods of a shutdown that is over. Pods of another boot have ended; static
+// ones start again, so that their final statuses are not sent. Unless keepsNumber is set, a current
+// shutdown may have the same number, and the pods' numbers are cleared.
+func (n *Node) closePrevious(pods []*Pod, sameBoot, keepsNumber bool) {
 	for _, p := range pods {
 		if !sameBoot {
-			if p.Marked = false; p.runs() {
+			if p.Marked = false; p.isTerminating() {
 				p.Ended = n.now
 			}
 			p.Told = p.Told || p.Static
@@ -143,13 +143,12 @@ func (n *Node) close(pods []*Pod, sameBoot, keepsNumber bool) {
 			p.Shutdown, p.Joined = 0, nil
 		}
 		p.Meant = false
-		n.takeOver(p)
+		n.adoptPod(p)
 	}
 }
 
-// takeOver takes over a pod of the log. Of one that this agent has signalled too, the earlier deadline
-// counts.
-func (n *Node) takeOver(p *Pod) {
+// adoptPod adopts a pod of the log. If this agent has signalled it too, the earlier deadline counts.
+func (n *Node) adoptPod(p *Pod) {
 	if !p.isSignalled() && !p.Marked && !p.Meant {
 		return
 	}
@@ -164,25 +163,25 @@ func (n *Node) takeOver(p *Pod) {
 	case known.isSignalled():
 		return
 	default: // it was listed
-		p.Object, p.listed, p.telling, p.isDirty = known.Object, known.listed, known.telling, known.isDirty
-		p.isWaiting = known.isWaiting && !p.isSignalled()
-		if p.isWaiting || !p.isSignalled() {
-			p.picked = known.picked
+		p.Object, p.listNumber, p.update, p.isDirty = known.Object, known.listNumber, known.update, known.isDirty
+		p.awaitsNotReady = known.awaitsNotReady && !p.isSignalled()
+		if p.awaitsNotReady || !p.isSignalled() {
+			p.pickedBy = known.pickedBy
 		}
 		*known = *p
 	}
-	n.changed(known)
-	n.wish(known)
+	n.markDirty(known)
+	n.setWanted(known)
 }
 
-// killLeft has the pods killed that were signalled before and run, with what their deadlines leave. They are those of
-// the drain that is under way too.
-func (n *Node) killLeft() {
-	if s := n.drain.of; s != nil {
-		n.joinRunning(s)
+// killRunning kills the pods that were signalled before and are still terminating, within their
+// deadlines, and adds them to the drain in progress.
+func (n *Node) killRunning() {
+	if s := n.drain.shutdown; s != nil {
+		n.addRunningPods(s)
 	}
 	for _, p := range n.pods.all {
-		if p.runs() && p.retryAt.IsZero() {
+		if p.isTerminating() && p.retryAt.IsZero() {
 			n.kill(p)
 		}
 	}

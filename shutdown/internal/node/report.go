@@ -7,51 +7,51 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// reportTime is how long the report of a shutdown waits for pods that outlive it and their grace periods.
-const reportTime = 10 * time.Second
+// reportDelay is how long a report waits, after the end of a drain and of the grace periods, for pods
+// that still run.
+const reportDelay = 10 * time.Second
 
-// toReport has the report of a shutdown made once the pods that it has killed have ended.
-func (n *Node) toReport(s *Shutdown) {
+// queueReport queues the report of a shutdown. It is made once the shutdown's pods have ended.
+func (n *Node) queueReport(s *Shutdown) {
 	if !s.isReported && !slices.Contains(n.reports, s) {
 		n.reports = append(n.reports, s)
 	}
 }
 
-// report makes the reports that are due.
-func (n *Node) report() {
+// makeReports makes the reports that are due.
+func (n *Node) makeReports() {
 	for _, s := range slices.Clone(n.reports) {
-		if n.drain.of == s {
+		if n.drain.shutdown == s {
 			continue
 		}
 		isRunning, until := false, s.Ended
 		for _, p := range n.pods.all {
-			if p.runs() && p.isOf(s) {
+			if p.isTerminating() && p.belongsTo(s) {
 				isRunning, until = true, times.Later(until, p.Deadline)
 			}
 		}
-		if !isRunning || n.passed(until.Add(reportTime)) {
+		if !isRunning || n.reached(until.Add(reportDelay)) {
 			n.reportNow(s)
 		}
 	}
 }
 
-// reportNow makes a report.
 func (n *Node) reportNow(s *Shutdown) {
 	n.reports = slices.DeleteFunc(n.reports, func(other *Shutdown) bool { return other == s })
 	s.isReported = true
-	n.do(Effect{Do: Report, Shutdown: s, Pods: n.PodsOf(s)})
+	n.emit(Effect{Do: Report, Shutdown: s, Pods: n.PodsOf(s)})
 }
 
-// isReported reports whether a report that is due has a pod.
-func (n *Node) isReported(p *Pod) bool { return slices.ContainsFunc(n.reports, p.isOf) }
+// isReported reports whether a queued report includes p.
+func (n *Node) isReported(p *Pod) bool { return slices.ContainsFunc(n.reports, p.belongsTo) }
 
-// PodsOf returns the pods that a shutdown has killed, in the order of their kills.
+// PodsOf returns the pods that a shutdown killed, in the order of the kills.
 func (n *Node) PodsOf(s *Shutdown) []*Pod { return PodsOf(s, n.pods.all) }
 
-// PodsOf returns those of some pods that a shutdown has killed, in the order of their kills.
+// PodsOf returns those pods that a shutdown killed, in the order of the kills.
 func PodsOf(s *Shutdown, pods []*Pod) (of []*Pod) {
 	for _, p := range pods {
-		if p.isOf(s) {
+		if p.belongsTo(s) {
 			of = append(of, p)
 		}
 	}
@@ -59,10 +59,10 @@ func PodsOf(s *Shutdown, pods []*Pod) (of []*Pod) {
 	return of
 }
 
-// Running returns how many pods were signalled and are waited for.
+// Running returns how many signalled pods are still terminating.
 func (n *Node) Running() (running int) {
 	for _, p := range n.pods.all {
-		if p.runs() {
+		if p.isTerminating() {
 			running++
 		}
 	}

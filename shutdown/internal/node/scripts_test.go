@@ -14,28 +14,28 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// script is a run of the world that a file of testdata tells.
+// script is a scenario of testdata.
 type script struct {
 	*world
-	printed int // facts
+	printed int // the number of facts printed
 	state   string
 }
 
-// TestScripts runs the stories of testdata. Their commands:
+// The scenarios of testdata have the recorded output; go test -rewrite records it again. Commands:
 //
 //	agent [schedule=none]      a new agent starts on a new node
 //	pod NAME [priority=N] [grace=N] [takes=D] [stuck]
 //	limit D                    the host says how long it waits
-//	host [after=D] [cancels]   announces a shutdown, with its deadline, or takes it back
+//	host [after=D] [cancels]   the host announces a shutdown with a deadline, or cancels it
 //	trigger [origin=O] [after=D] [cancels]
-//	pending                    the host is asked
+//	pending                    the host answers whether a shutdown is pending
 //	terminateall
 //	apiserver dead|alive
 //	killer hangs|works
-//	die                        the agent does, and another one starts
+//	die                        the agent dies, and another one starts
 //	run D                      time passes
-//	end                        nothing is pending any more, and the judge says what he thinks
-func TestScripts(t *testing.T) {
+//	end                        all faults end, and the judge checks the run
+func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s *script
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -56,7 +56,7 @@ func newScript(hasSchedule bool) *script {
 		c.Schedule = plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}
 	}
 	s := &script{world: newWorld(1, c)}
-	s.isEven = true
+	s.hasFixedLatency = true
 	s.start(0)
 	s.run(2 * time.Second)
 	return s
@@ -108,24 +108,24 @@ func (s *script) do(t *testing.T, d *datadriven.TestData) {
 		s.add(judge.NodeFact{What: judge.NodeTerminateAll})
 		s.step(node.TerminateAll{}, "TerminateAll")
 	case "apiserver":
-		s.serves = first == "alive"
+		s.apiServes = first == "alive"
 	case "killer":
-		s.hangs = first == "hangs"
+		s.killerHangs = first == "hangs"
 	case "die":
 		s.add(judge.NodeFact{What: judge.NodeDied})
 		s.start(0)
 	case "run":
 		s.run(span(first))
 	case "end":
-		s.calm()
+		s.quiesce()
 		s.run(3 * time.Minute)
-		s.finish()
+		s.recordEnd()
 	default:
 		d.Fatalf(t, "unknown command")
 	}
 }
 
-// print returns what was seen since the last command.
+// print returns the facts since the last command.
 func (s *script) print() string {
 	var b strings.Builder
 	for ; s.printed < len(s.record.Facts); s.printed++ {

@@ -20,16 +20,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// The environment variables of the simulator: how many seeds, and one seed whose story is printed.
+// The environment variables of the simulator: the number of seeds, and one seed to replay with its log.
 const (
 	simSeeds = "KUBEGRACE_SIM_SEEDS"
 	simSeed  = "KUBEGRACE_SIM_SEED"
 )
 
-// newSim makes a random world: a schedule, hooks, pods and faults.
+// newSim returns a random world: a schedule, steps, pods and faults.
 func newSim(seed uint64) *world {
 	w := newWorld(seed, node.Config{})
-	w.faults()
+	w.drawFaults()
 	c := &w.config
 	c.Schedule = [][]plan.Bucket{
 		{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}},
@@ -49,71 +49,71 @@ func newSim(seed uint64) *world {
 	return w
 }
 
-// faults draws how much goes wrong.
-func (w *world) faults() {
+// drawFaults draws the rates of faults.
+func (w *world) drawFaults() {
 	w.limit = []time.Duration{0, 0, 500 * time.Millisecond, 5 * time.Second, 30 * time.Second, time.Minute}[w.draw(6)]
-	w.tells = w.draw(4) != 0
-	w.refuses = []int{0, 0, 3, 8, 20}[w.draw(5)]
-	w.deaths = []int{0, 0, 100, 400}[w.draw(4)]
+	w.hostCanAnswer = w.draw(4) != 0
+	w.failOneIn = []int{0, 0, 3, 8, 20}[w.draw(5)]
+	w.dieOneIn = []int{0, 0, 100, 400}[w.draw(4)]
 }
 
-// addRandom adds a pod.
+// addRandom adds a random pod.
 func (w *world) addRandom(i int) {
 	grace := []int64{-1, 0, 2, 5, 10, 30, 100}[w.draw(7)]
 	p := w.addPod(fmt.Sprintf("pod-%d", i), []int32{-5, 0, 0, 700, 1000, 3000}[w.draw(6)], grace, time.Duration(w.draw(12_000))*time.Millisecond)
 	p.Static, p.DaemonSet = w.chance(8), w.chance(8)
 	if p.isStuck = w.chance(12); w.chance(6) {
-		p.takes = time.Hour
+		p.endsAfter = time.Hour
 	}
 }
 
 // simulate runs the world of a seed.
 func simulate(seed uint64) *judge.NodeRecord {
 	w := newSim(seed)
-	w.begin0()
+	w.startAgent()
 	for range 2 + w.draw(8) {
-		w.in(time.Duration(w.draw(50_000))*time.Millisecond, w.inject)
+		w.schedule(time.Duration(w.draw(50_000))*time.Millisecond, w.injectRandom)
 	}
 	w.run(70 * time.Second)
-	w.calm()
+	w.quiesce()
 	w.run(3 * time.Minute)
-	w.finish()
+	w.recordEnd()
 	return &w.record
 }
 
-// begin0 starts an agent: what it learns comes in any order.
-func (w *world) begin0() {
+// startAgent starts an agent. Its first inputs come in random order.
+func (w *world) startAgent() {
 	w.start([]time.Duration{0, 0, 0, time.Duration(100+w.draw(3000)) * time.Millisecond, -1}[w.draw(5)])
 	if w.agent == nil {
 		return
 	}
 	if w.limit > 0 {
-		w.later(time.Duration(w.draw(200))*time.Millisecond, func() { w.step(node.Limit(w.limit), fmt.Sprintf("the host waits for %v", w.limit)) })
+		w.after(time.Duration(w.draw(200))*time.Millisecond, func() { w.step(node.Limit(w.limit), fmt.Sprintf("the host waits for %v", w.limit)) })
 	}
-	if w.isCalm { // nobody has heard what was taken back
-		w.later(15*time.Second, func() { w.step(node.Event{Event: source.Event{Cancelled: true}}, "Trigger takes all back") })
+	if w.isQuiet { // the agent missed the cancellation while it was dead
+		w.after(15*time.Second, func() { w.step(node.Event{Event: source.Event{Cancelled: true}}, "Trigger cancels all") })
 	}
-	if !w.isCalm && w.chance(8) {
-		w.later(5*time.Second, func() { w.step(node.Unreached{Adopted: w.chance(2)}, "the host is not reached") })
+	if !w.isQuiet && w.chance(8) {
+		w.after(5*time.Second, func() { w.step(node.Unreached{Adopted: w.chance(2)}, "the host is unreachable") })
 		return
 	}
-	w.later(time.Duration(1+w.draw([]int{50, 400, 8000}[w.draw(3)]))*time.Millisecond, w.answerPending)
+	w.after(time.Duration(1+w.draw([]int{50, 400, 8000}[w.draw(3)]))*time.Millisecond, w.answerPending)
 }
 
-// answerPending has the host say whether a shutdown is pending.
+// answerPending passes the host's answer whether a shutdown is pending.
 func (w *world) answerPending() {
-	in := node.Pending{Known: w.tells || w.isCalm}
+	in := node.Pending{Known: w.hostCanAnswer || w.isQuiet}
 	if in.Known && w.pending != nil {
 		of := *w.pending
 		in.Event = &of
 	}
-	w.told = true
+	w.hostAnswered = true
 	w.step(in, fmt.Sprintf("the host can tell: %v, pending: %v", in.Known, in.Event != nil))
 }
 
-// inject is one thing that people, the host or the world do.
-func (w *world) inject() {
-	if w.isCalm {
+// injectRandom does one random thing that people, the host or the node may do.
+func (w *world) injectRandom() {
+	if w.isQuiet {
 		return
 	}
 	switch w.draw(16) {
@@ -122,7 +122,7 @@ func (w *world) inject() {
 	case 4:
 		if w.pending != nil {
 			w.pending = nil
-			w.step(node.Event{Event: source.Event{Cancelled: true}, Host: true}, "the host takes back")
+			w.step(node.Event{Event: source.Event{Cancelled: true}, Host: true}, "the host cancels")
 		}
 	case 5, 6, 7:
 		e := source.Event{Origin: []string{"notice", "person"}[w.draw(2)], Kind: []source.Kind{"", "reboot", "poweroff"}[w.draw(3)]}
@@ -132,9 +132,9 @@ func (w *world) inject() {
 		w.step(node.Event{Event: e}, fmt.Sprintf("Trigger announces %+v", e))
 	case 8, 9:
 		origin := []string{"", "notice", "person"}[w.draw(3)]
-		w.step(node.Event{Event: source.Event{Cancelled: true, Origin: origin}}, fmt.Sprintf("Trigger takes back %q", origin))
+		w.step(node.Event{Event: source.Event{Cancelled: true, Origin: origin}}, fmt.Sprintf("Trigger cancels %q", origin))
 	case 10:
-		w.serves = !w.serves
+		w.apiServes = !w.apiServes
 	case 11:
 		w.addRandom(len(w.pods))
 	case 12:
@@ -142,10 +142,10 @@ func (w *world) inject() {
 			w.die()
 		}
 	case 13:
-		w.endAll()
+		w.terminateOrEndRun()
 	case 14:
 		if p := w.pods[w.draw(len(w.pods))]; p.Static && !p.ended.IsZero() && w.agent != nil && !w.agent.Refuses() {
-			w.startAgain(p)
+			w.restartStaticPod(p)
 		}
 	case 15:
 		w.limit = time.Duration(1+w.draw(40)) * time.Second
@@ -153,8 +153,9 @@ func (w *world) inject() {
 	}
 }
 
-// startAgain starts a static pod again, once it is admitted. While the log is being read, the pods of the log are not.
-func (w *world) startAgain(p *worldPod) {
+// restartStaticPod starts a static pod again once it is admitted. While the log is read, pods of the
+// log are refused.
+func (w *world) restartStaticPod(p *worldPod) {
 	isRefused := w.agent.Refuses() || w.agent.State() == node.StateOpening
 	switch {
 	case p.ended.IsZero():
@@ -163,13 +164,12 @@ func (w *world) startAgain(p *worldPod) {
 			w.add(judge.NodeFact{What: judge.NodeStarts, Pod: p.Name})
 			w.step(node.Start{Key: p.Key}, "a static pod is to start: "+p.Name)
 		}
-		w.later(time.Second, func() { w.startAgain(p) })
+		w.after(time.Second, func() { w.restartStaticPod(p) })
 	default:
-		w.begins(p)
+		w.startPod(p)
 	}
 }
 
-// announce has the host announce a shutdown.
 func (w *world) announce() {
 	e := &source.Event{Kind: []source.Kind{"reboot", ""}[w.draw(2)], Origin: "logind"}
 	if w.limit > 0 && w.chance(2) {
@@ -178,37 +178,37 @@ func (w *world) announce() {
 	w.pending = e
 	w.step(node.Event{Event: *e, Host: true}, fmt.Sprintf("the host announces %+v", *e))
 	if w.limit > 0 {
-		w.in(w.limit, func() {
+		w.schedule(w.limit, func() {
 			if w.pending == e && w.chance(2) {
 				w.powerOff()
 			}
 		})
 	}
-	w.hostGoes()
+	w.maybePowerOff()
 }
 
-// hostGoes has the host go on with its shutdown, if nobody holds it.
-func (w *world) hostGoes() {
-	if e := w.pending; e != nil && !w.isHeld && !w.isCalm && !w.isEven && w.chance(2) {
-		w.in(time.Duration(w.draw(15_000))*time.Millisecond, func() {
-			if w.pending == e && !w.isHeld && !w.isCalm {
+// maybePowerOff may power off the machine of a pending shutdown if no lock is held.
+func (w *world) maybePowerOff() {
+	if e := w.pending; e != nil && !w.isHeld && !w.isQuiet && !w.hasFixedLatency && w.chance(2) {
+		w.schedule(time.Duration(w.draw(15_000))*time.Millisecond, func() {
+			if w.pending == e && !w.isHeld && !w.isQuiet {
 				w.powerOff()
 			}
 		})
 	}
 }
 
-// endAll calls TerminateAll, ends its context, or ends Run.
-func (w *world) endAll() {
+// terminateOrEndRun calls TerminateAll, ends its context, or ends Run.
+func (w *world) terminateOrEndRun() {
 	if w.agent == nil {
 		return
 	}
 	if w.chance(2) {
-		w.isEnding = true
+		w.terminateAllCalled = true
 		w.add(judge.NodeFact{What: judge.NodeTerminateAll})
 		w.step(node.TerminateAll{}, "TerminateAll")
 		if w.chance(3) {
-			w.later(time.Duration(w.draw(20_000))*time.Millisecond, func() { w.step(node.StopTerminateAll{}, "the context of TerminateAll ends") })
+			w.after(time.Duration(w.draw(20_000))*time.Millisecond, func() { w.step(node.StopTerminateAll{}, "the context of TerminateAll ends") })
 		}
 		return
 	}
@@ -218,34 +218,34 @@ func (w *world) endAll() {
 	w.runEnded = true
 	w.add(judge.NodeFact{What: judge.NodeRunEnded})
 	w.step(node.RunEnds{}, "the context of Run ends")
-	w.later(time.Duration(w.draw(20_000))*time.Millisecond, w.die)
+	w.after(time.Duration(w.draw(20_000))*time.Millisecond, w.die)
 }
 
-// die kills the agent. Another one starts, or the machine boots.
+// die kills the agent. Another one starts, or the machine reboots.
 func (w *world) die() {
 	w.add(judge.NodeFact{What: judge.NodeDied})
 	w.agent = nil
-	w.life++
-	if w.chance(6) && !w.isCalm {
+	w.generation++
+	if w.chance(6) && !w.isQuiet {
 		w.powerOff()
 		return
 	}
-	if w.chance(5) { // nobody keeps its lock
+	if w.chance(5) { // its lock is lost
 		w.isHeld = false
-		w.hostGoes()
+		w.maybePowerOff()
 	}
-	life := w.life
-	w.in(time.Duration(w.draw(3000))*time.Millisecond, func() {
-		if w.life == life && w.agent == nil {
-			w.begin0()
+	life := w.generation
+	w.schedule(time.Duration(w.draw(3000))*time.Millisecond, func() {
+		if w.generation == life && w.agent == nil {
+			w.startAgent()
 		}
 	})
 }
 
-// powerOff boots the machine again. What was not synced may be lost.
+// powerOff reboots the machine. Entries that were not synced may be lost.
 func (w *world) powerOff() {
 	w.agent = nil
-	w.life++
+	w.generation++
 	for _, p := range w.pods {
 		if p.boot == w.boot {
 			w.end(p)
@@ -253,7 +253,7 @@ func (w *world) powerOff() {
 	}
 	w.boot++
 	w.pending, w.isHeld = nil, true
-	kept, isWhole := w.durable, false // of the log before the one that was begun since
+	kept, isWhole := w.durable, false // the durable log, if NewLog has replaced it since
 	if n := len(w.durable); n <= len(w.log) && (n == 0 || &w.durable[0] == &w.log[0]) {
 		kept = w.log[: n+w.draw(len(w.log)-n+1) : len(w.log)]
 		isWhole = len(kept) == len(w.log)
@@ -267,20 +267,20 @@ func (w *world) powerOff() {
 	w.add(judge.NodeFact{What: judge.NodeBooted})
 	for _, p := range w.pods {
 		if p.Static {
-			w.begins(p)
+			w.startPod(p)
 		}
 	}
-	w.begin0()
+	w.startAgent()
 }
 
-// calm ends all faults, and takes back all that was announced.
-func (w *world) calm() {
-	w.isCalm, w.serves, w.pending = true, true, nil
+// quiesce ends all faults and cancels all announcements.
+func (w *world) quiesce() {
+	w.isQuiet, w.apiServes, w.pending = true, true, nil
 	w.add(judge.NodeFact{What: judge.NodeCalm})
 	for _, returns := range w.hung {
-		w.later(time.Millisecond, returns)
+		w.after(time.Millisecond, returns)
 	}
-	w.step(node.Event{Event: source.Event{Cancelled: true}}, "Trigger takes all back")
+	w.step(node.Event{Event: source.Event{Cancelled: true}}, "Trigger cancels all")
 	w.step(node.Event{Event: source.Event{Cancelled: true}, Host: true}, "the host takes all back")
 	w.step(node.Pending{Known: true}, "nothing is pending")
 	for _, p := range w.pods {
@@ -293,8 +293,8 @@ func (w *world) calm() {
 	}
 }
 
-// finish says how the world is in the end.
-func (w *world) finish() {
+// recordEnd records the final state.
+func (w *world) recordEnd() {
 	if w.agent == nil {
 		return
 	}
@@ -310,8 +310,8 @@ func (w *world) finish() {
 	w.add(f)
 }
 
-// TestSimulator runs the core in random worlds. A seed that fails is replayed, with its story, by
-// KUBEGRACE_SIM_SEED=<seed>.
+// The node keeps its promises in random worlds. KUBEGRACE_SIM_SEED=<seed> replays one seed with its
+// log.
 func TestSimulator(t *testing.T) {
 	if text := os.Getenv(simSeed); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)

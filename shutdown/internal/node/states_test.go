@@ -16,24 +16,24 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// limit is how long the host waits.
+// hostWaits is how long the host waits.
 const hostWaits = 40 * time.Second
 
-// rig drives an agent whose lists, publications, syncs and OnRelease are answered at once, and whose
-// kills and other calls by hand. If it hangs, that is true of publications and of all lists but the first, too.
+// rig drives an agent. Lists, publications, syncs and OnRelease succeed at once; the test answers kills
+// and other calls. With apiHangs, publications and all lists but the first hang.
 type rig struct {
-	t       *testing.T
-	n       *node.Node
-	now     time.Time
-	pods    []string // that run
-	did     []string // by the inputs since the newest call of tell
-	kills   map[string]int
-	tells   []node.Effect
-	hangs   bool
-	lists   int   // that were asked for while it hangs
-	publish int   // the newest call
-	entries []any // that were stored
-	left    []any // those of the agent before
+	t           *testing.T
+	n           *node.Node
+	now         time.Time
+	pods        []string // that are running
+	effects     []string // of the inputs since the last call of inputs
+	kills       map[string]int
+	tells       []node.Effect
+	apiHangs    bool
+	hungLists   int // lists requested with apiHangs
+	publishCall int
+	stored      []any // entities of Store effects
+	previousLog []any // the log of the previous agent
 }
 
 func newRig(t *testing.T) *rig {
@@ -42,13 +42,13 @@ func newRig(t *testing.T) *rig {
 	return &rig{t: t, n: node.New(c), now: time.Unix(1000, 0), pods: []string{"low", "critical"}, kills: map[string]int{}}
 }
 
-// tell passes inputs at once, and returns what the agent does.
-func (r *rig) tell(inputs ...node.Input) string {
-	r.did = nil
+// inputs passes inputs without letting time pass, and returns the effects.
+func (r *rig) inputs(inputs ...node.Input) string {
+	r.effects = nil
 	for _, in := range inputs {
 		r.step(in)
 	}
-	return strings.Join(r.did, ", ")
+	return strings.Join(r.effects, ", ")
 }
 
 func (r *rig) step(in node.Input) {
@@ -58,16 +58,16 @@ func (r *rig) step(in node.Input) {
 			if e.Shutdown != nil {
 				var s node.Shutdown
 				mustDecode(encode(e.Shutdown), &s)
-				r.entries = append(r.entries, s)
+				r.stored = append(r.stored, s)
 			}
 			for _, stored := range e.Pods {
 				var p node.Pod
 				mustDecode(encode(stored), &p)
-				r.entries = append(r.entries, p)
+				r.stored = append(r.stored, p)
 			}
 		case node.List:
-			if r.hangs {
-				if r.lists++; r.lists > 1 {
+			if r.apiHangs {
+				if r.hungLists++; r.hungLists > 1 {
 					continue
 				}
 			}
@@ -79,41 +79,41 @@ func (r *rig) step(in node.Input) {
 		case node.Sync, node.OnRelease:
 			defer r.step(node.Answered{Call: e.Call})
 		case node.Publish:
-			if r.publish = e.Call; !r.hangs {
+			if r.publishCall = e.Call; !r.apiHangs {
 				defer r.step(node.Published{Call: e.Call})
 			}
 			if e.Shutdown == nil {
-				r.did = append(r.did, "clear")
+				r.effects = append(r.effects, "clear")
 			} else {
-				r.did = append(r.did, "publish")
+				r.effects = append(r.effects, "publish")
 			}
 		case node.Kill:
 			r.kills[e.Pod.Name] = e.Call
-			r.did = append(r.did, fmt.Sprintf("kill %s with %d", e.Pod.Name, e.Seconds))
+			r.effects = append(r.effects, fmt.Sprintf("kill %s with %d", e.Pod.Name, e.Seconds))
 		case node.Tell:
 			r.tells = append(r.tells, e)
-			r.did = append(r.did, "tell "+e.Pod.Name)
+			r.effects = append(r.effects, "tell "+e.Pod.Name)
 		case node.Suspend, node.Release, node.HoldAgain, node.Retake, node.Report, node.Log:
-			r.did = append(r.did, strings.ToLower(string(e.Do)))
+			r.effects = append(r.effects, strings.ToLower(string(e.Do)))
 		default:
 		}
 	}
 }
 
-// wait lets time pass.
+// wait lets time pass and returns the effects.
 func (r *rig) wait(d time.Duration) string {
-	r.did = nil
+	r.effects = nil
 	end := r.now.Add(d)
 	for wake := r.n.Wake(); !wake.IsZero() && !wake.After(end); wake = r.n.Wake() {
 		r.now = wake
 		r.step(node.Tick{})
 	}
 	r.now = end
-	return strings.Join(r.did, ", ")
+	return strings.Join(r.effects, ", ")
 }
 
-// ends ends pods, with their final statuses.
-func (r *rig) ends(names ...string) {
+// endPods ends pods and accepts their final statuses.
+func (r *rig) endPods(names ...string) {
 	for _, name := range names {
 		r.pods = slices.DeleteFunc(r.pods, func(pod string) bool { return pod == name })
 		r.step(node.Killed{Call: r.kills[name], Key: types.UID(name), Outcome: "Graceful"})
@@ -138,22 +138,24 @@ func rigPod(name string) node.Pod {
 
 // The inputs.
 
-func (r *rig) host(after time.Duration) node.Event {
+func (r *rig) hostAnnounces(after time.Duration) node.Event {
 	return node.Event{Event: source.Event{Origin: "logind", Kind: "reboot", Deadline: r.now.Add(after)}, Host: true}
 }
 
-func (r *rig) pending(after time.Duration) node.Pending {
-	e := r.host(after).Event
+func (r *rig) hostHasPending(after time.Duration) node.Pending {
+	e := r.hostAnnounces(after).Event
 	return node.Pending{Known: true, Event: &e}
 }
 
-func trigger(origin string) node.Event { return node.Event{Event: source.Event{Origin: origin}} }
+func triggerAnnounces(origin string) node.Event {
+	return node.Event{Event: source.Event{Origin: origin}}
+}
 
-func triggerTakesBack(origin string) node.Event {
+func triggerCancels(origin string) node.Event {
 	return node.Event{Event: source.Event{Origin: origin, Cancelled: true}}
 }
 
-func hostTakesBack() node.Event { return node.Event{Event: source.Event{Cancelled: true}, Host: true} }
+func hostCancels() node.Event { return node.Event{Event: source.Event{Cancelled: true}, Host: true} }
 
 func nothingPending() node.Pending { return node.Pending{Known: true} }
 
@@ -163,7 +165,7 @@ func none(r *rig) { r.step(node.Read{SameBoot: true}) }
 
 func opening(r *rig) { r.step(node.Opening{}) }
 
-// draining has low killed 2 s ago, and critical to come.
+// draining has low killed 2 s ago; critical is not signalled yet.
 func draining(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		none(r)
@@ -176,14 +178,14 @@ func draining(announcers ...string) func(*rig) {
 func (r *rig) announce(announcers []string) {
 	for _, origin := range announcers {
 		if origin == "host" {
-			r.step(r.host(hostWaits))
+			r.step(r.hostAnnounces(hostWaits))
 		} else {
-			r.step(trigger(origin))
+			r.step(triggerAnnounces(origin))
 		}
 	}
 }
 
-// unsettled has the log of an agent that has died, with low killed 2 s ago.
+// unsettled restarts an agent 2 s after it killed low.
 func unsettled(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
@@ -195,11 +197,10 @@ func unsettled(announcers ...string) func(*rig) {
 // restart starts the next agent.
 func (r *rig) restart() {
 	r.n, r.kills, r.tells = node.New(r.n.Config), map[string]int{}, nil
-	r.step(node.Read{SameBoot: true, Entries: r.entries})
+	r.step(node.Read{SameBoot: true, Entries: r.stored})
 }
 
-// unsettledPast is unsettled after the time of the shutdown, of which nothing was killed for want of an
-// agent.
+// unsettledPast restarts an agent after the time of the shutdown.
 func unsettledPast(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
@@ -209,11 +210,11 @@ func unsettledPast(announcers ...string) func(*rig) {
 	}
 }
 
-// released has all pods ended.
+// released has all pods ended and the lock released.
 func released(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
-		r.ends("low", "critical")
+		r.endPods("low", "critical")
 		require.Equal(r.t, node.StateReleased, r.n.State())
 	}
 }
@@ -221,14 +222,13 @@ func released(announcers ...string) func(*rig) {
 // cancelled has low killed by a shutdown that was cancelled 2 s later.
 func cancelled(r *rig) {
 	draining("host")(r)
-	r.tell(hostTakesBack())
+	r.inputs(hostCancels())
 }
 
-// leaves has an agent die in a state, and the next one begin in another.
-func leaves(begin, then func(*rig), do ...func(*rig) string) func(*rig) {
+func restarted(begin, then func(*rig), do ...func(*rig) string) func(*rig) {
 	return func(r *rig) {
 		begin(r)
-		r.left = r.entries
+		r.previousLog = r.stored
 		r.n, r.kills, r.tells = node.New(r.n.Config), map[string]int{}, nil
 		then(r)
 		for _, do := range do {
@@ -237,20 +237,19 @@ func leaves(begin, then func(*rig), do ...func(*rig) string) func(*rig) {
 	}
 }
 
-func drainFor25s(r *rig) string { return r.tell(r.host(25 * time.Second)) }
+func announceIn25s(r *rig) string { return r.inputs(r.hostAnnounces(25 * time.Second)) }
 
-func drainingFor25s(r *rig) {
+func drainingIn25s(r *rig) {
 	none(r)
-	drainFor25s(r)
+	announceIn25s(r)
 	r.wait(2 * time.Second)
 }
 
-func announceAgain(r *rig) string { return r.tell(r.host(hostWaits)) }
+func announceAgain(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }
 
-// read has the agent read the log of the one before.
-func (r *rig) read() string { return r.tell(node.Read{SameBoot: true, Entries: r.left}) }
+// read passes the previous agent's log to the agent.
+func (r *rig) read() string { return r.inputs(node.Read{SameBoot: true, Entries: r.previousLog}) }
 
-// names returns the names of pods.
 func names(pods []*node.Pod) string {
 	var names []string
 	for _, p := range pods {
@@ -259,23 +258,23 @@ func names(pods []*node.Pod) string {
 	return strings.Join(names, ", ")
 }
 
-// telling has the final status of a static pod under way, and the shutdown that has killed it cancelled.
-func telling(r *rig) {
+// finalStatusInFlight has a static pod's final status in flight, and its shutdown cancelled.
+func finalStatusInFlight(r *rig) {
 	r.pods = []string{"low", "static"}
 	draining("host")(r)
-	r.ends("low")
+	r.endPods("low")
 	r.step(node.Killed{Call: r.kills["static"], Key: "static", Outcome: "Graceful"})
-	r.step(hostTakesBack())
+	r.step(hostCancels())
 	require.Len(r.t, r.tells, 1)
 }
 
-// startStatic has the static pod ask to start, and returns who is refused.
+// startStatic starts the static pod and returns the refused pods.
 func (r *rig) startStatic() string {
 	r.step(node.Start{Key: "static"})
 	return names(r.n.Refused())
 }
 
-// givenUp has the kill of critical failed for good, and the lock released. low runs.
+// givenUp has the lock released and the kill of critical given up. low is still terminating.
 func givenUp(r *rig) {
 	draining("host")(r)
 	r.wait(hostWaits)
@@ -283,19 +282,20 @@ func givenUp(r *rig) {
 	require.Equal(r.t, node.StateReleased, r.n.State())
 }
 
-// publishing has the withdrawal of the node's state under way.
-func publishing(r *rig) {
+// withdrawalInFlight has the call in flight that publishes that no shutdown is in progress.
+func withdrawalInFlight(r *rig) {
 	none(r)
-	r.hangs = true
+	r.apiHangs = true
 	r.step(nothingPending())
 }
 
-// now is an input that does not depend on the moment.
-func now(in ...node.Input) func(*rig) string {
-	return func(r *rig) string { return r.tell(in...) }
+// input passes inputs that do not depend on the time.
+func input(in ...node.Input) func(*rig) string {
+	return func(r *rig) string { return r.inputs(in...) }
 }
 
-func TestStates(t *testing.T) {
+// In each state, each input leads to the state, the admission and the effects of the table.
+func TestStateTransitions(t *testing.T) {
 	const (
 		admits  = false
 		refuses = true
@@ -309,124 +309,124 @@ func TestStates(t *testing.T) {
 		refuses bool
 		did     string
 	}{
-		{"none", none, "event", func(r *rig) string { return r.tell(r.host(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
-		{"none", none, "the host takes back", now(hostTakesBack()), node.StateNone, admits, "clear"},
-		{"none", none, "Pending says no", now(nothingPending()), node.StateNone, admits, "clear"},
-		{"none", none, "Trigger takes back", now(triggerTakesBack("notice")), node.StateNone, admits, "log"},
-		{"none", none, "Pending says yes", func(r *rig) string { return r.tell(r.pending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
-		{"none", none, "Pending says yes, in the past", func(r *rig) string { return r.tell(r.pending(-time.Second)) }, node.StateNone, admits, "log, clear"},
-		{"none", none, "Pending cannot tell", now(node.Pending{}), node.StateNone, admits, "clear"},
-		{"none", none, "the host is not reached", now(node.Unreached{}), node.StateNone, admits, "clear"},
-		{"none", none, "TerminateAll", now(node.TerminateAll{}), node.StateNone, refuses, "kill low with 15"},
-		{"none", none, "Run ends", now(node.RunEnds{}), node.StateNone, admits, "release"},
-		{"opening", opening, "event", func(r *rig) string { return r.tell(r.host(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
-		{"opening", opening, "the host takes back", now(hostTakesBack()), node.StateOpening, admits, ""},
-		{"opening", opening, "Pending says no", now(nothingPending()), node.StateOpening, admits, ""},
-		{"opening", opening, "Trigger takes back", now(triggerTakesBack("notice")), node.StateOpening, admits, ""},
-		{"opening", opening, "Pending says yes", func(r *rig) string { return r.tell(r.pending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
-		{"opening", opening, "Pending says yes, in the past", func(r *rig) string { return r.tell(r.pending(-time.Second)) }, node.StateOpening, admits, "log"},
-		{"opening", opening, "Pending cannot tell", now(node.Pending{}), node.StateOpening, admits, ""},
-		{"opening", opening, "the host is not reached", now(node.Unreached{}), node.StateOpening, admits, ""},
-		{"opening", opening, "TerminateAll", now(node.TerminateAll{}), node.StateOpening, refuses, ""},
-		{"opening", opening, "TerminateAll, and 5 s", func(r *rig) string { r.tell(node.TerminateAll{}); return r.wait(5 * time.Second) }, node.StateOpening, refuses, "kill low with 15"},
-		{"opening", opening, "Run ends", now(node.RunEnds{}), node.StateOpening, admits, "release"},
-		{"opening", opening, "the folder is not to be had", now(node.Read{}), node.StateNone, admits, ""},
-		{"unsettled", unsettled("host"), "event", func(r *rig) string { return r.tell(r.host(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled", unsettled("host"), "event of another kind", func(r *rig) string { e := r.host(hostWaits); e.Kind = "poweroff"; return r.tell(e) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 13, suspend"},
-		{"unsettled", unsettled("host"), "event, earlier deadline", func(r *rig) string { return r.tell(r.host(10 * time.Second)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 13, suspend, kill low with 6"},
-		{"unsettled, H past", unsettledPast("host"), "event", func(r *rig) string { return r.tell(r.host(hostWaits)) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 0, suspend"},
-		{"unsettled", unsettled("host"), "the host takes back", now(hostTakesBack()), node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"unsettled", unsettled("notice"), "the host takes back, Trigger's is left", now(hostTakesBack()), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled", unsettled("host"), "Pending says no", now(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"unsettled", unsettled("host", "notice"), "Pending says no, Trigger's is left", now(nothingPending()), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled, H past", unsettledPast("host"), "Pending says no", now(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 0"},
-		{"unsettled, H past", unsettledPast("host", "notice"), "Pending says no, Trigger's is left", now(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 0"},
-		{"unsettled", unsettled("notice"), "Trigger takes back", now(triggerTakesBack("notice")), node.StateUnsettled, refuses, ""},
-		{"unsettled", unsettled("notice"), "Trigger takes back, Pending cannot tell", now(triggerTakesBack("notice"), node.Pending{}), node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"unsettled", unsettled("host", "notice"), "Trigger takes back all, Pending says yes", func(r *rig) string { return r.tell(triggerTakesBack(""), r.pending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled", unsettled("host"), "Pending says yes", func(r *rig) string { return r.tell(r.pending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled, H past", unsettledPast("host"), "Pending says yes", func(r *rig) string { return r.tell(r.pending(hostWaits)) }, node.StateReleased, refuses, "publish, suspend, release, report"},
-		{"unsettled, H past", unsettledPast("host"), "Pending says yes, another kind", func(r *rig) string { e := r.pending(hostWaits); e.Event.Kind = "poweroff"; return r.tell(e) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 0, suspend"},
-		{"unsettled", unsettled("host"), "Pending says yes, in the past", func(r *rig) string { return r.tell(r.pending(-time.Second)) }, node.StateReleased, refuses, "publish, suspend, release, report"},
-		{"unsettled", unsettled("host"), "Pending cannot tell", now(node.Pending{}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled", unsettled("host"), "the host is not reached, a lock was adopted", now(node.Unreached{Adopted: true}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled", unsettled("host"), "the host is not reached, and no lock", now(node.Unreached{}), node.StateUnsettled, refuses, ""},
-		{"unsettled", unsettled("host"), "H passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateNone, admits, "holdagain, kill low with 0"},
-		{"unsettled", unsettled("host"), "TerminateAll", now(node.TerminateAll{}), node.StateUnsettled, refuses, ""},
-		{"unsettled", unsettled("host"), "TerminateAll, and 5 s", func(r *rig) string { r.tell(node.TerminateAll{}); return r.wait(5 * time.Second) }, node.StateUnsettled, refuses, "kill low with 8"},
-		{"unsettled", unsettled("host"), "Run ends", now(node.RunEnds{}), node.StateUnsettled, refuses, "release"},
-		{"draining", draining("host"), "event of another announcer", now(trigger("notice")), node.StateDraining, refuses, ""},
-		{"draining", draining("notice"), "event of another announcer, the host", func(r *rig) string { return r.tell(r.host(hostWaits)) }, node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "the same announcer, not earlier", func(r *rig) string { return r.tell(r.host(hostWaits)) }, node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "earlier deadline", func(r *rig) string { return r.tell(r.host(10 * time.Second)) }, node.StateDraining, refuses, "suspend, kill low with 6"},
-		{"draining", draining("host"), "the host takes back", now(hostTakesBack()), node.StateNone, admits, "holdagain, clear"},
-		{"draining", draining("host", "notice"), "the host takes back, Trigger's is left", now(hostTakesBack()), node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "Pending says no", now(nothingPending()), node.StateNone, admits, "holdagain, clear"},
-		{"draining", draining("notice"), "Pending says no, Trigger's is left", now(nothingPending()), node.StateDraining, refuses, ""},
-		{"draining", draining("notice"), "Trigger takes back", now(triggerTakesBack("notice")), node.StateNone, admits, "holdagain, clear"},
-		{"draining", draining("notice"), "Trigger takes back another", now(triggerTakesBack("person")), node.StateDraining, refuses, "log"},
-		{"draining", draining("host", "notice"), "Trigger takes all back, the host's stands", now(triggerTakesBack("")), node.StateDraining, refuses, ""},
-		{"draining", draining("notice"), "Pending says yes", func(r *rig) string { return r.tell(r.pending(hostWaits)) }, node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "Pending says yes, in the past", func(r *rig) string { return r.tell(r.pending(-time.Second)) }, node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "Pending cannot tell", now(node.Pending{}), node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "the host is not reached", now(node.Unreached{}), node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "H passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateReleased, refuses, "kill critical with 10, release"},
-		{"draining", draining("host"), "TerminateAll", now(node.TerminateAll{}), node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "Run ends", now(node.RunEnds{}), node.StateDraining, refuses, "release, report"},
-		{"draining", draining("host"), "Run ends, TerminateAll", now(node.RunEnds{}, node.TerminateAll{}), node.StateDraining, refuses, "release, report"},
-		{"released", released("host"), "event of another announcer", now(trigger("notice")), node.StateReleased, refuses, "retake, suspend, suspend, release, report"},
-		{"released, pods run", released("host"), "event of another announcer", func(r *rig) string { r.pods = []string{"late"}; return r.tell(trigger("notice")) }, node.StateDraining, refuses, "retake, suspend, suspend, kill late with 15"},
-		{"released", released("host"), "the same announcer", func(r *rig) string { return r.tell(r.host(10 * time.Second)) }, node.StateReleased, refuses, ""},
-		{"released", released("host"), "the host takes back", now(hostTakesBack()), node.StateNone, admits, "holdagain, clear"},
-		{"released", released("host", "notice"), "the host takes back, Trigger's is left", now(hostTakesBack()), node.StateReleased, refuses, ""},
-		{"released", released("host", "notice"), "Trigger takes back, the host's stands", now(triggerTakesBack("")), node.StateReleased, refuses, ""},
-		{"released", released("notice"), "Trigger takes back", now(triggerTakesBack("notice")), node.StateNone, admits, "holdagain, clear"},
-		{"released", released("host"), "Pending says no", now(nothingPending()), node.StateNone, admits, "holdagain, clear"},
-		{"released", released("host"), "Pending says yes", func(r *rig) string { return r.tell(r.pending(hostWaits)) }, node.StateReleased, refuses, ""},
-		{"released", released("host"), "Pending says yes, in the past", func(r *rig) string { return r.tell(r.pending(-time.Second)) }, node.StateReleased, refuses, ""},
-		{"released", released("host"), "Pending cannot tell", now(node.Pending{}), node.StateReleased, refuses, ""},
-		{"released", released("host"), "the host is not reached", now(node.Unreached{}), node.StateReleased, refuses, ""},
-		{"released", released("host"), "H passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateReleased, refuses, ""},
-		{"released, pods run", released("host"), "TerminateAll", func(r *rig) string { r.pods = []string{"late"}; return r.tell(node.TerminateAll{}) }, node.StateReleased, refuses, "kill late with 15"},
-		{"released", released("host"), "Run ends", now(node.RunEnds{}), node.StateReleased, refuses, ""},
-		{"unsettled, H past", unsettledPast("host"), "the host is not reached", now(node.Unreached{}), node.StateNone, admits, "holdagain, clear, kill low with 0"},
-		{"the log", leaves(draining("host"), opening), "announced, H ahead", (*rig).read, node.StateUnsettled, refuses, ""},
-		{"the log", leaves(draining("host"), opening, now(nothingPending())), "announced, but nothing was pending", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"the log", leaves(draining("notice"), opening, now(triggerTakesBack(""), nothingPending())), "Trigger has taken back before", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"the log", leaves(draining("host"), opening, now(node.Pending{}, hostTakesBack())), "the host has taken back before", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"the log", leaves(drainingFor25s, opening, drainFor25s), "while draining, with an earlier end", (*rig).read, node.StateDraining, refuses, "suspend, kill low with 13"},
-		{"the log", leaves(draining("notice"), opening, announceAgain), "while draining, and its announcer stands", func(r *rig) string { r.read(); return r.tell(hostTakesBack()) }, node.StateDraining, refuses, ""},
-		{"the log", leaves(draining("notice"), opening, now(triggerTakesBack("notice")), announceAgain), "while draining, and its announcer has taken back", func(r *rig) string { r.read(); return r.tell(hostTakesBack()) }, node.StateNone, admits, "holdagain, clear"},
-		{"the log", leaves(cancelled, opening), "cancelled", (*rig).read, node.StateNone, admits, "kill low with 13"},
-		{"the log", leaves(draining("host"), opening), "of another boot", func(r *rig) string { return r.tell(node.Read{Entries: r.left}) }, node.StateNone, admits, "tell low"},
-		{"the log", leaves(draining("host"), opening, announceAgain), "while draining, it fits", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
-		{"the log", leaves(draining("host"), opening, announceAgain, now(hostTakesBack())), "after a cancellation", (*rig).read, node.StateNone, admits, "kill low with 13"},
-		{"the log", leaves(cancelled, opening, announceAgain), "while draining, it is closed", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
-		{"none, a final status is under way", telling, "a static pod asks to start", (*rig).startStatic, node.StateNone, admits, "static"},
-		{"none, a final status is under way", telling, "a static pod asks to start, and the call returns", func(r *rig) string {
+		{"none", none, "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
+		{"none", none, "the host cancels", input(hostCancels()), node.StateNone, admits, "clear"},
+		{"none", none, "nothing is pending", input(nothingPending()), node.StateNone, admits, "clear"},
+		{"none", none, "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "log"},
+		{"none", none, "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
+		{"none", none, "a shutdown is pending, in the past", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateNone, admits, "log, clear"},
+		{"none", none, "the host cannot answer", input(node.Pending{}), node.StateNone, admits, "clear"},
+		{"none", none, "the host is unreachable", input(node.Unreached{}), node.StateNone, admits, "clear"},
+		{"none", none, "TerminateAll", input(node.TerminateAll{}), node.StateNone, refuses, "kill low with 15"},
+		{"none", none, "Run ends", input(node.RunEnds{}), node.StateNone, admits, "release"},
+		{"opening", opening, "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
+		{"opening", opening, "the host cancels", input(hostCancels()), node.StateOpening, admits, ""},
+		{"opening", opening, "nothing is pending", input(nothingPending()), node.StateOpening, admits, ""},
+		{"opening", opening, "Trigger cancels", input(triggerCancels("notice")), node.StateOpening, admits, ""},
+		{"opening", opening, "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
+		{"opening", opening, "a shutdown is pending, in the past", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateOpening, admits, "log"},
+		{"opening", opening, "the host cannot answer", input(node.Pending{}), node.StateOpening, admits, ""},
+		{"opening", opening, "the host is unreachable", input(node.Unreached{}), node.StateOpening, admits, ""},
+		{"opening", opening, "TerminateAll", input(node.TerminateAll{}), node.StateOpening, refuses, ""},
+		{"opening", opening, "TerminateAll, and 5 s", func(r *rig) string { r.inputs(node.TerminateAll{}); return r.wait(5 * time.Second) }, node.StateOpening, refuses, "kill low with 15"},
+		{"opening", opening, "Run ends", input(node.RunEnds{}), node.StateOpening, admits, "release"},
+		{"opening", opening, "the folder cannot be opened", input(node.Read{}), node.StateNone, admits, ""},
+		{"unsettled", unsettled("host"), "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
+		{"unsettled", unsettled("host"), "event of another kind", func(r *rig) string { e := r.hostAnnounces(hostWaits); e.Kind = "poweroff"; return r.inputs(e) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 13, suspend"},
+		{"unsettled", unsettled("host"), "event, earlier deadline", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 13, suspend, kill low with 6"},
+		{"unsettled, time over", unsettledPast("host"), "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 0, suspend"},
+		{"unsettled", unsettled("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "holdagain, clear, kill low with 13"},
+		{"unsettled", unsettled("notice"), "the host cancels, Trigger does not", input(hostCancels()), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
+		{"unsettled", unsettled("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 13"},
+		{"unsettled", unsettled("host", "notice"), "nothing is pending, Trigger does not", input(nothingPending()), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
+		{"unsettled, time over", unsettledPast("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 0"},
+		{"unsettled, time over", unsettledPast("host", "notice"), "nothing is pending, Trigger does not", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 0"},
+		{"unsettled", unsettled("notice"), "Trigger cancels", input(triggerCancels("notice")), node.StateUnsettled, refuses, ""},
+		{"unsettled", unsettled("notice"), "Trigger cancels, the host cannot answer", input(triggerCancels("notice"), node.Pending{}), node.StateNone, admits, "holdagain, clear, kill low with 13"},
+		{"unsettled", unsettled("host", "notice"), "Trigger cancels all, a shutdown is pending", func(r *rig) string { return r.inputs(triggerCancels(""), r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
+		{"unsettled", unsettled("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
+		{"unsettled, time over", unsettledPast("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateReleased, refuses, "publish, suspend, release, report"},
+		{"unsettled, time over", unsettledPast("host"), "a shutdown is pending, another kind", func(r *rig) string { e := r.hostHasPending(hostWaits); e.Event.Kind = "poweroff"; return r.inputs(e) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 0, suspend"},
+		{"unsettled", unsettled("host"), "a shutdown is pending, in the past", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateReleased, refuses, "publish, suspend, release, report"},
+		{"unsettled", unsettled("host"), "the host cannot answer", input(node.Pending{}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
+		{"unsettled", unsettled("host"), "the host is unreachable, a lock was adopted", input(node.Unreached{Adopted: true}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
+		{"unsettled", unsettled("host"), "the host is unreachable, no lock was adopted", input(node.Unreached{}), node.StateUnsettled, refuses, ""},
+		{"unsettled", unsettled("host"), "the time passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateNone, admits, "holdagain, kill low with 0"},
+		{"unsettled", unsettled("host"), "TerminateAll", input(node.TerminateAll{}), node.StateUnsettled, refuses, ""},
+		{"unsettled", unsettled("host"), "TerminateAll, and 5 s", func(r *rig) string { r.inputs(node.TerminateAll{}); return r.wait(5 * time.Second) }, node.StateUnsettled, refuses, "kill low with 8"},
+		{"unsettled", unsettled("host"), "Run ends", input(node.RunEnds{}), node.StateUnsettled, refuses, "release"},
+		{"draining", draining("host"), "event of another announcer", input(triggerAnnounces("notice")), node.StateDraining, refuses, ""},
+		{"draining", draining("notice"), "event of another announcer, the host", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, ""},
+		{"draining", draining("host"), "the same announcer, not earlier", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, ""},
+		{"draining", draining("host"), "earlier deadline", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateDraining, refuses, "suspend, kill low with 6"},
+		{"draining", draining("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "holdagain, clear"},
+		{"draining", draining("host", "notice"), "the host cancels, Trigger does not", input(hostCancels()), node.StateDraining, refuses, ""},
+		{"draining", draining("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear"},
+		{"draining", draining("notice"), "nothing is pending, Trigger does not", input(nothingPending()), node.StateDraining, refuses, ""},
+		{"draining", draining("notice"), "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "holdagain, clear"},
+		{"draining", draining("notice"), "Trigger cancels for another origin", input(triggerCancels("person")), node.StateDraining, refuses, "log"},
+		{"draining", draining("host", "notice"), "Trigger cancels all, the host does not", input(triggerCancels("")), node.StateDraining, refuses, ""},
+		{"draining", draining("notice"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, ""},
+		{"draining", draining("host"), "a shutdown is pending, in the past", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateDraining, refuses, ""},
+		{"draining", draining("host"), "the host cannot answer", input(node.Pending{}), node.StateDraining, refuses, ""},
+		{"draining", draining("host"), "the host is unreachable", input(node.Unreached{}), node.StateDraining, refuses, ""},
+		{"draining", draining("host"), "the time passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateReleased, refuses, "kill critical with 10, release"},
+		{"draining", draining("host"), "TerminateAll", input(node.TerminateAll{}), node.StateDraining, refuses, ""},
+		{"draining", draining("host"), "Run ends", input(node.RunEnds{}), node.StateDraining, refuses, "release, report"},
+		{"draining", draining("host"), "Run ends, TerminateAll", input(node.RunEnds{}, node.TerminateAll{}), node.StateDraining, refuses, "release, report"},
+		{"released", released("host"), "event of another announcer", input(triggerAnnounces("notice")), node.StateReleased, refuses, "retake, suspend, suspend, release, report"},
+		{"released, pods run", released("host"), "event of another announcer", func(r *rig) string { r.pods = []string{"late"}; return r.inputs(triggerAnnounces("notice")) }, node.StateDraining, refuses, "retake, suspend, suspend, kill late with 15"},
+		{"released", released("host"), "the same announcer", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateReleased, refuses, ""},
+		{"released", released("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "holdagain, clear"},
+		{"released", released("host", "notice"), "the host cancels, Trigger does not", input(hostCancels()), node.StateReleased, refuses, ""},
+		{"released", released("host", "notice"), "Trigger cancels, the host does not", input(triggerCancels("")), node.StateReleased, refuses, ""},
+		{"released", released("notice"), "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "holdagain, clear"},
+		{"released", released("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear"},
+		{"released", released("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateReleased, refuses, ""},
+		{"released", released("host"), "a shutdown is pending, in the past", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateReleased, refuses, ""},
+		{"released", released("host"), "the host cannot answer", input(node.Pending{}), node.StateReleased, refuses, ""},
+		{"released", released("host"), "the host is unreachable", input(node.Unreached{}), node.StateReleased, refuses, ""},
+		{"released", released("host"), "the time passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateReleased, refuses, ""},
+		{"released, pods run", released("host"), "TerminateAll", func(r *rig) string { r.pods = []string{"late"}; return r.inputs(node.TerminateAll{}) }, node.StateReleased, refuses, "kill late with 15"},
+		{"released", released("host"), "Run ends", input(node.RunEnds{}), node.StateReleased, refuses, ""},
+		{"unsettled, time over", unsettledPast("host"), "the host is unreachable", input(node.Unreached{}), node.StateNone, admits, "holdagain, clear, kill low with 0"},
+		{"the log", restarted(draining("host"), opening), "announced, time left", (*rig).read, node.StateUnsettled, refuses, ""},
+		{"the log", restarted(draining("host"), opening, input(nothingPending())), "announced, but nothing was pending", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
+		{"the log", restarted(draining("notice"), opening, input(triggerCancels(""), nothingPending())), "Trigger cancelled before", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
+		{"the log", restarted(draining("host"), opening, input(node.Pending{}, hostCancels())), "the host cancelled before", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
+		{"the log", restarted(drainingIn25s, opening, announceIn25s), "while draining, with an earlier end", (*rig).read, node.StateDraining, refuses, "suspend, kill low with 13"},
+		{"the log", restarted(draining("notice"), opening, announceAgain), "while draining, and its announcer has not cancelled", func(r *rig) string { r.read(); return r.inputs(hostCancels()) }, node.StateDraining, refuses, ""},
+		{"the log", restarted(draining("notice"), opening, input(triggerCancels("notice")), announceAgain), "while draining, and its announcer has cancelled", func(r *rig) string { r.read(); return r.inputs(hostCancels()) }, node.StateNone, admits, "holdagain, clear"},
+		{"the log", restarted(cancelled, opening), "cancelled", (*rig).read, node.StateNone, admits, "kill low with 13"},
+		{"the log", restarted(draining("host"), opening), "of another boot", func(r *rig) string { return r.inputs(node.Read{Entries: r.previousLog}) }, node.StateNone, admits, "tell low"},
+		{"the log", restarted(draining("host"), opening, announceAgain), "while draining, same kind", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
+		{"the log", restarted(draining("host"), opening, announceAgain, input(hostCancels())), "after a cancellation", (*rig).read, node.StateNone, admits, "kill low with 13"},
+		{"the log", restarted(cancelled, opening, announceAgain), "while draining, after a cancellation", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
+		{"none, a final status is in flight", finalStatusInFlight, "a static pod asks to start", (*rig).startStatic, node.StateNone, admits, "static"},
+		{"none, a final status is in flight", finalStatusInFlight, "a static pod asks to start, and the call returns", func(r *rig) string {
 			r.startStatic()
 			r.step(node.Told{Call: r.tells[0].Call, Key: "static", Err: errFault})
 			return names(r.n.Refused())
 		}, node.StateNone, admits, ""},
-		{"released, a pod is given up", givenUp, "TerminateAll, the host takes back", func(r *rig) string {
-			r.tell(node.TerminateAll{}, hostTakesBack())
+		{"released, a pod is given up", givenUp, "TerminateAll, the host cancels", func(r *rig) string {
+			r.inputs(node.TerminateAll{}, hostCancels())
 			s, _ := r.n.Terminated()
 			return names(r.n.PodsOf(s))
 		}, node.StateNone, refuses, "low, critical"},
 		{"released, TerminateAll kills", released("host"), "event of another announcer", func(r *rig) string {
 			r.pods = []string{"critical"}
-			r.tell(node.TerminateAll{})
+			r.inputs(node.TerminateAll{})
 			r.pods = append(r.pods, "late")
-			r.tell(trigger("notice"))
+			r.inputs(triggerAnnounces("notice"))
 			return names(r.n.PodsOf(r.n.Shutdown()))
 		}, node.StateDraining, refuses, "low, critical, late"},
-		{"none, the API server hangs", publishing, "event, and the answer when critical is killed", func(r *rig) string {
-			r.step(r.host(10 * time.Second))
-			r.ends("low")
+		{"none, the API server hangs", withdrawalInFlight, "event, and the answer when critical is killed", func(r *rig) string {
+			r.step(r.hostAnnounces(10 * time.Second))
+			r.endPods("low")
 			r.now = r.n.Wake()
-			return r.tell(node.Published{Call: r.publish})
+			return r.inputs(node.Published{Call: r.publishCall})
 		}, node.StateDraining, refuses, "publish, kill critical with 9"},
-		{"the log", leaves(draining("host"), opening), "not to be had", now(node.Read{}), node.StateNone, admits, ""},
+		{"the log", restarted(draining("host"), opening), "cannot be read", input(node.Read{}), node.StateNone, admits, ""},
 	} {
 		t.Run(row.state+"/"+row.input, func(t *testing.T) {
 			r := newRig(t)

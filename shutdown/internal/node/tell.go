@@ -9,63 +9,63 @@ import (
 )
 
 const (
-	callsAtOnce              = 10
-	firstPause, longestPause = 100 * time.Millisecond, time.Second
-	longestSuggestedPause    = 5 * time.Second
-	// longestIdlePause is that for which no drain waits.
-	longestIdlePause = 30 * time.Second
-	callTime         = 9 * time.Second
-	publishTime      = 2 * time.Second
-	// patience is how long a server that accepts nothing is waited for.
-	patience = 2500 * time.Millisecond
+	maxConcurrentCalls           = 10
+	minRetryPause, maxRetryPause = 100 * time.Millisecond, time.Second
+	maxSuggestedPause            = 5 * time.Second
+	// maxIdleRetryPause is the longest pause while no drain waits.
+	maxIdleRetryPause = 30 * time.Second
+	callTimeout       = 9 * time.Second
+	publishTimeout    = 2 * time.Second
+	// unresponsiveAfter is how long a drain waits for an API server that accepts nothing.
+	unresponsiveAfter = 2500 * time.Millisecond
 )
 
-// telling is what the API server is to be told of a pod, and is being told.
-type telling struct {
-	wish   Message   // "": nothing
-	what   Message   // of the call that is under way
-	call   int       // 0: none is under way
-	until  time.Time // when the call returns at the latest
-	tries  int       // of the wish
-	due    time.Time
-	markBy time.Time // a mark that is sent later is not worth it
+// apiUpdate is the message about a pod that the API server should get, and the call that sends it.
+type apiUpdate struct {
+	wanted     Message   // "": none
+	sending    Message   // of the call in progress
+	call       int       // 0: none is in progress
+	until      time.Time // the deadline of the call
+	tries      int       // of wanted
+	retryAt    time.Time
+	notReadyBy time.Time // NotReady is not sent after this time
 }
 
-// api is what the API server has been told, and how it answers.
+// api is the state of all calls to the API server.
 type api struct {
-	final    []*Pod    // have a final status to tell, in order, and some that have none any more
-	marks    []*Pod    // the same of other messages
-	calls    []*Pod    // of which a call is under way
-	answered time.Time // when it has accepted something last; zero: not since the state that is wanted is published
-	inVain   bool      // a wait for it was, since
-	failure  string    // of the last answer; "": it was none
-	logged   string    // the last failure that was logged
+	finalStatuses  []*Pod    // pods with a final status to send, in order; some may have none any more
+	readiness      []*Pod    // the same for NotReady and Ready
+	calls          []*Pod    // pods with a call in progress
+	acceptedAt     time.Time // when it last accepted something; zero: not since publish
+	isUnresponsive bool      // a wait for it timed out after acceptedAt
+	failure        string    // the last error; "": the last call succeeded
+	loggedFailure  string    // the last failure that was logged
 
-	wanted      *nodeState // to be published; nil: nothing was yet
-	isAccepted  bool       // the API server has it
-	publishCall int        // 0: none is under way
-	publishing  *nodeState // by that call
-	until       time.Time  // when it returns at the latest
+	wanted      *nodeState // the state to publish; nil: none yet
+	isAccepted  bool       // the API server accepted it
+	publishCall int        // 0: none is in progress
+	publishing  *nodeState // the state that the call publishes
+	until       time.Time  // the deadline of the call
 	tries       int
-	due         time.Time
+	retryAt     time.Time
 }
 
-// nodeState is the state that is published.
-type nodeState struct{ of *Shutdown } // nil: the node does not shut down
+// nodeState is a published state; a nil Shutdown means that none is in progress.
+type nodeState struct{ of *Shutdown }
 
-// isPending reports whether the API server has not accepted the final status of a pod that has ended.
+// isPending reports whether a final status was not accepted yet.
 func (n *Node) isPending(p *Pod) bool {
 	return n.Options.Steps.Statuses && p.isSignalled() && !p.Ended.IsZero() && !p.Told && p.IsTerminal()
 }
 
-// isTellingEnd reports whether a call is under way that may still tell the API server that a pod has ended.
-func (n *Node) isTellingEnd(p *Pod) bool {
-	t := &p.telling
-	return t.call != 0 && t.what == FinalStatus && n.now.Before(t.until)
+// isSendingFinalStatus reports whether a call in progress may still deliver a final status.
+func (n *Node) isSendingFinalStatus(p *Pod) bool {
+	t := &p.update
+	return t.call != 0 && t.sending == FinalStatus && n.now.Before(t.until)
 }
 
-// IsTerminal reports whether a pod gets a final status: by the policy of the shutdown that has killed
-// it. One whose deletion waits for its end gets it always.
+// IsTerminal reports whether a pod gets a final status. That depends on its shutdown's policy; a pod
+// with a deletion timestamp always gets one.
 func (p *Pod) IsTerminal() bool {
 	policy := p.Policy
 	if policy == Delete && (p.Static || p.DaemonSet) {
@@ -74,58 +74,58 @@ func (p *Pod) IsTerminal() bool {
 	return policy != LeaveAsIs || p.Deleted
 }
 
-// wish works out what the API server is to be told of a pod. A call that tells something else is
-// aborted.
-func (n *Node) wish(p *Pod) {
-	t, wish := &p.telling, Message("")
+// setWanted sets the message that the API server should get about a pod. A call that sends another
+// message is cancelled.
+func (n *Node) setWanted(p *Pod) {
+	t, wanted := &p.update, Message("")
 	switch {
 	case n.isPending(p):
-		wish = FinalStatus
-	case p.isWaiting:
-		wish = NotReady
+		wanted = FinalStatus
+	case p.awaitsNotReady:
+		wanted = NotReady
 	case p.Marked && !p.isSignalled() && n.Options.Steps.Readiness && n.state == StateNone:
-		wish = Ready
+		wanted = Ready
 	}
-	if wish == t.wish {
+	if wanted == t.wanted {
 		return
 	}
-	t.wish, t.tries, t.due = wish, 0, time.Time{}
-	switch wish {
+	t.wanted, t.tries, t.retryAt = wanted, 0, time.Time{}
+	switch wanted {
 	case FinalStatus:
-		n.api.final = append(n.api.final, p)
+		n.api.finalStatuses = append(n.api.finalStatuses, p)
 	case NotReady, Ready:
-		n.api.marks = append(n.api.marks, p)
+		n.api.readiness = append(n.api.readiness, p)
 	}
 	if t.call != 0 {
-		n.do(Effect{Do: Abort, Call: t.call})
+		n.emit(Effect{Do: Abort, Call: t.call})
 	}
 }
 
-// tell makes the calls of the API server that are due, ten at once: final statuses first, and what was
-// not tried before what was.
-func (n *Node) tell() {
-	n.tellState()
+// sendUpdates makes the calls that are due, at most maxConcurrentCalls at once: final statuses first,
+// first tries before retries.
+func (n *Node) sendUpdates() {
+	n.sendNodeState()
 	a := &n.api
-	a.calls = slices.DeleteFunc(a.calls, func(p *Pod) bool { return p.telling.call == 0 })
-	free := callsAtOnce
+	a.calls = slices.DeleteFunc(a.calls, func(p *Pod) bool { return p.update.call == 0 })
+	free := maxConcurrentCalls
 	for _, p := range a.calls {
-		if !n.passed(p.telling.until) { // one that does not return in time is in nobody's way
+		if !n.reached(p.update.until) { // a call that ignores its deadline does not count
 			free--
 		}
 	}
-	for _, p := range append(n.dueOf(&a.final, free), n.dueOf(&a.marks, free)...) {
-		if free > 0 && p.telling.call == 0 {
+	for _, p := range append(n.dueUpdates(&a.finalStatuses, free), n.dueUpdates(&a.readiness, free)...) {
+		if free > 0 && p.update.call == 0 {
 			free--
-			n.tellOf(p)
+			n.sendUpdate(p)
 		}
 	}
 }
 
-// dueOf returns the first pods of a queue of which a call is due: first those that were not tried.
-func (n *Node) dueOf(queue *[]*Pod, most int) (due []*Pod) {
+// dueUpdates returns the pods of a queue whose calls are due, first tries first.
+func (n *Node) dueUpdates(queue *[]*Pod, most int) (due []*Pod) {
 	isOver := func(p *Pod) bool {
-		wish := p.telling.wish
-		return wish == "" || (wish == FinalStatus) != (queue == &n.api.final)
+		wanted := p.update.wanted
+		return wanted == "" || (wanted == FinalStatus) != (queue == &n.api.finalStatuses)
 	}
 	for len(*queue) > 0 && isOver((*queue)[0]) {
 		*queue = (*queue)[1:]
@@ -135,8 +135,8 @@ func (n *Node) dueOf(queue *[]*Pod, most int) (due []*Pod) {
 	}
 	var tried []*Pod
 	for _, p := range *queue {
-		switch t := &p.telling; {
-		case isOver(p) || t.call != 0 || !n.passed(t.due):
+		switch t := &p.update; {
+		case isOver(p) || t.call != 0 || !n.reached(t.retryAt):
 		case t.tries > 0:
 			tried = append(tried, p)
 		default:
@@ -149,155 +149,153 @@ func (n *Node) dueOf(queue *[]*Pod, most int) (due []*Pod) {
 	return append(due, tried...)
 }
 
-// tellOf makes a call about a pod.
-func (n *Node) tellOf(p *Pod) {
-	t := &p.telling
-	t.what = t.wish
+// sendUpdate makes the call for a pod.
+func (n *Node) sendUpdate(p *Pod) {
+	t := &p.update
+	t.sending = t.wanted
 	t.tries++
-	until := n.now.Add(callTime)
-	if t.what == NotReady {
-		until = t.markBy
+	until := n.now.Add(callTimeout)
+	if t.sending == NotReady {
+		until = t.notReadyBy
 		if !p.Marked {
-			p.Marked = true // the server may have it from now on
-			n.changed(p)
-			n.store()
+			p.Marked = true // even a failed call may have set NotReady
+			n.markDirty(p)
+			n.storeDirty()
 		}
 	}
 	t.until = until
 	n.api.calls = append(n.api.calls, p)
-	t.call = n.begin(Effect{Do: Tell, Pod: p, What: t.what, Until: until})
+	t.call = n.startCall(Effect{Do: Tell, Pod: p, What: t.sending, Until: until})
 }
 
-// apply takes over the answer of the API server about a pod.
 func (t Told) apply(n *Node) {
 	p := n.pods.byKey[t.Key]
-	isWanted := p != nil && p.telling.call == t.Call && p.telling.wish == p.telling.what
-	n.api.heard(n, t.Err, isWanted)
-	if p == nil || p.telling.call != t.Call {
+	isWanted := p != nil && p.update.call == t.Call && p.update.wanted == p.update.sending
+	n.api.noteAnswer(n, t.Err, isWanted)
+	if p == nil || p.update.call != t.Call {
 		return
 	}
-	told := &p.telling
+	told := &p.update
 	told.call = 0
 	switch {
-	case told.wish != told.what: // it is not wanted any more
+	case told.wanted != told.sending: // superseded
 	case t.Err == nil:
-		n.accepted(p, told.what)
-	case told.wish == NotReady && !n.now.Before(told.markBy):
-		n.signalMarked(p, false)
+		n.updateAccepted(p, told.sending)
+	case told.wanted == NotReady && !n.now.Before(told.notReadyBy):
+		n.signalWaiting(p, false)
 	default:
-		longest := longestPause
-		if n.drain.of == nil {
-			longest = longestIdlePause
+		longest := maxRetryPause
+		if n.drain.shutdown == nil {
+			longest = maxIdleRetryPause
 		}
-		pause := min(firstPause<<min(max(told.tries-1, 0), 10), longest)
+		pause := min(minRetryPause<<min(max(told.tries-1, 0), 10), longest)
 		if t.RetryAfter > 0 {
-			pause = min(t.RetryAfter, longestSuggestedPause)
+			pause = min(t.RetryAfter, maxSuggestedPause)
 		}
-		told.due = n.now.Add(pause)
+		told.retryAt = n.now.Add(pause)
 	}
 }
 
-// accepted takes over that the API server has accepted a message.
-func (n *Node) accepted(p *Pod, what Message) {
+// updateAccepted handles a message that the API server accepted.
+func (n *Node) updateAccepted(p *Pod, what Message) {
 	switch what {
 	case FinalStatus:
 		p.Told = true
 	case NotReady:
-		n.signalMarked(p, true)
+		n.signalWaiting(p, true)
 	case Ready:
 		p.Marked = false
 	}
-	n.changed(p)
-	n.wish(p)
+	n.markDirty(p)
+	n.setWanted(p)
 }
 
-// heard takes over whether the server has accepted something. That it does not any more is logged once for
-// each cause. The error of a call that is not wanted any more says nothing.
-func (a *api) heard(n *Node, err error, isWanted bool) {
+// noteAnswer records the result of a call. An outage is logged once for each cause; an error of a
+// superseded call is ignored.
+func (a *api) noteAnswer(n *Node, err error, isWanted bool) {
 	if err == nil {
-		a.failure, a.answered, a.inVain = "", n.now, false
+		a.failure, a.acceptedAt, a.isUnresponsive = "", n.now, false
 		return
 	}
 	if !isWanted {
 		return
 	}
 	wasFailing := a.failure != ""
-	if a.failure = err.Error(); !wasFailing && a.failure != a.logged {
-		a.logged = a.failure
-		n.do(Effect{Do: LogError, Text: "The API server was not told, will try again: " + a.failure})
+	if a.failure = err.Error(); !wasFailing && a.failure != a.loggedFailure {
+		a.loggedFailure = a.failure
+		n.emit(Effect{Do: LogError, Text: "Failed to update the API server, will retry: " + a.failure})
 	}
 }
 
-// tryAgain has the final statuses that are pending tried at once, because a drain begins.
-func (a *api) tryAgain() {
-	for _, p := range a.final {
-		p.telling.due = time.Time{}
+// retryNow makes all pending final statuses due.
+func (a *api) retryNow() {
+	for _, p := range a.finalStatuses {
+		p.update.retryAt = time.Time{}
 	}
 }
 
-// cause returns why the server has not accepted something.
-func (a *api) cause() string { return cmp.Or(a.failure, "the time for it was spent") }
+// lastError says why the server has not accepted something.
+func (a *api) lastError() string { return cmp.Or(a.failure, "the time for it was spent") }
 
-// apply takes back the final status of a static pod, which is started again under its key.
+// apply drops the pending final status of a static pod that starts again.
 func (s Start) apply(n *Node) {
-	if p := n.pods.byKey[s.Key]; p != nil && p.Static && !n.Refuses() && !p.runs() && !p.Told {
+	if p := n.pods.byKey[s.Key]; p != nil && p.Static && !n.Refuses() && !p.isTerminating() && !p.Told {
 		p.Told = true
-		n.changed(p)
-		n.wish(p)
+		n.markDirty(p)
+		n.setWanted(p)
 	}
 }
 
-// publish has the node's state published: that it shuts down, or, for nil, that it does not.
+// publish sets the node state to publish: the shutdown in progress, or nil for none.
 func (n *Node) publish(s *Shutdown) {
 	a := &n.api
 	if a.wanted != nil && a.wanted.of == s {
 		return
 	}
-	a.wanted, a.isAccepted, a.tries, a.due, a.answered = &nodeState{of: s}, !n.Options.Steps.Publish, 0, time.Time{}, time.Time{}
+	a.wanted, a.isAccepted, a.tries, a.retryAt, a.acceptedAt = &nodeState{of: s}, !n.Options.Steps.Publish, 0, time.Time{}, time.Time{}
 	if a.publishCall != 0 {
-		n.do(Effect{Do: Abort, Call: a.publishCall})
+		n.emit(Effect{Do: Abort, Call: a.publishCall})
 	}
-	n.tellState()
+	n.sendNodeState()
 }
 
-// isPublished reports whether the API server has the node's state.
+// isPublished reports whether the API server accepted the node's state.
 func (n *Node) isPublished() bool { return n.api.isAccepted }
 
-// tellState publishes the node's state if that is due.
-func (n *Node) tellState() {
+// sendNodeState makes the call that publishes the node's state, if it is due.
+func (n *Node) sendNodeState() {
 	a := &n.api
 	switch {
-	case a.wanted == nil || a.isAccepted || !n.passed(a.due):
+	case a.wanted == nil || a.isAccepted || !n.reached(a.retryAt):
 		return
 	case a.publishCall == 0:
-	case a.publishing == a.wanted || !n.passed(a.until): // one that ignores its end is in nobody's way
+	case a.publishing == a.wanted || !n.reached(a.until): // the call of an older state gets until its deadline
 		return
 	}
 	a.tries++
-	a.publishing, a.until = a.wanted, n.now.Add(publishTime)
-	a.publishCall = n.begin(Effect{Do: Publish, Shutdown: a.wanted.of, Until: a.until})
+	a.publishing, a.until = a.wanted, n.now.Add(publishTimeout)
+	a.publishCall = n.startCall(Effect{Do: Publish, Shutdown: a.wanted.of, Until: a.until})
 }
 
-// apply takes over the answer about the node's state.
 func (p Published) apply(n *Node) {
 	a := &n.api
-	a.heard(n, p.Err, p.Call == a.publishCall && a.publishing == a.wanted)
+	a.noteAnswer(n, p.Err, p.Call == a.publishCall && a.publishing == a.wanted)
 	if p.Call != a.publishCall {
-		a.isAccepted = a.isAccepted && p.Err != nil // an older state may have replaced the one that is wanted
+		a.isAccepted = a.isAccepted && p.Err != nil // an older call may have overwritten the wanted state
 		return
 	}
 	a.publishCall = 0
 	switch {
-	case a.publishing != a.wanted: // there is a newer one, which comes before the kills of this step
-		n.tellState()
+	case a.publishing != a.wanted: // publish the newer state before the kills of this step
+		n.sendNodeState()
 	case p.Err == nil:
 		a.isAccepted = true
 	default:
-		a.due = n.now.Add(min(firstPause<<min(max(a.tries-1, 0), 10), longestIdlePause))
+		a.retryAt = n.now.Add(min(minRetryPause<<min(max(a.tries-1, 0), 10), maxIdleRetryPause))
 	}
 }
 
-// PendingStatuses returns how many final statuses are pending.
+// PendingStatuses returns the number of final statuses that the API server has not accepted.
 func (n *Node) PendingStatuses() (pending int) {
 	for _, p := range n.pods.all {
 		if n.isPending(p) {
@@ -307,21 +305,22 @@ func (n *Node) PendingStatuses() (pending int) {
 	return pending
 }
 
-// isTold reports whether the wait for the final statuses of pods is over: all have ended and none is
-// pending, its time is over, or the server accepts nothing. A pod that has used all of its grace period
-// ends a moment after it, and its status must not meet a network that the next bucket has ended.
-func (n *Node) isTold(of []*Pod, since, until time.Time) bool {
+// isFlushed reports whether the wait for final statuses is over: all pods have ended and none is
+// pending, or the time is over, or the server is unresponsive. It also waits for terminating pods: a
+// pod that uses its whole grace period ends just after it, and its status must be sent before the next
+// bucket may end the network.
+func (n *Node) isFlushed(of []*Pod, since, until time.Time) bool {
 	d, a := &n.drain, &n.api
-	willTell := func(p *Pod) bool { return n.isPending(p) || n.Options.Steps.Statuses && p.runs() }
-	if a.inVain || !d.waitsFor(of, willTell) || n.passed(until) {
+	isUnflushed := func(p *Pod) bool { return n.isPending(p) || n.Options.Steps.Statuses && p.isTerminating() }
+	if a.isUnresponsive || !d.waitsFor(of, isUnflushed) || n.reached(until) {
 		return true
 	}
-	if of[d.waited].runs() {
+	if of[d.firstAwaited].isTerminating() {
 		return false
 	}
-	if !n.passed(times.Later(since, a.answered).Add(patience)) {
+	if !n.reached(times.Later(since, a.acceptedAt).Add(unresponsiveAfter)) {
 		return false
 	}
-	a.inVain = !a.answered.After(since)
+	a.isUnresponsive = !a.acceptedAt.After(since)
 	return true
 }

@@ -19,41 +19,40 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// walkDepth is the environment variable with the number of inputs of each walk.
+// walkDepth is the environment variable with the number of inputs of a sequence.
 const walkDepth = "KUBEGRACE_WALK_DEPTH"
 
-// walker is one way through a small world: an agent with two pods in two buckets. Each choice is an
-// input that may come now. The calls that are under way are answered in any order, well or, once, with
-// a failure.
+// walker is one sequence of inputs in a small world: an agent with two pods in two buckets. Each choice
+// is an input that may come now. Calls return in any order; one of them fails.
 type walker struct {
 	*world
-	open   []node.Effect // calls under way
-	faults int           // still to come
-	spoken int           // announcements and take-backs still to come
+	inFlight          []node.Effect // calls in flight
+	faultsLeft        int           // failures still to come
+	announcementsLeft int           // announcements and cancellations still to come
 }
 
 func newWalker() *walker {
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 2}, {Priority: 1000, Seconds: 1}}}
 	c.Options.Steps = plan.Steps{Publish: true, Statuses: true, Readiness: true}
-	w := &walker{world: newWorld(1, c), faults: 1, spoken: 3}
+	w := &walker{world: newWorld(1, c), faultsLeft: 1, announcementsLeft: 3}
 	w.addPod("low", 0, 2, 0)
 	w.addPod("critical", 1000, 2, 0)
-	w.agent, w.isOpen, w.calls, w.life = node.New(c), true, map[int]func(){}, 1
+	w.agent, w.ownsLog, w.calls, w.generation = node.New(c), true, map[int]func(){}, 1
 	w.add(judge.NodeFact{What: judge.NodeBegan})
-	w.pass(node.Read{SameBoot: true}, "the log is empty")
+	w.input(node.Read{SameBoot: true}, "the log is empty")
 	return w
 }
 
-// pass passes an input, and notes the calls that it begins.
-func (w *walker) pass(in node.Input, what string) {
-	effects, isFine := w.safely(in, what)
+// input passes an input and records the calls that it starts.
+func (w *walker) input(in node.Input, what string) {
+	effects, isFine := w.stepRecovering(in, what)
 	if !isFine {
 		return
 	}
 	if _, is := in.(node.Tick); is {
 		w.add(judge.NodeFact{What: judge.NodeTicked, Effects: len(effects)})
 	}
-	w.seen()
+	w.recordTimetable()
 	for _, e := range effects {
 		switch e.Do {
 		case node.Kill:
@@ -62,8 +61,8 @@ func (w *walker) pass(in node.Input, what string) {
 				f.Shutdown, f.Own = s.Number, s.Origin == "TerminateAll"
 			}
 			w.add(f)
-			w.find(e.Pod.Key).killedBy = w.life
-			w.open = append(w.open, e)
+			w.podOf(e.Pod.Key).killedInGeneration = w.generation
+			w.inFlight = append(w.inFlight, e)
 		case node.List, node.Sync, node.OnRelease, node.Tell, node.Publish:
 			switch e.Do {
 			case node.List:
@@ -78,94 +77,93 @@ func (w *walker) pass(in node.Input, what string) {
 				w.add(f)
 			default:
 			}
-			w.open = append(w.open, e)
+			w.inFlight = append(w.inFlight, e)
 		default:
 			w.carryOut(e)
 		}
 	}
-	f := judge.NodeFact{What: judge.NodeState, State: w.agent.State().String(), Refuses: w.agent.Refuses(), Calls: len(w.open)}
+	f := judge.NodeFact{What: judge.NodeState, State: w.agent.State().String(), Refuses: w.agent.Refuses(), Calls: len(w.inFlight)}
 	if of := w.agent.Shutdown(); of != nil {
 		f.Shutdown = of.Number
 	}
 	w.add(f)
 }
 
-// choices returns how many inputs may come now.
+// choices returns the number of inputs that may come now.
 func (w *walker) choices() int {
-	n := len(w.open)
-	if w.faults > 0 {
+	n := len(w.inFlight)
+	if w.faultsLeft > 0 {
 		n *= 2
 	}
-	if w.spoken > 0 {
+	if w.announcementsLeft > 0 {
 		n += 4
 	}
 	return n + 2
 }
 
-// choose passes the input of a number. It reports whether there is one.
+// choose passes the i-th possible input. It reports whether there is one.
 func (w *walker) choose(i int) bool {
 	if w.agent == nil {
 		return false
 	}
-	if i < len(w.open) {
+	if i < len(w.inFlight) {
 		w.answer(i, nil)
 		return true
 	}
-	i -= len(w.open)
-	if w.faults > 0 {
-		if i < len(w.open) {
-			w.faults--
+	i -= len(w.inFlight)
+	if w.faultsLeft > 0 {
+		if i < len(w.inFlight) {
+			w.faultsLeft--
 			w.answer(i, errFault)
 			return true
 		}
-		i -= len(w.open)
+		i -= len(w.inFlight)
 	}
-	if w.spoken > 0 {
+	if w.announcementsLeft > 0 {
 		if i < 4 {
-			w.spoken--
-			w.pass([]node.Input{
+			w.announcementsLeft--
+			w.input([]node.Input{
 				node.Event{Event: source.Event{Origin: "logind", Deadline: w.now.Add(4 * time.Second)}, Host: true},
 				node.Event{Event: source.Event{Cancelled: true}, Host: true},
 				node.Event{Event: source.Event{Origin: "notice"}},
 				node.Event{Event: source.Event{Cancelled: true}},
-			}[i], []string{"the host announces", "the host takes back", "Trigger announces", "Trigger takes back"}[i])
+			}[i], []string{"the host announces", "the host cancels", "Trigger announces", "Trigger cancels"}[i])
 			return true
 		}
 		i -= 4
 	}
 	switch i {
-	case 0: // the next moment that the agent wants
+	case 0: // Wake
 		wake := w.agent.Wake()
 		if wake.IsZero() {
 			return false
 		}
 		w.now = wake
-		w.pass(node.Tick{}, "")
+		w.input(node.Tick{}, "")
 		return true
 	case 1:
-		if w.spoken == 0 || w.isEnding {
+		if w.announcementsLeft == 0 || w.terminateAllCalled {
 			return false
 		}
-		w.isEnding = true
+		w.terminateAllCalled = true
 		w.add(judge.NodeFact{What: judge.NodeTerminateAll})
-		w.pass(node.TerminateAll{}, "TerminateAll")
+		w.input(node.TerminateAll{}, "TerminateAll")
 		return true
 	}
 	return false
 }
 
-// answer answers a call.
 func (w *walker) answer(i int, err error) {
-	e := w.open[i]
-	w.open = append(w.open[:i:i], w.open[i+1:]...)
+	e := w.inFlight[i]
+	w.inFlight = append(w.inFlight[:i:i], w.inFlight[i+1:]...)
 	switch e.Do {
 	case node.Kill:
-		p := w.find(e.Pod.Key)
+		p := w.podOf(e.Pod.Key)
 		if err == nil {
 			w.end(p)
 		}
 		w.add(judge.NodeFact{What: judge.NodeKilled, Pod: p.Name, Call: e.Call, Failed: err != nil})
-		w.pass(node.Killed{Call: e.Call, Key: p.Key, Outcome: "Graceful", Err: err}, "")
+		w.input(node.Killed{Call: e.Call, Key: p.Key, Outcome: "Graceful", Err: err}, "")
 	case node.List:
 		in := node.Listed{Call: e.Call, Err: err}
 		for _, p := range w.pods {
@@ -173,9 +171,9 @@ func (w *walker) answer(i int, err error) {
 				in.Pods = append(in.Pods, p.Pod)
 			}
 		}
-		w.pass(in, "")
+		w.input(in, "")
 	case node.Tell:
-		p := w.find(e.Pod.Key)
+		p := w.podOf(e.Pod.Key)
 		if err == nil {
 			if e.What == node.FinalStatus {
 				w.add(judge.NodeFact{What: judge.NodeTold, Pod: p.Name})
@@ -184,36 +182,36 @@ func (w *walker) answer(i int, err error) {
 				p.isReady = e.What == node.Ready
 			}
 		}
-		w.pass(node.Told{Call: e.Call, Key: p.Key, Err: err}, "")
+		w.input(node.Told{Call: e.Call, Key: p.Key, Err: err}, "")
 	case node.Publish:
 		w.add(judge.NodeFact{What: judge.NodePublished, Call: e.Call, Failed: err != nil})
-		w.pass(node.Published{Call: e.Call, Err: err}, "")
+		w.input(node.Published{Call: e.Call, Err: err}, "")
 	default:
 		if e.Do == node.Sync {
 			w.add(judge.NodeFact{What: judge.NodeSynced, Call: e.Call})
 		}
-		w.pass(node.Answered{Call: e.Call, Err: err}, "")
+		w.input(node.Answered{Call: e.Call, Err: err}, "")
 	}
 }
 
-// sum hashes the agent, and what of the world decides how it goes on.
-func (w *walker) sum() uint64 {
+// hash hashes the agent and the parts of the world that its future depends on.
+func (w *walker) hash() uint64 {
 	h := hasher{seen: map[unsafe.Pointer]int{}}
 	h.value(reflect.ValueOf(w.agent))
-	for _, e := range w.open {
+	for _, e := range w.inFlight {
 		h.text(string(e.Do))
 		h.number(uint64(e.Call))
 	}
 	for _, p := range w.pods {
 		h.number(uint64(p.ended.Unix()))
 	}
-	h.number(uint64(w.faults)<<8 | uint64(w.spoken))
+	h.number(uint64(w.faultsLeft)<<8 | uint64(w.announcementsLeft))
 	sum := fnv.New64a()
 	_, _ = sum.Write(h.data)
 	return sum.Sum64()
 }
 
-// hasher writes a value with all that it refers to, unexported fields included.
+// hasher serializes a value and everything that it refers to, unexported fields included.
 type hasher struct {
 	data []byte
 	seen map[unsafe.Pointer]int
@@ -260,7 +258,7 @@ func (h *hasher) value(v reflect.Value) {
 			h.value(v.Index(i))
 		}
 	case reflect.Map:
-		h.number(uint64(v.Len())) // the pods by their keys, which the list of the pods has too
+		h.number(uint64(v.Len())) // pods.byKey; pods.all has its values
 	case reflect.Interface:
 		if h.number(0); !v.IsNil() {
 			h.text(v.Elem().Type().String())
@@ -280,9 +278,10 @@ func (h *hasher) value(v reflect.Value) {
 	}
 }
 
-// TestWalk goes every way of a depth through a small world, from an agent that knows nothing and from one
-// whose host has just announced. It goes on from each state once.
-func TestWalk(t *testing.T) {
+// The node keeps its promises after every sequence of inputs of a given length, from an idle agent and
+// from one whose host has just announced a shutdown. States that were reached before are not explored
+// again.
+func TestAllInputSequences(t *testing.T) {
 	depth := 6
 	if text := os.Getenv(walkDepth); text != "" {
 		var err error
@@ -294,22 +293,22 @@ func TestWalk(t *testing.T) {
 			seen := map[uint64]bool{}
 			level := [][]byte{first}
 			for range depth {
-				level = walkOn(t, level, seen)
+				level = extendPaths(t, level, seen)
 			}
 			t.Log(len(seen), "states")
 		})
 	}
 }
 
-// walkOn goes on by one input from each way, and returns the ways to new states.
-func walkOn(t *testing.T, ways [][]byte, seen map[uint64]bool) (next [][]byte) {
+// extendPaths extends each path by one input and returns the paths to new states.
+func extendPaths(t *testing.T, ways [][]byte, seen map[uint64]bool) (next [][]byte) {
 	for _, way := range ways {
 		for i := range replay(way).choices() {
 			to := replay(way)
 			if !to.choose(i) {
 				continue
 			}
-			sum := to.sum()
+			sum := to.hash()
 			if seen[sum] {
 				continue
 			}
@@ -324,10 +323,9 @@ func walkOn(t *testing.T, ways [][]byte, seen map[uint64]bool) (next [][]byte) {
 	return next
 }
 
-// replay goes a way.
-func replay(way []byte) *walker {
+func replay(path []byte) *walker {
 	w := newWalker()
-	for _, i := range way {
+	for _, i := range path {
 		w.choose(int(i))
 	}
 	return w

@@ -18,68 +18,70 @@ import (
 
 var errFault = errors.New("fault")
 
-// worldPod is a pod as it really is.
+// worldPod is the real state of a pod.
 type worldPod struct {
 	node.Pod
-	takes      time.Duration // to end after its signal, unless it is killed before
-	isStuck    bool          // not even a kill ends it
-	boot       int           // in which it has begun
-	ends       time.Time     // zero: it was not signalled
-	ended      time.Time
-	isReady    bool // at the API server
-	killedBy   int  // the newest life of the agent that has killed it
-	isUnlogged bool // what has been stored of it was not in the log
+	endsAfter          time.Duration // how long it takes to end after its signal, unless it is killed before
+	isStuck            bool          // it does not end even when killed
+	boot               int           // the boot in which it started
+	ends               time.Time     // when it ends; zero: it was not signalled
+	ended              time.Time
+	isReady            bool // at the API server
+	killedInGeneration int  // the newest agent that has killed it
+	isUnlogged         bool // its newest entry is not in the log
 }
 
-// world is everything but the agent, in virtual time.
+// world simulates everything around the agent, in virtual time.
 type world struct {
-	record judge.NodeRecord
-	rng    *rand.Rand
-	now    time.Time
-	events events
-	nth    int
-	boot   int
+	record   judge.NodeRecord
+	rng      *rand.Rand
+	now      time.Time
+	events   events
+	sequence int
+	boot     int
 
-	pods    []*worldPod
-	pending *source.Event // of the host
-	told    bool          // the host has told the agent's life of it
-	isHeld  bool
-	limit   time.Duration
-	tells   bool // the host can tell what is pending
-	serves  bool // the API server does
-	refuses int  // one call in so many fails; 0: none
-	deaths  int  // an agent dies after one effect in so many; 0: never
-	isCalm  bool
-	isEven  bool // every call takes 10 ms
-	hangs   bool // the killer does
+	pods          []*worldPod
+	pending       *source.Event // the host's pending shutdown
+	hostAnswered  bool          // the host has answered this agent whether a shutdown is pending
+	isHeld        bool
+	limit         time.Duration
+	hostCanAnswer bool // the host can say what is pending
+	apiServes     bool // the API server works
+	failOneIn     int  // one call in failOneIn fails; 0: none
+	dieOneIn      int  // the agent dies after one effect in dieOneIn; 0: never
+	// no more faults
+	isQuiet         bool
+	hasFixedLatency bool // every call takes 10 ms
+	killerHangs     bool // kills do not return
 
 	log     []logEntry
 	durable []logEntry
-	logBoot int  // in which the log was begun
-	isOpen  bool // the log is this agent's
-	isLossy bool // what was stored may be lost
+	logBoot int  // the boot in which the log was begun
+	ownsLog bool // this agent owns the log
+	isLossy bool // stored entries may be lost
 
-	config   node.Config
-	agent    *node.Node // nil: none lives
-	life     int
-	calls    map[int]func() // under way: has the call return an error
-	hung     []func()       // calls that return when all is calm
-	windows  *judge.NodeFact
-	isEnding bool // TerminateAll was called
-	runEnded bool
-	drained  *node.Shutdown // by which pods were killed before the step
+	config node.Config
+	agent  *node.Node // nil: dead
+	// counts agents
+	generation         int
+	calls              map[int]func() // calls in flight; the function fails the call
+	hung               []func()       // calls that return after quiesce
+	timetable          *judge.NodeFact
+	terminateAllCalled bool
+	runEnded           bool
+	drainBefore        *node.Shutdown // the drain in progress before the step
 }
 
-// logEntry is a line of the log.
+// logEntry is an entry of the log.
 type logEntry struct {
 	key  node.Key // "": the shutdown
 	data []byte
 }
 
 type event struct {
-	at  time.Time
-	nth int
-	do  func()
+	at       time.Time
+	sequence int
+	do       func()
 }
 
 type events []event
@@ -89,7 +91,7 @@ func (q events) Less(i, j int) bool {
 	if c := q[i].at.Compare(q[j].at); c != 0 {
 		return c < 0
 	}
-	return q[i].nth < q[j].nth
+	return q[i].sequence < q[j].sequence
 }
 func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 func (q *events) Push(e any)   { *q = append(*q, e.(event)) }
@@ -99,9 +101,9 @@ func (q *events) Pop() any {
 	return e
 }
 
-// newWorld makes a world without faults.
+// newWorld returns a world without faults.
 func newWorld(seed uint64, c node.Config) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 41)), now: time.Unix(100, 0), serves: true, tells: true, isHeld: true, config: c}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 41)), now: time.Unix(100, 0), apiServes: true, hostCanAnswer: true, isHeld: true, config: c}
 	hooks := c.Options.Steps
 	w.record = judge.NodeRecord{Publishes: hooks.Publish, Statuses: hooks.Statuses, Marks: hooks.Readiness, NoRollOver: c.Options.NoRollOver}
 	return w
@@ -111,32 +113,32 @@ func (w *world) draw(n int) int { return w.rng.IntN(n) }
 
 func (w *world) chance(in int) bool { return in > 0 && w.draw(in) == 0 }
 
-// latency draws how many milliseconds a call takes.
+// latency draws the duration of a call, at most most milliseconds.
 func (w *world) latency(most int) time.Duration {
-	if w.isEven {
+	if w.hasFixedLatency {
 		return 10 * time.Millisecond
 	}
 	return time.Duration(1+w.draw(most)) * time.Millisecond
 }
 
-// isFaulty reports whether a call goes wrong.
-func (w *world) isFaulty() bool { return !w.isCalm && w.chance(w.refuses) }
+// isFaulty draws whether a call fails.
+func (w *world) isFaulty() bool { return !w.isQuiet && w.chance(w.failOneIn) }
 
 func (w *world) add(f judge.NodeFact) {
 	f.At = w.now
 	w.record.Add(f)
 }
 
-func (w *world) in(d time.Duration, do func()) {
-	w.nth++
-	heap.Push(&w.events, event{at: w.now.Add(d), nth: w.nth, do: do})
+func (w *world) schedule(d time.Duration, do func()) {
+	w.sequence++
+	heap.Push(&w.events, event{at: w.now.Add(d), sequence: w.sequence, do: do})
 }
 
-// later does something in this life of the agent.
-func (w *world) later(d time.Duration, do func()) {
-	life := w.life
-	w.in(d, func() {
-		if w.life == life && w.agent != nil {
+// after schedules do, unless the agent dies before.
+func (w *world) after(d time.Duration, do func()) {
+	life := w.generation
+	w.schedule(d, func() {
+		if w.generation == life && w.agent != nil {
 			do()
 		}
 	})
@@ -157,27 +159,26 @@ func (w *world) run(d time.Duration) {
 	w.now = end
 }
 
-// addPod adds a pod that runs; a negative grace period is none.
+// addPod adds a running pod. A negative grace period is none.
 func (w *world) addPod(name string, priority int32, grace int64, takes time.Duration) *worldPod {
 	object := &v1.Pod{}
 	object.Spec.Priority = &priority
 	if grace >= 0 {
 		object.Spec.TerminationGracePeriodSeconds = &grace
 	}
-	p := &worldPod{Pod: node.Pod{Key: node.Key(name), Namespace: "default", Name: name, Priority: priority, Object: object}, takes: takes}
+	p := &worldPod{Pod: node.Pod{Key: node.Key(name), Namespace: "default", Name: name, Priority: priority, Object: object}, endsAfter: takes}
 	w.pods = append(w.pods, p)
-	w.begins(p)
+	w.startPod(p)
 	return p
 }
 
-// begins says that a pod runs.
-func (w *world) begins(p *worldPod) {
-	p.boot, p.ends, p.ended, p.isReady, p.killedBy = w.boot, time.Time{}, time.Time{}, true, 0
+// startPod starts a pod.
+func (w *world) startPod(p *worldPod) {
+	p.boot, p.ends, p.ended, p.isReady, p.killedInGeneration = w.boot, time.Time{}, time.Time{}, true, 0
 	w.add(judge.NodeFact{What: judge.NodePodRuns, Pod: p.Name, Priority: p.Priority, Seconds: w.graceOf(p)})
 }
 
-// graceOf returns the grace period of a pod. One that has none has what its bucket leaves or, without a schedule,
-// Kubernetes' default.
+// graceOf returns the grace period of a pod; -1: its bucket's. Without a schedule the default is 30 s.
 func (w *world) graceOf(p *worldPod) int64 {
 	switch grace := p.Object.Spec.TerminationGracePeriodSeconds; {
 	case grace != nil:
@@ -189,7 +190,7 @@ func (w *world) graceOf(p *worldPod) int64 {
 	}
 }
 
-func (w *world) find(key node.Key) *worldPod {
+func (w *world) podOf(key node.Key) *worldPod {
 	for _, p := range w.pods {
 		if p.Key == key {
 			return p
@@ -206,31 +207,31 @@ func (w *world) end(p *worldPod) {
 	}
 }
 
-// start starts an agent, which reads the log after a while; negative: it never has the folder.
+// start starts an agent that gets the log after a while; negative: never.
 func (w *world) start(read time.Duration) {
-	w.life++
-	w.agent, w.calls, w.hung, w.isEnding, w.runEnded, w.told, w.windows = node.New(w.config), map[int]func(){}, nil, false, false, false, nil
-	w.drained = nil
-	w.isOpen = false
+	w.generation++
+	w.agent, w.calls, w.hung, w.terminateAllCalled, w.runEnded, w.hostAnswered, w.timetable = node.New(w.config), map[int]func(){}, nil, false, false, false, nil
+	w.drainBefore = nil
+	w.ownsLog = false
 	w.add(judge.NodeFact{What: judge.NodeBegan, Failed: read != 0})
 	if read != 0 {
 		w.step(node.Opening{}, "the folder is not had")
 	}
 	switch {
 	case read < 0:
-		w.later(10*time.Second, func() {
-			w.isLossy, w.log, w.durable = true, nil, nil // the other agent has read it, and has begun its own
-			w.lose(func(*worldPod) bool { return true })
+		w.after(10*time.Second, func() {
+			w.isLossy, w.log, w.durable = true, nil, nil // the other agent has replaced the log
+			w.forgetKills(func(*worldPod) bool { return true })
 			w.step(node.Read{}, "the folder is another agent's")
 		})
 	case read == 0:
 		w.read()
 	default:
-		w.later(read, w.read)
+		w.after(read, w.read)
 	}
 }
 
-// read reads the log.
+// read passes the log to the agent.
 func (w *world) read() {
 	last, order := map[node.Key]any{}, []node.Key{}
 	for _, e := range w.log {
@@ -253,25 +254,25 @@ func (w *world) read() {
 	}
 	in.SameBoot = w.logBoot == w.boot
 	if w.isLossy {
-		w.lose(func(p *worldPod) bool {
+		w.forgetKills(func(p *worldPod) bool {
 			of, is := last[p.Key].(node.Pod)
 			return !is || of.Signalled.IsZero() || !in.SameBoot || p.isUnlogged
 		})
 	}
-	w.isOpen = true
+	w.ownsLog = true
 	for _, p := range w.pods {
-		if of, is := last[p.Key].(node.Pod); is && p.boot == w.logBoot && !of.Signalled.IsZero() && p.killedBy == 0 {
+		if of, is := last[p.Key].(node.Pod); is && p.boot == w.logBoot && !of.Signalled.IsZero() && p.killedInGeneration == 0 {
 			w.add(judge.NodeFact{What: judge.NodeLogged, Pod: p.Name})
 		}
 	}
 	w.step(in, fmt.Sprintf("the log has %d entries, same boot %v", len(in.Entries), in.SameBoot))
 }
 
-// lose says that what previous agents have done to pods is not known any more.
-func (w *world) lose(is func(*worldPod) bool) {
+// forgetKills records that the agent cannot know of earlier kills.
+func (w *world) forgetKills(is func(*worldPod) bool) {
 	for _, p := range w.pods {
-		if p.killedBy != w.life && is(p) {
-			p.killedBy = 0
+		if p.killedInGeneration != w.generation && is(p) {
+			p.killedInGeneration = 0
 			w.add(judge.NodeFact{What: judge.NodePodLost, Pod: p.Name})
 		}
 	}
@@ -283,12 +284,12 @@ func mustDecode(data []byte, to any) {
 	}
 }
 
-// step passes an input to the agent, and does what it wants done.
+// step passes an input to the agent and carries out the effects.
 func (w *world) step(in node.Input, what string) {
 	if w.agent == nil {
 		return
 	}
-	effects, isFine := w.safely(in, what)
+	effects, isFine := w.stepRecovering(in, what)
 	if !isFine {
 		return
 	}
@@ -298,9 +299,9 @@ func (w *world) step(in node.Input, what string) {
 	if slices.ContainsFunc(effects, func(e node.Effect) bool { return e.Do == node.Retake }) {
 		w.add(judge.NodeFact{What: judge.NodeRetaken})
 	}
-	w.seen()
+	w.recordTimetable()
 	for _, e := range effects {
-		if !w.isCalm && w.chance(w.deaths) {
+		if !w.isQuiet && w.chance(w.dieOneIn) {
 			w.die()
 			return
 		}
@@ -314,15 +315,15 @@ func (w *world) step(in node.Input, what string) {
 	w.tickAt(w.agent.Wake())
 }
 
-// safely calls Step. A panic is in the record.
-func (w *world) safely(in node.Input, what string) (effects []node.Effect, isFine bool) {
+// stepRecovering calls Step and records a panic.
+func (w *world) stepRecovering(in node.Input, what string) (effects []node.Effect, isFine bool) {
 	defer func() {
 		if !isFine {
 			w.add(judge.NodeFact{What: judge.NodePanicked, Text: fmt.Sprint(recover(), " at ", what)})
 			w.agent = nil
 		}
 	}()
-	w.drained = w.draining()
+	w.drainBefore = w.draining()
 	before := w.agent.Shutdown()
 	wasCancelled := before != nil && before.Cancelled
 	if _, is := in.(node.Tick); !is {
@@ -335,19 +336,19 @@ func (w *world) safely(in node.Input, what string) (effects []node.Effect, isFin
 	return effects, true
 }
 
-// tickAt has the agent tick when it wants to.
+// tickAt schedules a Tick for Wake.
 func (w *world) tickAt(wake time.Time) {
 	if wake.IsZero() {
 		return
 	}
-	w.later(wake.Sub(w.now), func() {
+	w.after(wake.Sub(w.now), func() {
 		if w.agent.Wake().Equal(wake) {
 			w.step(node.Tick{}, "")
 		}
 	})
 }
 
-// draining returns the shutdown by which pods are killed now.
+// draining returns the shutdown whose drain kills pods.
 func (w *world) draining() *node.Shutdown {
 	if s, isOver := w.agent.Terminated(); s != nil && s.Origin == "TerminateAll" && !isOver {
 		return s
@@ -355,20 +356,20 @@ func (w *world) draining() *node.Shutdown {
 	if s := w.agent.Shutdown(); w.agent.State() == node.StateDraining && !w.runEnded {
 		return s
 	}
-	if s := w.drained; s != nil && s.Origin == "TerminateAll" {
-		return s // it has ended in this step
+	if s := w.drainBefore; s != nil && s.Origin == "TerminateAll" {
+		return s // it ended in this step
 	}
 	return nil
 }
 
-// seen records a timetable that has changed.
-func (w *world) seen() {
+// recordTimetable records a timetable that has changed.
+func (w *world) recordTimetable() {
 	s := w.draining()
 	if s == nil || s.Timetable == nil {
 		return
 	}
 	table := s.Table()
-	f := judge.NodeFact{What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.Unlock(), Planned: s.Planned, Own: s.Origin == "TerminateAll", Failed: !w.isOpen}
+	f := judge.NodeFact{What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.Unlock(), Planned: s.Planned, Own: s.Origin == "TerminateAll", Failed: !w.ownsLog}
 	received := time.Unix(0, 0).Add(s.Timetable.Received)
 	for i, b := range table.Budget().Buckets {
 		end := received.Add(b.End)
@@ -382,14 +383,14 @@ func (w *world) seen() {
 		}
 		f.Windows = append(f.Windows, judge.NodeWindow{Priority: priority, Pods: b.Pods, KillsEnd: kills, End: end})
 	}
-	if old := w.windows; old != nil && old.Shutdown == f.Shutdown && old.WaitEnd.Equal(f.WaitEnd) && old.Planned == f.Planned && slices.Equal(old.Windows, f.Windows) {
+	if old := w.timetable; old != nil && old.Shutdown == f.Shutdown && old.WaitEnd.Equal(f.WaitEnd) && old.Planned == f.Planned && slices.Equal(old.Windows, f.Windows) {
 		return
 	}
-	w.windows = &f
+	w.timetable = &f
 	w.add(f)
 }
 
-// begin notes a call that is under way, and returns how it returns.
+// begin registers a call, and returns the function that makes it return.
 func (w *world) begin(e node.Effect, answer func(err error)) (returns func(err error)) {
 	returns = func(err error) {
 		if w.calls[e.Call] != nil {
@@ -401,25 +402,25 @@ func (w *world) begin(e node.Effect, answer func(err error)) (returns func(err e
 	return returns
 }
 
-// call makes a call that is answered after a while, with an error, late or never.
+// call makes a call that returns after a while, fails, is late or hangs.
 func (w *world) call(e node.Effect, latency int, answer func(err error)) {
 	returns := w.begin(e, answer)
 	switch {
 	case !w.isFaulty():
-		w.later(w.latency(latency), func() { returns(nil) })
+		w.after(w.latency(latency), func() { returns(nil) })
 	case w.chance(3): // it hangs
 		w.hung = append(w.hung, func() { returns(errFault) })
 		if !e.Until.IsZero() && w.chance(2) {
-			w.later(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
+			w.after(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
 		}
 	case w.chance(2):
-		w.later(time.Duration(w.draw(4000))*time.Millisecond, func() { returns(nil) })
+		w.after(time.Duration(w.draw(4000))*time.Millisecond, func() { returns(nil) })
 	default:
-		w.later(w.latency(latency), func() { returns(errFault) })
+		w.after(w.latency(latency), func() { returns(errFault) })
 	}
 }
 
-// carryOut does what the agent wants done.
+// carryOut carries out an effect.
 func (w *world) carryOut(e node.Effect) {
 	switch e.Do {
 	case node.Prepare, node.Hold, node.Unmount, node.OnRelease:
@@ -439,12 +440,12 @@ func (w *world) carryOut(e node.Effect) {
 	case node.Kill:
 		w.kill(e)
 	case node.Tell:
-		w.tell(e)
+		w.update(e)
 	case node.Publish:
 		w.publish(e)
 	case node.Abort:
 		if abort := w.calls[e.Call]; abort != nil && !w.isFaulty() {
-			w.later(time.Millisecond, abort)
+			w.after(time.Millisecond, abort)
 		}
 	case node.Store, node.NewLog:
 		w.store(e)
@@ -453,7 +454,7 @@ func (w *world) carryOut(e node.Effect) {
 	case node.Release:
 		w.add(judge.NodeFact{What: judge.NodeReleased})
 		w.isHeld = false
-		w.hostGoes()
+		w.maybePowerOff()
 	case node.Retake:
 		w.isHeld = w.chance(2)
 	case node.HoldAgain:
@@ -469,7 +470,7 @@ func (w *world) carryOut(e node.Effect) {
 	}
 }
 
-// list answers with the pods that run.
+// list returns the running pods.
 func (w *world) list(e node.Effect) {
 	w.add(judge.NodeFact{What: judge.NodeListing, Call: e.Call})
 	in := node.Listed{Call: e.Call}
@@ -488,10 +489,10 @@ func (w *world) list(e node.Effect) {
 	})
 }
 
-// kill kills a pod, and answers when it has ended.
+// kill kills a pod and returns when it has ended.
 func (w *world) kill(e node.Effect) {
-	p := w.find(e.Pod.Key)
-	p.killedBy = w.life
+	p := w.podOf(e.Pod.Key)
+	p.killedInGeneration = w.generation
 	f := judge.NodeFact{What: judge.NodeKill, Pod: p.Name, Call: e.Call, Seconds: e.Seconds, Until: e.Until, Bucket: e.Pod.Bucket}
 	if s := w.draining(); s != nil {
 		f.Shutdown, f.Own = s.Number, s.Origin == "TerminateAll"
@@ -505,7 +506,7 @@ func (w *world) kill(e node.Effect) {
 		w.add(judge.NodeFact{What: judge.NodeKilled, Pod: p.Name, Call: e.Call, Failed: err != nil, NoRetry: in.NoRetry})
 		w.step(in, "")
 	})
-	if w.hangs {
+	if w.killerHangs {
 		return
 	}
 	if w.isFaulty() {
@@ -513,15 +514,15 @@ func (w *world) kill(e node.Effect) {
 			w.hung = append(w.hung, func() { returns(errFault) })
 			return
 		}
-		w.later(time.Duration(1+w.draw(1500))*time.Millisecond, func() { returns(errFault) })
+		w.after(time.Duration(1+w.draw(1500))*time.Millisecond, func() { returns(errFault) })
 		return
 	}
 	if p.ended.IsZero() && !p.isStuck {
-		end := w.now.Add(min(p.takes, time.Duration(e.Seconds)*time.Second))
+		end := w.now.Add(min(p.endsAfter, time.Duration(e.Seconds)*time.Second))
 		if p.ends.IsZero() || end.Before(p.ends) {
 			p.ends = end
 			began := p.boot
-			w.in(end.Sub(w.now), func() {
+			w.schedule(end.Sub(w.now), func() {
 				if p.ends.Equal(end) && p.boot == began {
 					w.end(p)
 				}
@@ -532,25 +533,25 @@ func (w *world) kill(e node.Effect) {
 	if w.isFaulty() {
 		late = time.Duration(w.draw(3000)) * time.Millisecond
 	}
-	w.await(p, late, returns)
+	w.answerWhenEnded(p, late, returns)
 }
 
-// await has a kill return once its pod has ended.
-func (w *world) await(p *worldPod, late time.Duration, returns func(error)) {
+// answerWhenEnded makes a kill return once the pod has ended.
+func (w *world) answerWhenEnded(p *worldPod, late time.Duration, returns func(error)) {
 	switch {
 	case !p.ended.IsZero():
-		w.later(late, func() { returns(nil) })
+		w.after(late, func() { returns(nil) })
 	case !p.ends.IsZero():
-		w.later(max(p.ends.Sub(w.now), time.Millisecond), func() { w.await(p, late, returns) })
+		w.after(max(p.ends.Sub(w.now), time.Millisecond), func() { w.answerWhenEnded(p, late, returns) })
 	}
 }
 
-// tell tells the API server of a pod. The answer may be lost alone.
-func (w *world) tell(e node.Effect) {
-	p, what := w.find(e.Pod.Key), e.What
-	if !w.serves {
+// update sends a message about a pod. It may arrive although the call fails.
+func (w *world) update(e node.Effect) {
+	p, what := w.podOf(e.Pod.Key), e.What
+	if !w.apiServes {
 		returns := w.begin(e, func(err error) { w.step(node.Told{Call: e.Call, Key: p.Key, Err: err}, "") })
-		w.later(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
+		w.after(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
 		return
 	}
 	arrive := func() {
@@ -564,7 +565,7 @@ func (w *world) tell(e node.Effect) {
 		}
 	}
 	w.call(e, []int{30, 30, 1800}[w.draw(3)], func(err error) {
-		if err == nil || !w.isCalm && w.chance(8) {
+		if err == nil || !w.isQuiet && w.chance(8) {
 			arrive()
 		}
 		in := node.Told{Call: e.Call, Key: p.Key, Err: err}
@@ -575,7 +576,6 @@ func (w *world) tell(e node.Effect) {
 	})
 }
 
-// publish publishes the node's state.
 func (w *world) publish(e node.Effect) {
 	f := judge.NodeFact{What: judge.NodePublish, Call: e.Call}
 	if e.Shutdown != nil {
@@ -586,21 +586,21 @@ func (w *world) publish(e node.Effect) {
 		w.add(judge.NodeFact{What: judge.NodePublished, Call: e.Call, Failed: err != nil})
 		w.step(node.Published{Call: e.Call, Err: err}, "")
 	}
-	if !w.serves {
+	if !w.apiServes {
 		returns := w.begin(e, answer)
-		w.later(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
+		w.after(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
 		return
 	}
 	w.call(e, []int{30, 1500}[w.draw(2)], answer)
 }
 
-// store appends to the log, or begins a new one, if there may be one.
+// store appends to the log, or begins a new one, if the agent owns it.
 func (w *world) store(e node.Effect) {
 	for _, p := range e.Pods {
-		w.find(p.Key).isUnlogged = !w.isOpen
+		w.podOf(p.Key).isUnlogged = !w.ownsLog
 		w.add(judge.NodeFact{What: judge.NodeStored, Pod: p.Name, Until: p.Deadline})
 	}
-	if !w.isOpen {
+	if !w.ownsLog {
 		w.isLossy = true
 		return
 	}

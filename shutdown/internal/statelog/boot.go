@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// clock converts between the clock of this process and that of the boot.
+// clock converts between times of this process and times since the boot.
 type clock struct {
 	id    string
 	err   error
@@ -13,7 +13,6 @@ type clock struct {
 	at    time.Time     // when since was read
 }
 
-// newClock returns a clock. boot may be nil.
 func newClock(boot func() (string, time.Duration, error)) clock {
 	if boot == nil {
 		boot = systemBoot
@@ -25,12 +24,12 @@ func newClock(boot func() (string, time.Duration, error)) clock {
 // BootID returns the ID of this boot; "" if it is not known.
 func (c *clock) BootID() string { return c.id }
 
-// BootErr returns why the boot cannot be identified, so that no log is written or read; nil if it can.
+// BootErr returns why the boot ID is not known, so that no log is written or read; nil if it is known.
 func (c *clock) BootErr() error { return c.err }
 
-// Since converts a time of this process to the time since the boot, on a clock that begins with
-// time.Unix(0, 0). It is the same for the next agent, and no step of the wall clock moves it. It
-// saturates: a time before the boot counts as the first nanosecond, and none is later than 292 years.
+// Since converts a time of this process to the time since the boot, with time.Unix(0, 0) as the boot.
+// Steps of the wall clock do not change it, and it means the same to the next agent. It saturates: a
+// time before the boot becomes the first nanosecond, and the latest time is 292 years after the boot.
 func (c *clock) Since(t time.Time) time.Time {
 	after := t.Sub(c.at)
 	switch {
@@ -47,5 +46,5 @@ func (c *clock) Since(t time.Time) time.Time {
 // TimeOf is the inverse of Since.
 func (c *clock) TimeOf(t time.Time) time.Time { return c.at.Add(t.Sub(bootTime())).Add(-c.since) }
 
-// bootTime is the moment of the boot.
+// bootTime is the time of the boot.
 func bootTime() time.Time { return time.Unix(0, 0).UTC() }

@@ -10,18 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stepped returns what [time.Now] would return instead of t if the wall clock had been stepped
-// before: a time with another wall clock reading and the same monotonic one. It changes the
-// representation of t, because a test cannot step the clock of the host, and the times in a
-// bubble have no monotonic reading.
+// stepped returns the time that [time.Now] would return instead of t after a step of the wall clock. It
+// changes the representation of t, because a test cannot step the host's clock and times in a bubble
+// have no monotonic reading.
 func stepped(t time.Time, by time.Duration) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(by/time.Second) << 30 //nolint:gosec // the wall clock's seconds begin at bit 30 if there is a monotonic reading
 	return t
 }
 
-// A step of the wall clock, while an agent runs or before it is started, does not change what the times
-// of a log mean.
-func TestWallClockIsStepped(t *testing.T) {
+// Steps of the wall clock, before or after the agent starts, do not change times of the log.
+func TestWallClockStepsDoNotMoveTimes(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, time.Hour} {
 		c := newClock(func() (string, time.Duration, error) { return "one", time.Hour, nil })
 		later := stepped(c.at.Add(10*time.Second), step)
@@ -31,7 +29,7 @@ func TestWallClockIsStepped(t *testing.T) {
 	}
 }
 
-// Times that no clock has become the nearest ones.
+// Times outside the range of the clock become its ends.
 func TestClockSaturates(t *testing.T) {
 	c := newClock(func() (string, time.Duration, error) { return "one", time.Hour, nil })
 	require.Equal(t, time.Unix(0, 1).UTC(), c.Since(c.at.Add(-2*time.Hour)))
@@ -43,7 +41,7 @@ func TestClockSaturates(t *testing.T) {
 	require.Equal(t, time.Unix(7, 0).UTC(), none.Since(none.at.Add(7*time.Second)), "without a boot it counts from the start of the process")
 }
 
-// The clock of this machine is the same for the next agent, and runs.
+// The clock of this machine runs, and is the same for the next agent.
 func TestSystemBoot(t *testing.T) {
 	first := newClock(nil)
 	if errors.Is(first.err, errors.ErrUnsupported) {

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemBoot returns the ID of this boot and the time since it began. The clock is
-// CLOCK_MONOTONIC, which systemd uses for its timers: it is the same for a restarted agent, and a
-// change of the wall clock does not move it.
+// systemBoot returns the ID of this boot and CLOCK_MONOTONIC, which steps of the wall clock and
+// restarts of the agent do not change.
 func systemBoot() (id string, since time.Duration, err error) {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

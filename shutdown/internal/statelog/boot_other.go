@@ -7,6 +7,5 @@ import (
 	"time"
 )
 
-// systemBoot always fails on this system: it cannot tell one boot from another, so that nothing
-// can be resumed.
+// systemBoot always fails: without a boot ID nothing can be resumed.
 func systemBoot() (string, time.Duration, error) { return "", 0, errors.ErrUnsupported }

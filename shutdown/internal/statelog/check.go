@@ -11,18 +11,18 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// This file refuses what a log may say and the core would not write.
+// This file rejects entries that no agent writes.
 
-// waitSlack is how much later than the end of all waiting a bucket may end.
+// waitSlack is how much later than WaitEnd a bucket may end.
 const waitSlack = 100 * time.Millisecond
 
-// latest returns the latest end of a grace period that begins in the lifetime of a machine.
-func latest() time.Time { return bootTime().Add(math.MaxInt64).Add(math.MaxInt64) }
+// maxTime is the latest end of a grace period.
+func maxTime() time.Time { return bootTime().Add(math.MaxInt64).Add(math.MaxInt64) }
 
-// earliest returns the earliest time that an earlier boot may have had.
-func earliest() time.Time { return bootTime().Add(-math.MaxInt64).Add(-math.MaxInt64) }
+// minTime is the earliest time of an earlier boot.
+func minTime() time.Time { return bootTime().Add(-math.MaxInt64).Add(-math.MaxInt64) }
 
-// checkTime returns an error if a time is outside of two others.
+// checkTime returns an error if a time is outside a range.
 func checkTime(name string, t, from, until time.Time) error {
 	if t.Before(from) || t.After(until) {
 		return fmt.Errorf("%s %s is not from %s to %s", name, t.Format(time.RFC3339Nano), from.Format(time.RFC3339Nano), until.Format(time.RFC3339Nano))
@@ -42,8 +42,8 @@ func isKnown(p node.Policy) bool {
 	return p == node.SetTerminal || p == node.LeaveAsIs || p == node.Delete
 }
 
-// checkShutdown returns the first reason why a shutdown is damaged; nil if it is not. now is the present
-// on the clock of its times; of another boot it is the latest time.
+// checkShutdown returns why a shutdown is damaged; nil if it is not. now is the time since the boot;
+// maxTime for another boot.
 func checkShutdown(s *node.Shutdown, now time.Time) error {
 	switch {
 	case s.Number < 1 || s.Number > math.MaxInt32:
@@ -57,14 +57,14 @@ func checkShutdown(s *node.Shutdown, now time.Time) error {
 	}
 	first := bootTime()
 	if len(s.Announced) == 0 { // it may be of an earlier boot
-		first = earliest()
+		first = minTime()
 	}
 	errs := []error{
 		checkTime("began", s.Began, first, now), checkOptional("ended", s.Ended, s.Began, now),
-		checkOptional("hostEnd", s.HostEnd, bootTime(), latest()),
+		checkOptional("hostEnd", s.HostEnd, bootTime(), maxTime()),
 	}
 	for _, a := range s.Announced {
-		errs = append(errs, checkOptional("at of an announcement", a.At, bootTime(), now), checkOptional("deadline of an announcement", a.Deadline, bootTime(), latest()))
+		errs = append(errs, checkOptional("at of an announcement", a.At, bootTime(), now), checkOptional("deadline of an announcement", a.Deadline, bootTime(), maxTime()))
 	}
 	if t := s.Timetable; t != nil {
 		errs = append(errs, t.Check())
@@ -97,16 +97,16 @@ func checkPod(p *node.Pod, now time.Time) error {
 	case p.Shutdown < 0 || p.Shutdown > math.MaxInt32:
 		return fmt.Errorf("shutdown %d is not from 0 to %d", p.Shutdown, math.MaxInt32)
 	case p.Signalled.IsZero() != p.Deadline.IsZero() || p.Signalled.IsZero() != (p.Policy == ""):
-		return errors.New("signalled, deadline and policy must be there, or none of them")
+		return errors.New("signalled, deadline and policy must be all set or all unset")
 	}
 	for _, number := range p.Joined {
 		if number < 1 || number > math.MaxInt32 {
 			return fmt.Errorf("joined %d is not from 1 to %d", number, math.MaxInt32)
 		}
 	}
-	if !p.Ended.IsZero() { // the other times may be of an earlier boot
-		return errors.Join(checkTime("ended", p.Ended, earliest(), now),
-			checkOptional("signalled", p.Signalled, earliest(), latest()), checkOptional("deadline", p.Deadline, earliest(), latest()))
+	if !p.Ended.IsZero() { // may be of an earlier boot
+		return errors.Join(checkTime("ended", p.Ended, minTime(), now),
+			checkOptional("signalled", p.Signalled, minTime(), maxTime()), checkOptional("deadline", p.Deadline, minTime(), maxTime()))
 	}
 	return errors.Join(checkOptional("signalled", p.Signalled, bootTime(), now),
 		checkOptional("deadline", p.Deadline, p.Signalled, p.Signalled.Add(graceperiod.Duration(p.Granted))))

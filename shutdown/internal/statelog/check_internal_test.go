@@ -18,12 +18,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// at is a time since the boot.
+// at returns a time since the boot.
 func at(seconds int) time.Time { return bootTime().Add(time.Duration(seconds) * time.Second) }
 
 func now() time.Time { return at(3600) }
 
-// fill sets all exported fields of a struct, and of what is in it, to values other than zero.
+// fill sets all exported fields of a struct, recursively, to non-zero values.
 func fill(t testing.TB, v reflect.Value, depth int) {
 	t.Helper()
 	if v.Type() == reflect.TypeFor[time.Time]() {
@@ -56,7 +56,6 @@ func fill(t testing.TB, v reflect.Value, depth int) {
 	}
 }
 
-// requireFilled fails if an exported field is zero.
 func requireFilled(t testing.TB, v reflect.Value) {
 	t.Helper()
 	for i := range v.NumField() {
@@ -66,7 +65,7 @@ func requireFilled(t testing.TB, v reflect.Value) {
 	}
 }
 
-// wholeObject has every field of a pod that is stored, and some that are not.
+// wholeObject has every stored field of a pod, and some others.
 func wholeObject() *v1.Pod {
 	grace, always, deleted := int64(7), v1.ContainerRestartPolicyAlways, metav1.NewTime(time.Date(2026, 9, 30, 12, 0, 0, 0, time.Local))
 	return &v1.Pod{
@@ -85,7 +84,7 @@ func wholeObject() *v1.Pod {
 	}
 }
 
-// wholePod has every field of a pod.
+// wholePod has every field set.
 func wholePod(t testing.TB) node.Pod {
 	var p node.Pod
 	p.Object, p.Status = &v1.Pod{}, &v1.PodStatus{Phase: v1.PodFailed}
@@ -111,7 +110,7 @@ func stored(t timetable.Table) *timetable.Stored {
 	return &s
 }
 
-// wholeShutdown has every field of a shutdown. It is not cancelled.
+// wholeShutdown has every field set but Cancelled.
 func wholeShutdown(t testing.TB) node.Shutdown {
 	var s node.Shutdown
 	v := reflect.ValueOf(&s).Elem()
@@ -121,14 +120,14 @@ func wholeShutdown(t testing.TB) node.Shutdown {
 	return s
 }
 
-// Nothing of an entity gets lost in the log but what is not stored of the Object of a pod.
-func TestNoFieldIsLost(t *testing.T) {
+// Every exported field is stored, except for fields of the pod's Object that are not needed.
+func TestAllFieldsAreStored(t *testing.T) {
 	p, s := wholePod(t), wholeShutdown(t)
 	cancelled := s
 	cancelled.Cancelled, cancelled.Announced = true, nil
 	for _, head := range []node.Shutdown{s, cancelled} {
 		var b newestEntries
-		_, err := b.put([]any{head, p})
+		_, err := b.update([]any{head, p})
 		require.NoError(t, err)
 		text, err := b.text("one")
 		require.NoError(t, err)
@@ -143,9 +142,9 @@ func TestNoFieldIsLost(t *testing.T) {
 	}
 }
 
-// What no agent would write is named, and the rest counts: also the pods of a damaged shutdown, whose
-// statuses may be pending.
-func TestDamagedValues(t *testing.T) {
+// An entity that no agent writes is named and left out. The others count, even the pods of a damaged
+// shutdown, because their statuses may be pending.
+func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 	for named, damage := range map[string]func(s *node.Shutdown){
 		"number -1 is not from 1 to 2147483647":          func(s *node.Shutdown) { s.Number = -1 },
 		"number 2147483648 is not":                       func(s *node.Shutdown) { s.Number = math.MaxInt32 + 1 },
@@ -182,8 +181,8 @@ func TestDamagedValues(t *testing.T) {
 		`policy "x" is not known`:                                              func(p *node.Pod) { p.Policy = "x" },
 		"shutdown -1 is not from 0 to":                                         func(p *node.Pod) { p.Shutdown = -1 },
 		"joined 0 is not from 1 to":                                            func(p *node.Pod) { p.Joined = []int{1, 0} },
-		"signalled, deadline and policy must be there":                         func(p *node.Pod) { p.Signalled = time.Time{} },
-		"signalled, deadline and policy must be there, or none":                func(p *node.Pod) { p.Deadline = time.Time{} },
+		"signalled, deadline and policy must be all set or all unset":          func(p *node.Pod) { p.Signalled = time.Time{} },
+		"signalled, deadline and policy must be all set or all":                func(p *node.Pod) { p.Deadline = time.Time{} },
 		`policy "" is not known`:                                               func(p *node.Pod) { p.Policy = "" },
 		"deadline 1969-12-31T23:59:59Z is not from":                            func(p *node.Pod) { p.Ended, p.Deadline = time.Time{}, at(-1) },
 		"ended 1970-01-01T01:00:01Z is not from":                               func(p *node.Pod) { p.Ended = at(3601) },
@@ -198,11 +197,11 @@ func TestDamagedValues(t *testing.T) {
 	}
 }
 
-// requireDamaged fails unless one of two entities is refused by name and the other one is left.
+// requireDamaged requires that one of two entities is refused by name and the other one is returned.
 func requireDamaged(t *testing.T, entities []any, prefix, named string, left int) {
 	t.Helper()
 	var b newestEntries
-	_, err := b.put(entities)
+	_, err := b.update(entities)
 	require.NoError(t, err)
 	text, err := b.text("one")
 	require.NoError(t, err)
@@ -213,14 +212,14 @@ func requireDamaged(t *testing.T, entities []any, prefix, named string, left int
 	require.ErrorContains(t, found.Errs[0], named)
 	require.Len(t, found.Entries, 1)
 	require.IsType(t, entities[left], found.Entries[0])
-	require.Len(t, kept.entries, 1, "it does not stay")
+	require.Len(t, kept.entries, 1, "it is removed")
 }
 
-// The present of another boot says nothing about the times of a log.
-func TestLaterTimesOfAnotherBoot(t *testing.T) {
+// Times of another boot may be later than the present.
+func TestTimesOfAnotherBootMayBeLater(t *testing.T) {
 	s, p := wholeShutdown(t), wholePod(t)
 	var b newestEntries
-	_, err := b.put([]any{s, p})
+	_, err := b.update([]any{s, p})
 	require.NoError(t, err)
 	text, err := b.text("one")
 	require.NoError(t, err)
@@ -231,8 +230,8 @@ func TestLaterTimesOfAnotherBoot(t *testing.T) {
 	require.Len(t, found.Errs, 2, "a snapshot of this machine, or the log of another one")
 }
 
-// Whatever timetable a drain may have, fitted again or not, is no damage.
-func TestTimetablesAreNotDamaged(t *testing.T) {
+// Every timetable of a drain, shortened or not, is accepted.
+func TestEveryTimetableIsAccepted(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed
 	upTo := func(n int) time.Duration { return time.Duration(random.IntN(n)) * time.Millisecond }
 	for range 5000 {
@@ -265,15 +264,15 @@ func TestTimetablesAreNotDamaged(t *testing.T) {
 	}
 }
 
-// A pod without an Object line has the one before.
-func TestObjectIsThatBefore(t *testing.T) {
+// A pod's line without an object has the object of an earlier line.
+func TestOmittedObjectsComeFromEarlierLines(t *testing.T) {
 	p := wholePod(t)
 	var b newestEntries
 	text, err := b.text("one")
 	require.NoError(t, err)
 	for _, outcome := range []string{"first", "second"} {
 		p.Outcome = outcome
-		lines, err := b.put([]any{p})
+		lines, err := b.update([]any{p})
 		require.NoError(t, err)
 		text = append(text, lines...)
 	}

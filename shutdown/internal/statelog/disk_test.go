@@ -23,7 +23,7 @@ import (
 
 var errFull = errors.New("no space left")
 
-// disk is a disk that can be made to fail or hang. Its zero value does neither.
+// disk can be made to fail or hang. The zero value does neither.
 type disk struct {
 	mu    sync.Mutex
 	steps []string
@@ -47,7 +47,6 @@ func (d *disk) set(fault func(step, path string) error) {
 	d.fault = fault
 }
 
-// taken returns the steps since the last call.
 func (d *disk) taken() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,9 +61,8 @@ func on(dir string, d *disk) statelog.Options {
 	return o
 }
 
-// Whenever an agent is killed, the next one finds what was written last, or, if a write was under way,
-// what was written before.
-func TestKilledAtAnyStep(t *testing.T) {
+// After a crash at any step the next agent reads the last finished write.
+func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 	dir := t.TempDir()
 	var d disk
 	var killed []string // the folder before each step
@@ -111,8 +109,8 @@ func TestKilledAtAnyStep(t *testing.T) {
 	}
 }
 
-// Only what a power cut must not lose is synced before it is replaced.
-func TestSyncs(t *testing.T) {
+// A log is synced before it replaces the old one only if a final status may be pending.
+func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 	var d disk
 	l := locked(t, on(t.TempDir(), &d))
 	l.Read(t.Context())
@@ -139,9 +137,8 @@ func TestSyncs(t *testing.T) {
 	require.Equal(t, "sync", d.taken())
 }
 
-// What could not be written is an error, and is written with what follows. Until then the log has what
-// was written before.
-func TestFullDisk(t *testing.T) {
+// A failed write is an error, keeps the earlier entries, and is repeated by the next one.
+func TestFailedWritesAreRepeated(t *testing.T) {
 	for _, failing := range []string{"write", "rename", "sync"} {
 		t.Run(failing, func(t *testing.T) {
 			dir := t.TempDir()
@@ -168,7 +165,7 @@ func TestFullDisk(t *testing.T) {
 			require.ErrorIs(t, await(t, l.Sync()), errFull)
 			require.Equal(t, before, read(t, dir).Entries)
 			d.set(nil)
-			require.NoError(t, await(t, l.Sync()), "it is tried again")
+			require.NoError(t, await(t, l.Sync()), "it is retried")
 			require.Equal(t, []any{shutdown(1), ended("a"), pod("b")}, read(t, dir).Entries)
 			d.set(func(step, _ string) error {
 				if step == "write" {
@@ -177,7 +174,7 @@ func TestFullDisk(t *testing.T) {
 				return nil
 			})
 			require.ErrorIs(t, await(t, l.Append(signalled("b"))), errFull)
-			require.ErrorIs(t, l.Close(time.Now()), errFull, "nobody else says so")
+			require.ErrorIs(t, l.Close(time.Now()), errFull, "signals of others are ignored")
 			left, err := filepath.Glob(filepath.Join(dir, ".tmp-*"))
 			require.NoError(t, err)
 			require.Empty(t, left)
@@ -185,15 +182,15 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// The first write to the log of a previous agent may fail as well.
-func TestFullDiskAtTheBeginning(t *testing.T) {
+// The first write to the previous agent's log may fail too.
+func TestAFailedFirstWriteIsRepeated(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	require.NoError(t, await(t, l.Append(shutdown(1))))
 	closed(t, l)
 	var d disk
 	l = locked(t, on(dir, &d))
-	require.NoError(t, await(t, l.Sync()), "nothing is to be synced")
+	require.NoError(t, await(t, l.Sync()), "no sync is needed")
 	require.NotContains(t, d.taken(), "sync")
 	d.set(func(string, string) error { return errFull })
 	require.ErrorIs(t, await(t, l.Append(pod("a"))), errFull)
@@ -203,8 +200,8 @@ func TestFullDiskAtTheBeginning(t *testing.T) {
 	require.Equal(t, []any{shutdown(1), pod("a")}, read(t, dir).Entries)
 }
 
-// A log without entries cannot lose any, so that an agent that has drained nothing may end without an error.
-func TestFullDiskWithoutEntries(t *testing.T) {
+// Without entries nothing can be lost, so Close returns nil.
+func TestCloseWithoutEntriesIgnoresAFullDisk(t *testing.T) {
 	d := disk{fault: func(step, _ string) error {
 		if step == "lock" {
 			return nil
@@ -220,9 +217,9 @@ func TestFullDiskWithoutEntries(t *testing.T) {
 	require.ErrorIs(t, l.Close(time.Now().Add(time.Minute)), errFull)
 }
 
-// A disk that hangs holds nobody up: the calls return, and Close names what hangs. The folder stays
-// locked until that ends.
-func TestHangingDisk(t *testing.T) {
+// If the disk hangs, calls return, and Close names what hangs. The folder stays locked until it
+// returns.
+func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 	for hanging, named := range map[string]string{
 		"lock":   "the locking of DIR",
 		"read":   "the unlocking of DIR, the writing of DIR/" + statelog.LogFile,
@@ -264,7 +261,7 @@ func TestHangingDisk(t *testing.T) {
 				require.Zero(t, time.Since(begun))
 				synctest.Wait()
 				if hanging == "sync" {
-					require.NoError(t, await(t, written[3]), "a sync holds up no write")
+					require.NoError(t, await(t, written[3]), "a sync blocks no write")
 				}
 				err = l.Close(begun.Add(10 * time.Second))
 				require.ErrorIs(t, err, call.ErrTimeSpent)
@@ -283,7 +280,7 @@ func TestHangingDisk(t *testing.T) {
 				close(released)
 				for i, future := range written {
 					if err := await(t, future); hanging == "read" && i != 2 || hanging == "write" && i == 3 {
-						require.ErrorIs(t, err, call.ErrTimeSpent, "what has not begun is dropped")
+						require.ErrorIs(t, err, call.ErrTimeSpent, "waiting writes are dropped")
 					}
 				}
 				synctest.Wait()
@@ -294,8 +291,8 @@ func TestHangingDisk(t *testing.T) {
 	}
 }
 
-// A folder that is gone, or not to be written to, is an error of each call.
-func TestFolderThatIsGone(t *testing.T) {
+// If the folder is gone or read-only, every call fails.
+func TestEveryCallFailsWithoutTheFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	_, err := statelog.New(options(dir)).Lock(t.Context())
 	require.ErrorIs(t, err, fs.ErrNotExist)

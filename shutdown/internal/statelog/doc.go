@@ -1,18 +1,16 @@
-// Package statelog keeps what an agent knows of the shutdown of its node in a file, for the next agent.
+// Package statelog stores what an agent knows about the shutdown of its node, for the next agent.
 //
-// The file is a log of JSON lines. Its first line has the version and the boot, and each further one an
-// entity: a [node.Shutdown] or a [node.Pod]. The last line of an entity counts. [Log.Append] adds lines,
-// and [Log.Begin] replaces the file. A line that the death of the agent has torn is ignored. Beside the
-// log is the kubelet's own file, with the times of the last shutdown.
+// The log is a file of JSON lines. The first line has the version and the boot ID; every other line has
+// an entity, a [node.Shutdown] or a [node.Pod], whose last line counts. [Log.Append] adds lines, and
+// [Log.Begin] replaces the file. An incomplete last line is ignored. Beside the log is the kubelet's own
+// file with the times of the last shutdown.
 //
-// All methods may be called concurrently. Nobody waits for a disk who does not want to: one goroutine
-// writes the log, in the order of the calls, and another one syncs it; they run while there is something
-// to do, and [Log.Close] ends them. What could not be written is written with what follows.
+// Methods do not block on the disk unless they say so: one goroutine writes, in the order of the calls,
+// and another one syncs. They run while there is work. All methods may be called concurrently.
 //
-// A file that is not regular (a FIFO, a device, a link), is larger than [MaxSize], belongs to neither
-// this user nor root, or may be written to by others is not read; the error says which of these it is.
-// The lock of a folder ends with its process. On systems without such locks (Windows, Solaris) none is
-// taken, and the owner and the mode of a file mean nothing.
+// A file is not read if it is not regular, is larger than [MaxSize], belongs to neither this user nor
+// root, or is writable by others. On Windows and Solaris the folder is not locked, and owners and modes
+// are not checked.
 //
 // For tests, [Options.Boot] replaces the machine, and [Options.Before] makes the disk fail or hang.
 package statelog

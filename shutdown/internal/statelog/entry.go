@@ -14,32 +14,32 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// version is that of the log. No other is read.
+// version is the version of the log. Others are not read.
 const version = 1
 
-// head is the first line of a log.
-type head struct {
+// header is the first line of a log.
+type header struct {
 	Version int    `json:"version"`
 	BootID  string `json:"bootID"`
 }
 
-// line is a further line: a shutdown, or a pod with its Object, unless an earlier line has the same one.
+// line is any other line: a shutdown, or a pod with its Object. Object is omitted if it has not
+// changed.
 type line[S, P, O any] struct {
 	Shutdown S `json:"shutdown,omitempty"`
 	Pod      P `json:"pod,omitempty"`
 	Object   O `json:"object,omitempty"`
 }
 
-// entry is the text of an entity.
+// entry is an encoded entity.
 type entry struct {
-	key       node.Key // "": it is the shutdown
+	key       node.Key // "": the shutdown
 	text      []byte   // its JSON
-	of        *v1.Pod  // the Object of the pod
-	object    []byte   // its JSON; nil: there is none
+	pod       *v1.Pod  // the Object of the pod
+	object    []byte   // its JSON; nil: none
 	isPending bool     // its final status may be pending after a power cut
 }
 
-// keyOf returns the key of the entry of an entity.
 func keyOf(entity any) node.Key {
 	switch entity := entity.(type) {
 	case node.Pod:
@@ -47,11 +47,11 @@ func keyOf(entity any) node.Key {
 	case node.Shutdown:
 		return ""
 	default:
-		return node.Key(fmt.Sprintf("%T", entity)) // it has no text
+		return node.Key(fmt.Sprintf("%T", entity)) // cannot be encoded
 	}
 }
 
-// set makes an entry that of an entity, and reports whether it has another Object.
+// set encodes an entity, and reports whether its Object has changed.
 func (e *entry) set(entity any) (isNew bool, err error) {
 	next := *e
 	switch entity := entity.(type) {
@@ -61,12 +61,12 @@ func (e *entry) set(entity any) (isNew bool, err error) {
 		of := entity.Object
 		next.isPending = !entity.Signalled.IsZero() && !entity.Told
 		entity.Object = nil
-		if next.text, err = json.Marshal(entity); err == nil && of != e.of && of != nil {
-			next.of = of
+		if next.text, err = json.Marshal(entity); err == nil && of != e.pod && of != nil {
+			next.pod = of
 			next.object, err = json.Marshal(objectOf(of))
 		}
 	default:
-		err = fmt.Errorf("%T is no entity", entity)
+		err = fmt.Errorf("%T is not an entity", entity)
 	}
 	if err != nil {
 		return false, fmt.Errorf("failed to store the shutdown state: %w", err)
@@ -76,7 +76,7 @@ func (e *entry) set(entity any) (isNew bool, err error) {
 	return isNew, nil
 }
 
-// appendTo appends the line of an entry to a text.
+// appendTo appends the line of the entry.
 func (e *entry) appendTo(text []byte, hasObject bool) []byte {
 	text = append(text, `{"`...)
 	if e.key == "" {
@@ -91,18 +91,17 @@ func (e *entry) appendTo(text []byte, hasObject bool) []byte {
 	return append(text, "}\n"...)
 }
 
-// newestEntries has the newest entry of each entity, in the order in which they became known. The log has
-// them, or is to have them.
+// newestEntries has the newest entry of each entity, in the order of their first lines.
 type newestEntries struct {
-	sameBoot bool // they are of this boot
+	sameBoot bool
 	entries  []*entry
 	byKey    map[node.Key]*entry
-	lines    []byte // what put has returned last
+	lines    []byte // the last result of update
 }
 
-// put takes entities over, and returns the lines that say so, which are valid until the next call. Of an entity that
-// is there twice the last counts. The error is that of the entities that have no text.
-func (b *newestEntries) put(entities []any) (lines []byte, err error) {
+// update encodes entities and returns their lines, which are valid until the next call. If an entity
+// occurs twice the last one counts. The error names the entities that cannot be encoded.
+func (b *newestEntries) update(entities []any) (lines []byte, err error) {
 	const usual = 1 << 10 // bytes of a pod and its object
 	b.lines = slices.Grow(b.lines[:0], usual*len(entities))
 	last := make(map[node.Key]any, len(entities))
@@ -112,8 +111,8 @@ func (b *newestEntries) put(entities []any) (lines []byte, err error) {
 	var errs []error
 	for _, entity := range entities {
 		key := keyOf(entity)
-		newest, isLeft := last[key]
-		if !isLeft {
+		newest, isUnwritten := last[key]
+		if !isUnwritten {
 			continue
 		}
 		delete(last, key)
@@ -149,7 +148,7 @@ func (b *newestEntries) hasPending() bool {
 
 // text returns a log with these entries.
 func (b *newestEntries) text(bootID string) ([]byte, error) {
-	text, err := json.Marshal(head{Version: version, BootID: bootID})
+	text, err := json.Marshal(header{Version: version, BootID: bootID})
 	text = append(text, '\n')
 	for _, e := range b.entries {
 		text = e.appendTo(text, e.object != nil)
@@ -157,8 +156,8 @@ func (b *newestEntries) text(bootID string) ([]byte, error) {
 	return text, err
 }
 
-// object is the part of a pod that a kill and the final status need. Its JSON is that of a pod, which the zero
-// values of a whole one would fill.
+// object is the part of a pod that a kill and the final status need. It omits zero values, which the
+// JSON of a v1.Pod would contain.
 type object struct {
 	Metadata objectMeta    `json:"metadata"`
 	Spec     objectSpec    `json:"spec"`
@@ -188,7 +187,6 @@ type objectContainer struct {
 	RestartPolicy *v1.ContainerRestartPolicy `json:"restartPolicy,omitempty"`
 }
 
-// objectOf returns what is stored of a pod.
 func objectOf(pod *v1.Pod) *object {
 	stored := &object{
 		Metadata: objectMeta{

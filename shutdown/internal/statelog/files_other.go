@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// The owner and the mode of a file mean nothing here, and no lock ends with its process.
+// Owners and modes are not checked here, and folders are not locked.
 
 const othersMayWrite fs.FileMode = 0
 

@@ -20,20 +20,20 @@ import (
 )
 
 // Files that another user may have planted are neither read nor waited for. The next write replaces
-// them, and not what they link to.
-func TestPlantedFiles(t *testing.T) {
+// them, and not the files that they link to.
+func TestForeignFilesAreNotRead(t *testing.T) {
 	good := t.TempDir()
 	l := locked(t, options(good))
 	require.NoError(t, await(t, l.Append(shutdown(1))))
 	closed(t, l)
 	whole := content(t, good)
 	for text, plant := range map[string]func(path string) error{
-		"it is no regular file but p": func(path string) error { return syscall.Mkfifo(path, 0o600) },
-		"too many levels":             func(path string) error { return os.Symlink(logPath(good), path) },
-		"may be written to by others: its mode is -rw-rw-rw-": func(path string) error {
+		"it is not a regular file but p": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"too many levels":                func(path string) error { return os.Symlink(logPath(good), path) },
+		"others may write to it: its mode is -rw-rw-rw-": func(path string) error {
 			return errors.Join(os.WriteFile(path, whole, 0o600), os.Chmod(path, 0o666))
 		},
-		"it has 268435457 bytes, 268435456 are the most": func(path string) error {
+		"it has 268435457 bytes, more than 268435456": func(path string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, statelog.MaxSize+1))
 		},
 		"it belongs to neither this user nor root": func(path string) error {
@@ -71,15 +71,14 @@ func TestPlantedFiles(t *testing.T) {
 	}
 }
 
-// A folder can be used by one agent at a time. The next one gets it as soon as it is free; its
-// writes wait until then.
-func TestLockThatIsHeld(t *testing.T) {
+// The next agent locks the folder as soon as it is free, and its writes wait until then.
+func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		first, second := locked(t, options(dir)), statelog.New(options(dir))
 		require.NoError(t, await(t, first.Append(shutdown(1), signalled("a"))))
 		written := second.Append(signalled("b"))
-		require.Len(t, second.Read(t.Context()).Entries, 2, "it is read before the lock is had")
+		require.Len(t, second.Read(t.Context()).Entries, 2, "the log can be read before the folder is locked")
 		begun := time.Now()
 		time.AfterFunc(3*time.Second, func() {
 			first.Append(ended("a"))
@@ -89,14 +88,14 @@ func TestLockThatIsHeld(t *testing.T) {
 		require.NoError(t, errors.Join(warning, err))
 		require.InDelta(t, 3*time.Second, time.Since(begun), float64(100*time.Millisecond))
 		require.NoError(t, await(t, written))
-		require.Equal(t, []any{shutdown(1), ended("a")}, second.Read(t.Context()).Entries, "what was there when the folder was locked")
+		require.Equal(t, []any{shutdown(1), ended("a")}, second.Read(t.Context()).Entries, "the contents when the folder was locked")
 		closed(t, second)
 		require.Equal(t, []any{shutdown(1), ended("a"), signalled("b")}, read(t, dir).Entries)
 	})
 }
 
-// Without the lock nothing is stored, neither what was saved before nor what is saved afterwards.
-func TestLockThatIsNotHad(t *testing.T) {
+// If Lock fails, writes before and after it are dropped.
+func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		first, second := locked(t, options(dir)), statelog.New(options(dir))
@@ -119,8 +118,7 @@ func TestLockThatIsNotHad(t *testing.T) {
 	})
 }
 
-// Close ends a wait for the lock.
-func TestCloseBeforeTheLock(t *testing.T) {
+func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		first, second := locked(t, options(dir)), statelog.New(options(dir))
@@ -143,15 +141,14 @@ func TestCloseBeforeTheLock(t *testing.T) {
 		defer cancel()
 		third := statelog.New(options(dir))
 		_, err = third.Lock(ctx)
-		require.NoError(t, err, "the second one keeps no lock")
+		require.NoError(t, err, "the second log holds no lock")
 		require.NoError(t, third.Close(time.Now()))
 		require.NoFileExists(t, logPath(dir))
 	})
 }
 
-// Lock removes the temporary files of interrupted writes, and no others, before it lets a write
-// begin.
-func TestLeftovers(t *testing.T) {
+// Lock removes the temporary files of interrupted writes, and no others, before the first write.
+func TestLockRemovesTemporaryFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{".tmp-graceful_node_shutdown_123", ".tmp-" + statelog.TimesFile + "9", ".tmp-other1", "tmp-" + statelog.LogFile} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
@@ -166,13 +163,12 @@ func TestLeftovers(t *testing.T) {
 	require.Equal(t, []string{".graceful_node_shutdown_lock", ".tmp-other1", "tmp-" + statelog.LogFile}, left)
 }
 
-// A folder that others may write to is used, with a warning.
-func TestFolderOfOthers(t *testing.T) {
+func TestAWorldWritableFolderIsAWarning(t *testing.T) {
 	for mode, text := range map[fs.FileMode]string{
 		0o755:                 "",
-		0o777:                 "may be written to by others: its mode is -rwxrwxrwx",
-		0o777 | fs.ModeSticky: "", // as /tmp is: nobody replaces the file of another
-		0o775:                 "may be written to by others: its mode is -rwxrwxr-x",
+		0o777:                 "others may write to it: its mode is -rwxrwxrwx",
+		0o777 | fs.ModeSticky: "", // like /tmp: others cannot replace files
+		0o775:                 "others may write to it: its mode is -rwxrwxr-x",
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.Chmod(dir, mode))
@@ -190,14 +186,14 @@ func TestFolderOfOthers(t *testing.T) {
 }
 
 // A planted lock file is not opened, and nothing is stored.
-func TestPlantedLock(t *testing.T) {
+func TestAForeignLockFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".graceful_node_shutdown_lock")
 	for text, plant := range map[string]func() error{
-		"too many levels":             func() error { return os.Symlink(filepath.Join(dir, "elsewhere"), path) },
-		"it is no regular file but p": func() error { return syscall.Mkfifo(path, 0o600) },
-		"is a directory":              func() error { return os.Mkdir(path, 0o700) },
-		"neither this user nor root":  func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 12345, -1)) },
+		"too many levels":                func() error { return os.Symlink(filepath.Join(dir, "elsewhere"), path) },
+		"it is not a regular file but p": func() error { return syscall.Mkfifo(path, 0o600) },
+		"is a directory":                 func() error { return os.Mkdir(path, 0o700) },
+		"neither this user nor root":     func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 12345, -1)) },
 	} {
 		err := plant()
 		if errors.Is(err, fs.ErrPermission) {

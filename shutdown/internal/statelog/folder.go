@@ -16,39 +16,39 @@ import (
 )
 
 const (
-	// lockFile is the file that is locked. It is never removed: otherwise two agents could lock two
-	// files of this name.
+	// lockFile is the locked file. It is never removed: otherwise two agents could lock two files of
+	// this name.
 	lockFile = ".graceful_node_shutdown_lock"
-	// leftovers is how the names of temporary files of the state files begin.
-	leftovers = ".tmp-graceful_node_shutdown_"
+	// tempPrefix is the prefix of the names of temporary files.
+	tempPrefix = ".tmp-graceful_node_shutdown_"
 	// lockPause is the pause between two attempts to lock.
 	lockPause = 50 * time.Millisecond
-	// lastWait is for what does not hang where the time to wait for it is over already.
-	lastWait = time.Second
+	// minWait is the least time to wait for calls that do not hang, even after the deadline.
+	minWait = time.Second
 )
 
 var (
-	// ErrLocked is wrapped by the error of [Log.Lock] if another agent has the folder.
+	// ErrLocked is wrapped by the error of [Log.Lock] if another agent uses the folder.
 	ErrLocked = errors.New("another agent uses it")
-	// errClosed is the error of what begins after Close.
+	// errClosed is the error of calls after Close.
 	errClosed = errors.New("the state log is closed")
 )
 
-// Lock locks the folder. Call it once. It waits for another agent until ctx ends; then the error says
-// so, and nothing is stored. Lock removes the leftovers of torn writes. The warning says that they could
-// not be removed, or that other users may put files into the folder.
+// Lock locks the folder and removes temporary files of interrupted writes. It waits for another agent
+// until ctx ends. After an error nothing is stored. The warning says that temporary files could not be
+// removed, or that others may write to the folder. Call it once.
 func (l *Log) Lock(ctx context.Context) (warning, err error) {
 	if l.opts.Dir == "" {
 		return nil, nil
 	}
-	locking := call.Start(ctx, &l.others, "the locking of "+l.opts.Dir, l.lock)
+	locking := call.Start(ctx, &l.otherCalls, "the locking of "+l.opts.Dir, l.lock)
 	select {
 	case <-locking.Done():
 	case <-ctx.Done():
 	}
-	// Unless it hangs, it now says what it has waited for.
-	warning, err = locking.Await(context.WithoutCancel(ctx), time.Now().Add(lastWait))
-	if err != nil && l.decide(nil) { // it was locked just then
+	// Unless it hangs, it returns now.
+	warning, err = locking.Await(context.WithoutCancel(ctx), time.Now().Add(minWait))
+	if err != nil && l.settleLock(nil) { // it was locked at the last moment
 		warning, err = locking.Wait(context.WithoutCancel(ctx))
 	}
 	if err != nil {
@@ -57,10 +57,10 @@ func (l *Log) Lock(ctx context.Context) (warning, err error) {
 	return warning, nil
 }
 
-// decide ends the wait for the lock: it is held, with a function that unlocks, or it will not be (nil).
-// Only the first call counts. It returns whether the lock is held. The first task reads the log.
-func (l *Log) decide(unlock func() error) bool {
-	l.decided.Do(func() {
+// settleLock ends the wait for the lock, with a function that unlocks, or nil if the folder will not be
+// locked. Only the first call has an effect. It reports whether the folder is locked.
+func (l *Log) settleLock(unlock func() error) bool {
+	l.lockOnce.Do(func() {
 		if l.unlock = unlock; unlock == nil {
 			for _, q := range []*queue{&l.writes, &l.times} {
 				q.close(nil)
@@ -70,19 +70,19 @@ func (l *Log) decide(unlock func() error) bool {
 			l.writes.open()
 			l.times.open()
 		}
-		close(l.isDecided)
+		close(l.lockSettled)
 	})
 	return l.unlock != nil
 }
 
-// lock locks the folder, removes leftovers, and decides that the lock is held.
+// lock locks the folder and removes temporary files.
 func (l *Log) lock(ctx context.Context) (warning, err error) {
 	path := l.path(lockFile)
 	if err := l.before("lock", path); err != nil {
 		return nil, err
 	}
 	lock, err := openFile(path, os.O_RDWR|os.O_CREATE)
-	if errors.Is(err, syscall.EROFS) { // a file that exists can be locked all the same
+	if errors.Is(err, syscall.EROFS) { // an existing file can be locked
 		if readable, readErr := openFile(path, os.O_RDONLY); readErr == nil {
 			lock, err = readable, nil
 		}
@@ -90,9 +90,9 @@ func (l *Log) lock(ctx context.Context) (warning, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = l.take(ctx, lock); err == nil {
-		warning = l.tidy()
-		if l.decide(sync.OnceValue(lock.Close)) {
+	if err = l.waitForLock(ctx, lock); err == nil {
+		warning = l.removeLeftovers()
+		if l.settleLock(sync.OnceValue(lock.Close)) {
 			return warning, nil
 		}
 		err = errClosed
@@ -100,9 +100,9 @@ func (l *Log) lock(ctx context.Context) (warning, err error) {
 	return nil, errors.Join(err, lock.Close())
 }
 
-// take locks the file. If another process holds the lock it waits until ctx ends, or nobody waits for
-// the lock any more.
-func (l *Log) take(ctx context.Context, lock *os.File) error {
+// waitForLock locks the file. While another process holds the lock it waits until ctx ends or
+// settleLock is called.
+func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 	info, err := lock.Stat()
 	if err == nil {
 		err = checkOwner(info)
@@ -117,16 +117,16 @@ func (l *Log) take(ctx context.Context, lock *os.File) error {
 		case <-again.C:
 			continue
 		case <-ctx.Done():
-		case <-l.isDecided:
+		case <-l.lockSettled:
 		}
 		return err
 	}
 	return err
 }
 
-// tidy removes the temporary files of interrupted writes. The error says that this failed, or that other
-// users may put files into the folder, which can be used all the same.
-func (l *Log) tidy() error {
+// removeLeftovers removes temporary files of interrupted writes. Its error is a warning: the folder is
+// used.
+func (l *Log) removeLeftovers() error {
 	info, err := os.Stat(l.opts.Dir)
 	if err == nil && info.Mode()&fs.ModeSticky == 0 {
 		err = checkMode(info)
@@ -134,7 +134,7 @@ func (l *Log) tidy() error {
 	entries, listErr := os.ReadDir(l.opts.Dir)
 	errs := []error{err, listErr}
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), leftovers) && !entry.IsDir() {
+		if strings.HasPrefix(entry.Name(), tempPrefix) && !entry.IsDir() {
 			errs = append(errs, os.Remove(filepath.Join(l.opts.Dir, entry.Name())))
 		}
 	}

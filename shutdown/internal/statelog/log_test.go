@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 )
 
-// The last entry of each entity counts, in the order in which they became known.
-func TestRoundTrip(t *testing.T) {
+// The last entry of each entity is read, in the order of the first ones.
+func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	require.Equal(t, statelog.Contents{}, l.Read(t.Context()))
@@ -45,8 +45,7 @@ func mode(t *testing.T, path string) string {
 	return info.Mode().String()
 }
 
-// A log with a torn end goes on: the next write leaves no torn line behind.
-func TestAppendToATornLog(t *testing.T) {
+func TestAppendRemovesAnIncompleteLastLine(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	require.NoError(t, await(t, l.Append(shutdown(1), signalled("a"))))
@@ -61,8 +60,8 @@ func TestAppendToATornLog(t *testing.T) {
 	require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a"), signalled("b")}, SameBoot: true}, read(t, dir))
 }
 
-// What precedes a line that cannot be read counts, and the line is named. It does not stay.
-func TestDamagedLine(t *testing.T) {
+// The entries before a damaged line are read, the line is named, and the next write removes it.
+func TestLinesBeforeADamagedOneCount(t *testing.T) {
 	for name, damage := range map[string]string{
 		"not JSON":      "{\"pod\":\n",
 		"another type":  "{\"pod\":{\"grantedSeconds\":\"x\"}}\n",
@@ -83,7 +82,7 @@ func TestDamagedLine(t *testing.T) {
 			require.Equal(t, []any{shutdown(1), signalled("a")}, found.Entries)
 			require.True(t, found.Unusable)
 			require.Len(t, found.Errs, 1)
-			require.ErrorContains(t, found.Errs[0], logPath(dir)+" is not usable: line 4 and what follows it is ignored: ")
+			require.ErrorContains(t, found.Errs[0], logPath(dir)+" is not usable: line 4 and all that follow are ignored: ")
 			require.NoError(t, await(t, l.Append(pod("b"))))
 			closed(t, l)
 			require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a"), pod("b")}, SameBoot: true}, read(t, dir))
@@ -91,11 +90,11 @@ func TestDamagedLine(t *testing.T) {
 	}
 }
 
-// A log that is none, or of another version, is named, and replaced by the next write.
-func TestAnotherLog(t *testing.T) {
+// An invalid log, or one of another version, is named and replaced by the next write.
+func TestUnknownLogsAreReplaced(t *testing.T) {
 	for text, named := range map[string]string{
-		"":                                     "its first line is not that of a log: unexpected end of JSON input",
-		"\x00\x00\x00\x00\n":                   "its first line is not that of a log: ",
+		"":                                     "invalid first line: unexpected end of JSON input",
+		"\x00\x00\x00\x00\n":                   "invalid first line: ",
 		"{\"version\":2,\"bootID\":\"one\"}\n": "version 2 is not known, only 1",
 		"{\"bootID\":\"one\"}\n":               "version 0 is not known, only 1",
 		"null":                                 "version 0 is not known, only 1",
@@ -114,8 +113,8 @@ func TestAnotherLog(t *testing.T) {
 	}
 }
 
-// A file of version 3 is named and left alone.
-func TestFileOfVersion3(t *testing.T) {
+// A file of version 3 is named and kept.
+func TestFilesOfVersion3AreIgnored(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "graceful_node_shutdown_progress")
 	require.NoError(t, os.WriteFile(path, []byte(`{"version":3}`), 0o600))
@@ -129,8 +128,7 @@ func TestFileOfVersion3(t *testing.T) {
 	require.FileExists(t, path)
 }
 
-// The log of another boot says so, and what is appended begins a log of this one.
-func TestNextBoot(t *testing.T) {
+func TestAppendReplacesTheLogOfAnotherBoot(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	require.NoError(t, await(t, l.Append(shutdown(1), signalled("a"))))
@@ -138,7 +136,7 @@ func TestNextBoot(t *testing.T) {
 	next := options(dir)
 	next.Boot = nextBoot
 	l = locked(t, next)
-	require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a")}}, l.Read(t.Context()), "though an hour of this boot has not passed")
+	require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a")}}, l.Read(t.Context()), "although this boot is less than an hour old")
 	over := signalled("a")
 	over.Ended = at(time.Minute)
 	require.NoError(t, await(t, l.Append(over)))
@@ -147,8 +145,8 @@ func TestNextBoot(t *testing.T) {
 	require.Equal(t, statelog.Contents{Entries: []any{over}}, read(t, dir))
 }
 
-// Without an ID of the boot nothing is stored or read but the kubelet's file.
-func TestNoBoot(t *testing.T) {
+// Without a boot ID only the kubelet's file is written and read.
+func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	require.NoError(t, await(t, l.Append(shutdown(1))))
@@ -168,8 +166,8 @@ func TestNoBoot(t *testing.T) {
 	require.Equal(t, statelog.Contents{Times: times}, statelog.New(o).Read(t.Context()))
 }
 
-// Without a folder nothing is stored, and the clock runs.
-func TestNoFolder(t *testing.T) {
+// Without a folder nothing is stored, but the clock works.
+func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	o := options("")
 	o.Before = func(step, path string) error { t.Error(step, path); return nil }
 	l := locked(t, o)
@@ -181,8 +179,8 @@ func TestNoFolder(t *testing.T) {
 	closed(t, l)
 }
 
-// A new log has its entries alone. Between beginnings the object of a pod is written once.
-func TestBegin(t *testing.T) {
+// Begin keeps only its entries. Append writes a pod's object only when it changes.
+func TestBeginReplacesTheLog(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	grown := signalled("a")
@@ -202,8 +200,8 @@ func TestBegin(t *testing.T) {
 	require.Equal(t, []any{shutdown(2), later}, read(t, dir).Entries)
 }
 
-// Entries that wait for the disk are written together, each entity once.
-func TestAppendWhileAnotherWriteIsUnderWay(t *testing.T) {
+// Entries that wait for the disk are written together, once for each entity.
+func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 	o := options(t.TempDir())
 	writes, isUnderWay, goOn := 0, make(chan struct{}), make(chan struct{})
 	o.Before = func(step, _ string) error {
@@ -232,14 +230,14 @@ func TestAppendWhileAnotherWriteIsUnderWay(t *testing.T) {
 	require.Equal(t, []any{shutdown(1), signalled("a"), ended("b")}, read(t, o.Dir).Entries)
 }
 
-// What is no entity, or cannot be encoded, is an error; what is beside it is written.
-func TestAppendOfSomethingElse(t *testing.T) {
+// An entity that cannot be encoded is an error; the others are written.
+func TestUnencodableEntitiesAreErrors(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	strange := shutdown(2)
 	strange.Wall = time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)
 	err := await(t, l.Append("a pod", strange, pod("a")))
-	require.ErrorContains(t, err, "failed to store the shutdown state: string is no entity")
+	require.ErrorContains(t, err, "failed to store the shutdown state: string is not an entity")
 	require.ErrorContains(t, err, "year")
 	closed(t, l)
 	require.Equal(t, []any{pod("a")}, read(t, dir).Entries)
@@ -247,8 +245,7 @@ func TestAppendOfSomethingElse(t *testing.T) {
 	require.ErrorContains(t, await(t, l.SaveTimes(statelog.Times{})), "the state log is closed")
 }
 
-// The order of the calls is that of the log, whoever makes them.
-func TestConcurrentCallers(t *testing.T) {
+func TestWritesFollowTheOrderOfTheCalls(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	var callers sync.WaitGroup
@@ -277,8 +274,8 @@ func TestConcurrentCallers(t *testing.T) {
 	}
 }
 
-// The kubelet's file has both times, or is named.
-func TestTimes(t *testing.T) {
+// The kubelet's file needs both times; otherwise it is named.
+func TestTimesNeedStartAndEnd(t *testing.T) {
 	for text, named := range map[string]string{
 		`{"startTime":"2026-09-30T12:00:00Z"}`: "it needs both startTime and endTime",
 		`{"startTime":"`:                       "unexpected end of JSON input",

@@ -6,27 +6,26 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// queue runs tasks one after the other, in a goroutine that runs while there are any.
+// queue runs tasks one after another, in a goroutine that ends when there are none.
 type queue struct {
 	name  string // of the goroutine
 	calls *call.Group
 
 	mu        sync.Mutex // guards all below
 	waiting   []task
-	isOpen    bool // tasks are run
+	isOpen    bool // tasks may run
 	isRunning bool
-	isClosed  bool  // no further task is accepted
-	refusal   error // of a task that is not accepted
+	isClosed  bool  // no new task is accepted
+	refusal   error // the error of new tasks
 }
 
-// task is run, or refused.
+// task is either run or refused.
 type task struct {
 	run    func()
 	refuse func(error)
-	batch  *batch // of a write; nil: no entities may join the task
+	batch  *batch // of a write that more entities may join; nil: none may
 }
 
-// batch is the entities of one write.
 type batch struct {
 	entities []any
 	written  *call.Future[struct{}]
@@ -38,7 +37,7 @@ func newFuture() (future *call.Future[struct{}], complete func(error)) {
 	return future, func(err error) { done(struct{}{}, err) }
 }
 
-// do has f run after all before it. The future has its error.
+// do queues f. The future has its error.
 func (q *queue) do(f func() error) *call.Future[struct{}] {
 	future, complete := newFuture()
 	q.add(task{run: func() { complete(f()) }, refuse: complete})
@@ -56,8 +55,8 @@ func (q *queue) add(t task) {
 	q.start()
 }
 
-// join adds entities to the last task that waits, if that is a write. nil: there is none.
-func (q *queue) join(entities []any) *batch {
+// appendToLast adds entities to the last waiting task and returns its batch; nil if that is no write.
+func (q *queue) appendToLast(entities []any) *batch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 || q.isClosed {
@@ -70,7 +69,7 @@ func (q *queue) join(entities []any) *batch {
 	return last
 }
 
-// open has the tasks run from now on.
+// open starts running tasks.
 func (q *queue) open() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,7 +99,7 @@ func (q *queue) run() {
 	}
 }
 
-// close has no further task accepted, with a refusal.
+// close refuses new tasks with an error, which may be nil.
 func (q *queue) close(refusal error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -109,7 +108,7 @@ func (q *queue) close(refusal error) {
 	}
 }
 
-// drop refuses the tasks that wait.
+// drop refuses waiting tasks.
 func (q *queue) drop(refusal error) {
 	q.mu.Lock()
 	dropped := q.waiting

@@ -17,39 +17,39 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// oldFile is the file of version 3, which is not read.
+// oldFile is the file of version 3. It is ignored.
 const oldFile = "graceful_node_shutdown_progress"
 
-// Contents is what the files have.
+// Contents is what was read.
 type Contents struct {
-	// Entries are the newest [node.Shutdown], and each [node.Pod].
+	// Entries has the newest [node.Shutdown] and the newest [node.Pod] of each key.
 	Entries []any
-	// SameBoot means that an agent of this boot has written them.
+	// SameBoot says that an agent of this boot wrote them.
 	SameBoot bool
-	// Unusable means that there is a log of which not all could be read.
+	// Unusable says that the log could not be read completely.
 	Unusable bool
 	Times    Times   // of the kubelet's file
-	Errs     []error // each names a file and says why it, or what of it, is not used
+	Errs     []error // each names a file and what of it is not used
 }
 
-// Times are the start and the end of the last shutdown by the wall clock, as the kubelet stores them for
-// its metrics. The zero time means not yet.
+// Times are the start and the end of the last shutdown by the wall clock, as the kubelet stores them
+// for its metrics. Zero: not yet.
 type Times struct {
 	StartTime time.Time `json:"startTime"`
 	EndTime   time.Time `json:"endTime"`
 }
 
-// Read returns what was in the files when the folder was locked, or, before that, what is in them. It
+// Read returns what was in the files when the folder was locked; before Lock, what is in them now. It
 // waits until ctx ends.
 func (l *Log) Read(ctx context.Context) Contents {
 	if l.opts.Dir == "" {
 		return Contents{}
 	}
-	found := l.found
+	found := l.contents
 	select {
-	case <-l.isDecided:
+	case <-l.lockSettled:
 	default:
-		found = call.Start(ctx, &l.others, "the reading of "+l.path(LogFile), func(context.Context) (Contents, error) {
+		found = call.Start(ctx, &l.otherCalls, "the reading of "+l.path(LogFile), func(context.Context) (Contents, error) {
 			c, _ := l.load()
 			return c, nil
 		})
@@ -61,11 +61,11 @@ func (l *Log) Read(ctx context.Context) Contents {
 	return c
 }
 
-// ReadFile reads the log in a folder, for a program that shows it and is not the agent. It does not lock
-// the folder and writes nothing. The error names what is not usable; what is can be shown all the same.
+// ReadFile reads the log in a folder without locking it, for programs other than the agent. If the
+// error is not nil, Contents has the usable part.
 func ReadFile(dir string) (Contents, error) {
 	l := New(Options{Dir: dir})
-	l.id, l.err = "", nil // the boot does not matter: nothing goes on with it
+	l.id, l.err = "", nil // read the log of any boot
 	c, _ := l.load()
 	return c, errors.Join(c.Errs...)
 }
@@ -74,7 +74,6 @@ func notUsable(path string, err error) error {
 	return fmt.Errorf("shutdown state %s is not usable: %w", path, err)
 }
 
-// load reads the files.
 func (l *Log) load() (Contents, newestEntries) {
 	var c Contents
 	var b newestEntries
@@ -96,20 +95,20 @@ func (l *Log) load() (Contents, newestEntries) {
 			c.Errs = append(c.Errs, notUsable(l.path(TimesFile), err))
 		}
 	}
-	// The first use of these types by encoding/json takes 2 ms, which a drain cannot spare.
+	// Warm up encoding/json here: its first use of these types takes 2 ms, which would delay a drain.
 	for _, value := range []any{node.Shutdown{}, node.Pod{}, object{}} {
 		_, _ = json.Marshal(value)
 	}
 	return c, b
 }
 
-// parse returns what a log says, and its newest entries. What is damaged is not in either; the errors name
-// it. A torn end is no damage.
+// parse returns the contents of a log and its newest entries. Damaged entries are left out, and c.Errs
+// names them. An incomplete last line is no error.
 func parse(text []byte, bootID string, now time.Time) (c Contents, b newestEntries) {
 	first, text, _ := bytes.Cut(text, []byte("\n"))
-	var h head
+	var h header
 	if err := json.Unmarshal(first, &h); err != nil {
-		err = fmt.Errorf("its first line is not that of a log: %w", err)
+		err = fmt.Errorf("invalid first line: %w", err)
 		return Contents{Unusable: true, Errs: []error{err}}, b
 	}
 	if h.Version != version {
@@ -117,32 +116,32 @@ func parse(text []byte, bootID string, now time.Time) (c Contents, b newestEntri
 	}
 	c.SameBoot = bootID != "" && h.BootID == bootID
 	if !c.SameBoot {
-		now = latest()
+		now = maxTime()
 	}
 	fail := func(err error) { c.Unusable, c.Errs = true, append(c.Errs, err) }
-	var left entities
+	var read entities
 	for number := 2; len(text) > 0; number++ {
 		next, rest, isWhole := bytes.Cut(text, []byte("\n"))
 		if !isWhole {
 			break
 		}
-		if err := left.read(next); err != nil {
+		if err := read.addLine(next); err != nil {
 			if len(rest) > 0 {
-				fail(fmt.Errorf("line %d and what follows it is ignored: %w", number, err))
+				fail(fmt.Errorf("line %d and all that follow are ignored: %w", number, err))
 			}
 			break
 		}
 		text = rest
 	}
-	if s := left.shutdown; s != nil {
+	if s := read.shutdown; s != nil {
 		if err := checkShutdown(s, now); err != nil {
 			fail(fmt.Errorf("its shutdown is damaged: %w", err))
 		} else {
 			c.Entries = append(c.Entries, *s)
 		}
 	}
-	for _, key := range left.keys {
-		p := left.pods[key]
+	for _, key := range read.keys {
+		p := read.pods[key]
 		if err := checkPod(p, now); err != nil {
 			fail(fmt.Errorf("its pod %s/%s is damaged: %w", p.Namespace, p.Name, err))
 		} else {
@@ -150,19 +149,18 @@ func parse(text []byte, bootID string, now time.Time) (c Contents, b newestEntri
 		}
 	}
 	b.sameBoot = c.SameBoot
-	_, _ = b.put(c.Entries) // they were decoded
+	_, _ = b.update(c.Entries) // decoded entries can be encoded
 	return c, b
 }
 
-// entities are the newest ones of a log.
+// entities are the newest entities of a log.
 type entities struct {
 	shutdown *node.Shutdown
 	pods     map[node.Key]*node.Pod
-	keys     []node.Key // of pods, in the order in which they became known
+	keys     []node.Key // of pods, in the order of their first lines
 }
 
-// read takes a line over.
-func (e *entities) read(text []byte) error {
+func (e *entities) addLine(text []byte) error {
 	var l line[*node.Shutdown, *node.Pod, *v1.Pod]
 	if err := json.Unmarshal(text, &l); err != nil {
 		return err
@@ -191,7 +189,7 @@ func (e *entities) read(text []byte) error {
 	return nil
 }
 
-// read returns the content of a file. If there is no file the error wraps [fs.ErrNotExist].
+// read returns the content of a file. If it does not exist, the error wraps [fs.ErrNotExist].
 func (l *Log) read(path string) (text []byte, err error) {
 	if err := l.before("read", path); err != nil {
 		return nil, err
@@ -206,7 +204,7 @@ func (l *Log) read(path string) (text []byte, err error) {
 		err = errors.Join(checkOwner(info), checkMode(info))
 	}
 	if err == nil && info.Size() > MaxSize {
-		err = fmt.Errorf("it has %d bytes, %d are the most", info.Size(), MaxSize)
+		err = fmt.Errorf("it has %d bytes, more than %d", info.Size(), MaxSize)
 	}
 	if err != nil {
 		return nil, err
@@ -214,7 +212,7 @@ func (l *Log) read(path string) (text []byte, err error) {
 	return io.ReadAll(io.LimitReader(f, MaxSize))
 }
 
-// readTimes reads the kubelet's file. Without a file the times are zero.
+// readTimes reads the kubelet's file. The times are zero if it does not exist.
 func (l *Log) readTimes(path string) (Times, error) {
 	text, err := l.read(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -237,7 +235,7 @@ func (l *Log) readTimes(path string) (Times, error) {
 func checkOwner(info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("it is no regular file but %v", info.Mode().Type())
+		return fmt.Errorf("it is not a regular file but %v", info.Mode().Type())
 	case isForeign(info):
 		return errors.New("it belongs to neither this user nor root")
 	default:
@@ -245,10 +243,10 @@ func checkOwner(info fs.FileInfo) error {
 	}
 }
 
-// checkMode returns an error if users other than the owner may write.
+// checkMode returns an error if others may write to the file.
 func checkMode(info fs.FileInfo) error {
 	if mode := info.Mode().Perm(); mode&othersMayWrite != 0 {
-		return fmt.Errorf("it may be written to by others: its mode is %v", mode)
+		return fmt.Errorf("others may write to it: its mode is %v", mode)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// growth returns a log, and what it says after each write: the entries, and how many bytes it has.
+// growth returns a log, with its entries and size after each write.
 func growth(t testing.TB) (text []byte, sizes []int, states [][]any) {
 	t.Helper()
 	first, meant := wholeShutdown(t), wholePod(t)
@@ -30,7 +30,7 @@ func growth(t testing.TB) (text []byte, sizes []int, states [][]any) {
 	require.NoError(t, err)
 	for _, entities := range [][]any{{}, {first, meant}, {signalled}, {second}, {wholePod(t), first}} {
 		for _, entity := range entities {
-			lines, err := b.put([]any{entity})
+			lines, err := b.update([]any{entity})
 			require.NoError(t, err)
 			text = append(text, lines...)
 			found, _ := parse(text, "one", now())
@@ -41,8 +41,8 @@ func growth(t testing.TB) (text []byte, sizes []int, states [][]any) {
 	return text, sizes, states
 }
 
-// Whatever is missing of the end of a log, what was written before that counts.
-func TestTornAtEveryByte(t *testing.T) {
+// A truncated log has all entries that were written completely.
+func TestALogTruncatedAtAnyByteHasTheEarlierEntries(t *testing.T) {
 	text, sizes, states := growth(t)
 	first := bytes.IndexByte(text, '\n')
 	for size := range len(text) + 1 {
@@ -63,8 +63,8 @@ func TestTornAtEveryByte(t *testing.T) {
 	}
 }
 
-// FuzzRead reads anything as a log. What is not refused can be written and read again, and no core
-// panics over it, whatever happens next.
+// FuzzRead reads any input as a log. What is accepted can be stored again, and a Node handles it
+// without a panic.
 func FuzzRead(f *testing.F) {
 	text, sizes, _ := growth(f)
 	for _, size := range sizes {
@@ -81,7 +81,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// requireNoPanic takes a core with what was read through a shutdown, a cancellation and the end.
+// requireNoPanic takes a Node with the read entries through a shutdown, a cancellation and the end.
 func requireNoPanic(found Contents) {
 	for _, sameBoot := range []bool{true, false} {
 		n := node.New(node.Config{Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}, Options: plan.Options{Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}}})
@@ -126,9 +126,8 @@ func requireNoPanic(found Contents) {
 	}
 }
 
-// No damage of one value, or of one bit, makes an agent panic, and none makes it say that nothing is
-// wrong with what it refuses.
-func TestRandomDamage(t *testing.T) {
+// A changed value or bit never makes an agent panic, and a refused entry is always reported.
+func TestDamagedLogsNeverPanic(t *testing.T) {
 	text, _, _ := growth(t)
 	value := regexp.MustCompile(`:("[^"]*"|[-0-9]+|true|false)`)
 	values := value.FindAllIndex(text, -1)
@@ -151,8 +150,7 @@ func TestRandomDamage(t *testing.T) {
 	}
 }
 
-// BenchmarkAppend writes what an agent knows of a pod after a change of it. The plain way encodes the whole
-// pod.
+// BenchmarkAppend appends a changed pod. The sub-benchmark "plain" encodes the whole pod.
 func BenchmarkAppend(b *testing.B) {
 	p := wholePod(b)
 	for _, way := range []string{"plain", "kubegrace"} {
@@ -166,7 +164,7 @@ func BenchmarkAppend(b *testing.B) {
 				if way == "plain" {
 					text, err = plain(p)
 				} else {
-					text, err = known.put([]any{p})
+					text, err = known.update([]any{p})
 				}
 				require.NoError(b, err)
 				_, err = file.Write(text)
@@ -177,7 +175,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// plain encodes a pod, and what is stored of its object.
+// plain encodes a pod and the stored part of its object.
 func plain(p node.Pod) ([]byte, error) {
 	object, err := json.Marshal(objectOf(p.Object))
 	if err != nil {

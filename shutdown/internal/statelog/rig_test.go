@@ -18,20 +18,20 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// at is a time since the boot.
+// at returns a time since the boot.
 func at(since time.Duration) time.Time { return time.Unix(0, 0).UTC().Add(since) }
 
-// boot is an hour after the boot.
+// boot says that the boot was an hour ago.
 func boot() (id string, since time.Duration, err error) { return "one", time.Hour, nil }
 
-// nextBoot is a minute after another boot.
+// nextBoot says that another boot was a minute ago.
 func nextBoot() (id string, since time.Duration, err error) { return "two", time.Minute, nil }
 
 func options(dir string) statelog.Options {
 	return statelog.Options{Dir: dir, Times: true, Boot: boot}
 }
 
-// locked returns a log that has locked its folder. It is closed at the end of the test.
+// locked returns a log with a locked folder, closed at the end of the test.
 func locked(t testing.TB, o statelog.Options) *statelog.Log {
 	t.Helper()
 	l := statelog.New(o)
@@ -41,7 +41,6 @@ func locked(t testing.TB, o statelog.Options) *statelog.Log {
 	return l
 }
 
-// await waits for a write and returns its error.
 func await(t testing.TB, written *call.Future[struct{}]) error {
 	t.Helper()
 	_, err := written.Wait(t.Context())
@@ -53,7 +52,7 @@ func closed(t testing.TB, l *statelog.Log) {
 	require.NoError(t, l.Close(time.Now().Add(time.Minute)))
 }
 
-// read returns what the next agent of the same boot reads.
+// read returns what the next agent of this boot reads.
 func read(t testing.TB, dir string) statelog.Contents {
 	t.Helper()
 	return statelog.New(options(dir)).Read(t.Context())
@@ -68,7 +67,7 @@ func content(t testing.TB, dir string) []byte {
 	return text
 }
 
-// shutdown returns a shutdown that is under way.
+// shutdown returns a shutdown in progress.
 func shutdown(number int) node.Shutdown {
 	table := timetable.New(timetable.Request{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 10, Seconds: 10}}, Received: at(time.Hour), HostEnd: at(time.Hour + 30*time.Second)})
 	stored := table.Store(func(t time.Time) time.Duration { return t.Sub(at(0)) })
@@ -79,7 +78,7 @@ func shutdown(number int) node.Shutdown {
 	}
 }
 
-// pod returns a pod that a drain means to kill.
+// pod returns a pod that a drain plans to kill.
 func pod(name string) node.Pod {
 	grace := int64(20)
 	return node.Pod{
@@ -92,14 +91,12 @@ func pod(name string) node.Pod {
 	}
 }
 
-// signalled returns a pod that was signalled just now.
 func signalled(name string) node.Pod {
 	p := pod(name)
 	p.Shutdown, p.Policy, p.Granted, p.Signalled, p.Deadline = 1, node.SetTerminal, 20, at(time.Hour), at(time.Hour+20*time.Second)
 	return p
 }
 
-// ended returns a pod that has ended just now.
 func ended(name string) node.Pod {
 	p := signalled(name)
 	p.Ended, p.Outcome, p.Status = at(time.Hour), "Graceful", &v1.PodStatus{Phase: v1.PodFailed}

@@ -12,18 +12,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// stepped returns what [time.Now] would return instead of t if the wall clock had been stepped
-// before: a time with another wall clock reading and the same monotonic one. It changes the
-// representation of t, because a test cannot step the clock of the host, and the times in a
-// bubble have no monotonic reading.
+// stepped returns the time that [time.Now] would return instead of t after a step of the wall clock. It
+// changes the representation of t, because a test cannot step the host's clock and times in a bubble
+// have no monotonic reading.
 func stepped(t time.Time, by time.Duration) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(by/time.Second) << 30 //nolint:gosec // the wall clock's seconds begin at bit 30 if there is a monotonic reading
 	return t
 }
 
-// A step of the wall clock changes neither the windows of a drain nor the grace periods of its
-// pods.
-func TestWallClockIsSteppedDuringADrain(t *testing.T) {
+// Steps of the wall clock change neither windows nor grace periods.
+func TestWallClockStepsDoNotMoveWindows(t *testing.T) {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}
 	received := time.Now()
 	table := timetable.New(timetable.Request{Schedule: schedule, Received: received, HostEnd: received.Add(25 * time.Second)})

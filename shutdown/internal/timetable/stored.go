@@ -8,28 +8,26 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Stored is a timetable on record.
+// Stored is a stored timetable.
 type Stored struct {
-	// Received is when the event of the drain was received, counted from the boot on
-	// CLOCK_MONOTONIC.
+	// Received is when the event was received, as CLOCK_MONOTONIC since the boot.
 	Received time.Duration `json:"receivedMonotonicNanoseconds"`
-	// Budget is the budget as fitted. Its ends count from Received.
+	// Budget is the fitted budget. Its ends count from Received.
 	Budget plan.Budget `json:"budget"`
 }
 
-// Store returns the timetable as it is to be stored. sinceBoot converts a time.
+// Store returns the timetable for storing. sinceBoot converts a time.
 func (t *Table) Store(sinceBoot func(time.Time) time.Duration) Stored {
 	return Stored{Received: sinceBoot(t.received), Budget: t.budget}
 }
 
-// Resume returns the timetable on record, which s.Check has found no fault with: every end is where
-// it was. timeOf converts a time since the boot.
+// Resume returns a stored timetable with the same times. s.Check must have returned nil. timeOf
+// converts a time since the boot.
 func Resume(s Stored, timeOf func(time.Duration) time.Time, opts plan.Options) Table {
 	return Table{received: timeOf(s.Received), budget: s.Budget, opts: opts}
 }
 
-// Check returns an error with the field and the value that no timetable can have; nil if
-// there is none.
+// Check returns an error that names the first field with an impossible value; nil if there is none.
 func (s Stored) Check() error {
 	b := s.Budget
 	switch {

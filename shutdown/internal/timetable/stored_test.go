@@ -12,13 +12,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// The tests' host has booted an hour before the event.
+// The host booted an hour before the event.
 func sinceBoot(at time.Time) time.Duration { return at.Sub(received()) + time.Hour }
 func timeOf(d time.Duration) time.Time     { return received().Add(d - time.Hour) }
 
-// A restart changes nothing: the timetable on record has the same windows, and an event that overtakes it
-// makes the same timetable.
-func TestResume(t *testing.T) {
+// A resumed timetable has the same windows, and an earlier deadline shortens it in the same way.
+func TestAResumedTimetableIsEqual(t *testing.T) {
 	for seed := range uint64(20_000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		request := pickRequest(r)
@@ -29,7 +28,7 @@ func TestResume(t *testing.T) {
 		require.NoError(t, json.Unmarshal(data, &s))
 		require.NoError(t, s.Check())
 		resumed := timetable.Resume(s, timeOf, request.Options)
-		require.Equal(t, clockEnds(tt), clockEnds(resumed), "seed %d", seed)
+		require.Equal(t, endTimes(tt), endTimes(resumed), "seed %d", seed)
 		require.Equal(t, []time.Time{tt.HoldEnd(), tt.PublishEnd(), tt.Unlock()}, []time.Time{resumed.HoldEnd(), resumed.PublishEnd(), resumed.Unlock()})
 		now := request.Received.Add(time.Duration(r.Int64N(int64(time.Minute))))
 		for i := range tt.Schedule() {
@@ -40,12 +39,11 @@ func TestResume(t *testing.T) {
 		made := timetable.New(next)
 		next.Before = &resumed
 		again := timetable.New(next)
-		require.Equal(t, clockEnds(made), clockEnds(again), "seed %d", seed)
+		require.Equal(t, endTimes(made), endTimes(again), "seed %d", seed)
 	}
 }
 
-// A record may be torn or foreign.
-func TestCheckOfAStoredTimetable(t *testing.T) {
+func TestCheckNamesTheInvalidField(t *testing.T) {
 	for want, change := range map[string]func(*timetable.Stored){
 		"receivedMonotonicNanoseconds -1 must not be negative": func(s *timetable.Stored) { s.Received = -1 },
 		"budget's prepareNanoseconds 0, holdNanoseconds 0, publishNanoseconds 2000000000, floorNanoseconds 2000000000 and marginNanoseconds -1 must not be negative": func(s *timetable.Stored) { s.Budget.Margin = -1 },

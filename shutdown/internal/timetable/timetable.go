@@ -1,9 +1,9 @@
-// Package timetable puts the times of a drain on the clock: the budget and the windows of package
-// plan, counted from the event of the drain. The drain follows it, and the record of a shutdown keeps
-// it for the next agent.
+// Package timetable converts the budget and the windows of package plan to times of the clock, counted
+// from the event of a drain. The drain follows its timetable, and the state log keeps it for the next
+// agent.
 //
-// All of it is pure: it reads no clock, and a [Table] may be used concurrently. Every
-// request has a result; only [Stored.Check] returns an error, for what a file may contain.
+// The package reads no clock. A [Table] may be used concurrently. [New] never fails; [Stored.Check]
+// validates what was read from a file.
 package timetable
 
 import (
@@ -16,31 +16,29 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Request is what a timetable is made for.
+// Request is the input of [New].
 type Request struct {
-	// Schedule is the schedule as configured, ascending by priority.
+	// Schedule is the configured schedule, ascending by priority.
 	Schedule plan.Schedule
-	// Options are those of the manager, with its Steps.
+	// Options are the manager's, with Steps set.
 	Options plan.Options
-	// Received is when the event of this drain was received.
+	// Received is when the event of the drain was received.
 	Received time.Time
-	// HostEnd is when the host shuts down. Zero: no host waits.
+	// HostEnd is when the host shuts down. Zero: no limit.
 	HostEnd time.Time
-	// Occupied says which buckets have pods. Nil: no complete list of pods is known.
+	// Occupied says which buckets have pods. Nil: not known.
 	Occupied []bool
-	// Prepared, Held and Published say that this shutdown has been through these steps,
-	// which get no time then.
+	// Prepared, Held and Published say that the step is over and gets no time.
 	Prepared, Held, Published bool
 
-	// Before is the timetable that this one overtakes, because the host leaves less time; nil:
-	// there is none. No end of Before moves to a later time, and its buckets count.
+	// Before is the timetable to shorten, because the host leaves less time; nil: none. Its buckets are
+	// used, and no time moves later.
 	Before *Table
-	// Done is the number of buckets, from the lowest, that the drain of Before has finished.
+	// Done is the number of buckets of Before that are over.
 	Done int
 }
 
-// limit returns how long the host waits, counted from the event; the longest duration if it
-// has no limit.
+// limit returns how long the host waits after the event; the longest duration without a limit.
 func (r Request) limit() time.Duration {
 	limit := time.Duration(math.MaxInt64)
 	if !r.HostEnd.IsZero() {
@@ -49,7 +47,7 @@ func (r Request) limit() time.Duration {
 	return r.Options.Cap(limit)
 }
 
-// options returns the options without the steps that have been.
+// options returns the options without the steps that are over.
 func (r Request) options() plan.Options {
 	opts := r.Options
 	opts.Steps.Prepare = opts.Steps.Prepare && !r.Prepared
@@ -61,57 +59,57 @@ func (r Request) options() plan.Options {
 // Table is the timetable of one drain. Make one with [New] or [Resume].
 type Table struct {
 	received time.Time
-	budget   plan.Budget // as fitted
+	budget   plan.Budget // after Fit
 	opts     plan.Options
 }
 
-// New computes the timetable of a drain.
+// New returns the timetable of a drain.
 func New(r Request) Table {
 	t := Table{received: r.Received, opts: r.options()}
 	if r.Before == nil {
 		t.budget = plan.NewBudget(r.Schedule, t.opts).Fit(r.limit(), r.Occupied)
 	} else {
-		t.budget = r.overtake(*r.Before)
+		t.budget = r.shorten(*r.Before)
 	}
 	return t
 }
 
-// overtake returns the budget of a drain that overtakes another one. What was fitted for that one and is
-// still to come is fitted again, so that a host that leaves as much as before changes nothing.
-func (r Request) overtake(before Table) plan.Budget {
+// shorten returns the budget of before, fitted into less time. It fits the remaining parts of the
+// fitted budget, not the schedule, so that an unchanged deadline changes nothing.
+func (r Request) shorten(before Table) plan.Budget {
 	passed := r.Received.Sub(before.received)
-	rest := before.budget
-	rest.Buckets = slices.Clone(rest.Buckets)
+	remaining := before.budget
+	remaining.Buckets = slices.Clone(remaining.Buckets)
 	if r.Prepared {
-		rest.Prepare = 0
+		remaining.Prepare = 0
 	}
 	if r.Held {
-		rest.Hold = 0
+		remaining.Hold = 0
 	}
 	if r.Published {
-		rest.Publish = 0
+		remaining.Publish = 0
 	}
-	for i := range min(r.Done, len(rest.Buckets)) {
-		done := &rest.Buckets[i]
+	for i := range min(r.Done, len(remaining.Buckets)) {
+		done := &remaining.Buckets[i]
 		done.Readiness, done.Pods, done.Unmount, done.Statuses = 0, 0, 0, 0
 	}
 	limit := min(r.limit(), max(before.budget.End-passed, 0))
-	fitted := rest.Fit(limit, r.Occupied)
-	spare := limit - fitted.End // what is done has left it, and the ends count back from that of the host
+	fitted := remaining.Fit(limit, r.Occupied)
+	spare := limit - fitted.End // unused time of finished steps: ends are counted back from the host's
 	earlier := func(end *time.Duration, before time.Duration) { *end = min(*end+spare, max(before-passed, 0)) }
 	earlier(&fitted.WaitEnd, before.budget.WaitEnd)
 	earlier(&fitted.End, before.budget.End)
 	for i := range fitted.Buckets {
 		earlier(&fitted.Buckets[i].End, before.budget.Buckets[i].End)
 	}
-	keepBetweenEnds(&fitted, rest.Buckets, r.Done)
+	fillGaps(&fitted, remaining.Buckets, r.Done)
 	return fitted
 }
 
-// keepBetweenEnds gives each bucket what lies between its end and the one before, at most the pods' time that
-// it had. Where that is more than is left, the first buckets that are not done are under way, and what
-// has passed is no longer theirs.
-func keepBetweenEnds(b *plan.Budget, had []plan.BucketBudget, done int) {
+// fillGaps gives the pods of each bucket the time between the end of the bucket before and its own end,
+// at most what they had. If the sum exceeds the remaining time, the first unfinished steps are already
+// in progress, and their elapsed time is cut off.
+func fillGaps(b *plan.Budget, had []plan.BucketBudget, done int) {
 	for i := done + 1; i < len(b.Buckets); i++ {
 		of := &b.Buckets[i]
 		between := of.End - b.Buckets[i-1].End - of.Readiness - of.Unmount - of.Statuses
@@ -129,16 +127,16 @@ func keepBetweenEnds(b *plan.Budget, had []plan.BucketBudget, done int) {
 	}
 }
 
-// End returns WaitEnd and Unlock of the [Table] of a request. They do not depend on Occupied.
+// End returns WaitEnd and Unlock of New(r). They do not depend on Occupied.
 func End(r Request) (waitEnd, unlock time.Time) {
 	t := New(r)
 	return t.WaitEnd(), t.Unlock()
 }
 
-// At converts a time that counts from the event.
+// At returns the time d after the event.
 func (t *Table) At(d time.Duration) time.Time { return t.received.Add(d) }
 
-// Budget returns the budget of the drain as fitted. It must not be written to.
+// Budget returns the fitted budget. It must not be modified.
 func (t *Table) Budget() plan.Budget { return t.budget }
 
 // Schedule returns the schedule of the drain.
@@ -150,13 +148,13 @@ func (t *Table) Schedule() plan.Schedule {
 	return s
 }
 
-// HoldEnd returns when the hold ends at the latest.
+// HoldEnd returns the deadline of the hold.
 func (t *Table) HoldEnd() time.Time {
 	return t.At(min(t.budget.Prepare+t.budget.Hold, t.budget.WaitEnd))
 }
 
-// PublishEnd returns when the wait for the node's state to be published ends at the latest.
-// It takes no longer than Budget().Publish, also if it begins earlier.
+// PublishEnd returns the deadline for publishing the node's state. If the step begins early it still
+// takes at most Budget().Publish.
 func (t *Table) PublishEnd() time.Time {
 	return t.At(min(t.budget.Prepare+t.budget.Hold+t.budget.Publish, t.budget.WaitEnd))
 }
@@ -164,17 +162,16 @@ func (t *Table) PublishEnd() time.Time {
 // WaitEnd returns when the drain stops waiting for pods, hooks and statuses.
 func (t *Table) WaitEnd() time.Time { return t.At(t.budget.WaitEnd) }
 
-// Unlock returns when the inhibitor lock is released at the latest: half-way between WaitEnd and the end of
-// the drain, so that the report can be stored in between.
+// Unlock returns the deadline for releasing the inhibitor lock: half-way between WaitEnd and the end,
+// so that the report can be stored in between.
 func (t *Table) Unlock() time.Time {
 	return t.At(t.budget.WaitEnd + (t.budget.End-t.budget.WaitEnd)/2)
 }
 
-// Plan plans what the drain does to pods, on the assumption that each pod uses all of its
-// time.
+// Plan plans the drain of pods, assuming that each pod uses all its time.
 func (t *Table) Plan(pods []*v1.Pod) plan.Plan { return t.budget.Plan(pods, t.opts) }
 
-// Window says when the steps of one bucket end at the latest: a [plan.Window] on the clock.
+// Window has the deadlines of the steps of one bucket: a [plan.Window] with times of the clock.
 type Window struct {
 	Ready, KillsEnd, UnmountsEnd, End time.Time
 
@@ -182,7 +179,7 @@ type Window struct {
 	window   plan.Window
 }
 
-// Window returns the window of bucket i if it begins now.
+// Window returns the window of bucket i if the bucket begins now.
 func (t *Table) Window(i int, now time.Time) Window {
 	w := t.budget.Window(i, now.Sub(t.received), t.opts)
 	return Window{
@@ -191,7 +188,7 @@ func (t *Table) Window(i int, now time.Time) Window {
 	}
 }
 
-// Seconds returns the grace period override with which a pod of the bucket is killed at a time.
+// Seconds returns the grace period, in seconds, of a pod of the bucket that is killed at a time.
 func (w Window) Seconds(pod *v1.Pod, at time.Time) int64 {
 	return w.window.Seconds(pod, at.Sub(w.received))
 }

@@ -19,13 +19,12 @@ const (
 	ms     = time.Millisecond
 )
 
-// received is when the events of these tests are received.
+// received is when the event is received.
 func received() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
-// after is the time that long after the event.
 func after(d time.Duration) time.Time { return received().Add(d) }
 
-// buckets returns a schedule of buckets with these seconds.
+// buckets returns a schedule with these seconds.
 func buckets(seconds ...int64) (s plan.Schedule) {
 	for i, n := range seconds {
 		s = append(s, plan.Bucket{Priority: int32(i) * 1000, Seconds: n})
@@ -33,13 +32,12 @@ func buckets(seconds ...int64) (s plan.Schedule) {
 	return s
 }
 
-// allSteps has all steps but Prepare and the hold.
+// allSteps returns all steps but Prepare and Hold.
 func allSteps() plan.Steps {
 	return plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true}
 }
 
-// request asks for two buckets of 20 s and 10 s and a host that waits for limit; 0: no host
-// waits.
+// request has two buckets of 20 s and 10 s, and a host that waits for limit; 0: without limit.
 func request(limit time.Duration, opts plan.Options) timetable.Request {
 	r := timetable.Request{Schedule: buckets(20, 10), Options: opts, Received: received()}
 	if limit != 0 {
@@ -48,12 +46,11 @@ func request(limit time.Duration, opts plan.Options) timetable.Request {
 	return r
 }
 
-// table is the timetable of that request.
 func table(limit time.Duration, opts plan.Options) timetable.Table {
 	return timetable.New(request(limit, opts))
 }
 
-// pod makes a pod with these grace periods: one or none.
+// pod returns a pod with one grace period, or none.
 func pod(grace ...int64) *v1.Pod {
 	p := &v1.Pod{}
 	for _, seconds := range grace {
@@ -62,8 +59,8 @@ func pod(grace ...int64) *v1.Pod {
 	return p
 }
 
-// A drain stops waiting before the host's end, by the margin, or earlier if it needs no more time.
-func TestEnd(t *testing.T) {
+// Waits end before the host's end by the margin, or earlier if the drain needs less time.
+func TestWaitsEndBeforeTheHost(t *testing.T) {
 	hooks := plan.Options{Steps: allSteps()}
 	operator := plan.Options{Steps: allSteps(), Limit: 20 * second}
 	full := hooks
@@ -105,16 +102,16 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// The end saturates where a schedule overflows.
-func TestEndOfHugeSchedules(t *testing.T) {
+// The end saturates if the schedule overflows.
+func TestEndSaturates(t *testing.T) {
 	r := request(0, plan.Options{})
 	r.Schedule = buckets(math.MaxInt64, math.MaxInt64)
 	h, _ := timetable.End(r)
 	require.True(t, h.After(after(100*365*24*time.Hour)))
 }
 
-// The waits before the first bucket follow each other, and none is longer than the drain.
-func TestWaitsBeforeTheBuckets(t *testing.T) {
+// The waits before the first bucket follow each other, and end with the drain at the latest.
+func TestWaitsBeforeTheFirstBucket(t *testing.T) {
 	opts := plan.Options{Steps: allSteps()}
 	opts.Steps.Prepare, opts.Steps.Hold = true, true
 	for limit, want := range map[time.Duration][]time.Duration{
@@ -130,8 +127,8 @@ func TestWaitsBeforeTheBuckets(t *testing.T) {
 	}
 }
 
-// Where the limit is too short for the schedule, the pods that are listed count.
-func TestNewOfOccupiedBuckets(t *testing.T) {
+// If the limit is too short for the schedule, empty buckets get no time.
+func TestAShortLimitGoesToOccupiedBuckets(t *testing.T) {
 	r := request(15*second, plan.Options{Steps: allSteps()})
 	r.Occupied = []bool{true, false}
 	tt := timetable.New(r)
@@ -139,8 +136,7 @@ func TestNewOfOccupiedBuckets(t *testing.T) {
 	require.Equal(t, r.Schedule, tt.Schedule())
 }
 
-// The plan of a timetable is that of package plan, with the options of its request.
-func TestPlan(t *testing.T) {
+func TestPlanIsThatOfPackagePlan(t *testing.T) {
 	opts := plan.Options{Steps: allSteps()}
 	pods := []*v1.Pod{pod(99), pod()}
 	tt := table(35*second, opts)
@@ -148,10 +144,9 @@ func TestPlan(t *testing.T) {
 	require.Equal(t, plan.New(buckets(20, 10), pods, opts), tt.Plan(pods))
 }
 
-// A host that announces the same end again, or a later one, changes nothing. One that leaves less moves
-// ends to an earlier time only, and none by more than it leaves less. A bucket that is done, and time that
-// steps have not used, are no reason to move anything.
-func TestOvertakingEvents(t *testing.T) {
+// A deadline that is repeated or later changes nothing. An earlier one moves times earlier, by the
+// difference at most. Finished buckets and unused time of steps do not move times.
+func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 	for seed := range uint64(100_000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		first := pickRequest(r)
@@ -178,10 +173,10 @@ func TestOvertakingEvents(t *testing.T) {
 	}
 }
 
-// checkMoved checks how far the ends of a timetable are from those before.
+// checkMoved checks how far times moved.
 func checkMoved(t *testing.T, before, made timetable.Table, less time.Duration, about func() string) {
 	t.Helper()
-	wasEnds, ends := clockEnds(before), clockEnds(made)
+	wasEnds, ends := endTimes(before), endTimes(made)
 	for i, end := range ends {
 		was := wasEnds[i]
 		if was.Before(made.At(0)) {
@@ -197,17 +192,17 @@ func checkMoved(t *testing.T, before, made timetable.Table, less time.Duration, 
 	require.NoError(t, made.Store(sinceBoot).Check())
 }
 
-// clockEnds returns the ends of the buckets, H and the end of a drain.
-func clockEnds(tt timetable.Table) (ends []time.Time) {
+// endTimes returns the ends of the buckets, WaitEnd and the end of a drain.
+func endTimes(tt timetable.Table) (ends []time.Time) {
 	for _, of := range tt.Budget().Buckets {
 		ends = append(ends, tt.At(of.End))
 	}
 	return append(ends, tt.WaitEnd(), tt.At(tt.Budget().End))
 }
 
-// A notice without a deadline, then the host's own event two seconds later: the pods of the bucket that is
-// under way keep the time that is there (findings X1).
-func TestAnEventThatLeavesEnoughTakesNothing(t *testing.T) {
+// After a termination notice without a deadline, the host's own event 2 s later leaves enough time: the
+// pods of the bucket in progress keep theirs.
+func TestASufficientDeadlineChangesNothing(t *testing.T) {
 	first := table(0, plan.Options{})
 	r := request(0, plan.Options{})
 	r.Received, r.HostEnd, r.Before, r.Done = after(2*second), after(32*second), &first, 1
@@ -216,9 +211,9 @@ func TestAnEventThatLeavesEnoughTakesNothing(t *testing.T) {
 	require.Equal(t, after(31500*ms), made.WaitEnd())
 }
 
-// A host that leaves as much takes nothing from a bucket that is to come, and one that leaves less takes no
-// more than that: also from pods without a grace period, and without roll-over.
-func TestAnEventWhileABucketIsUnderWay(t *testing.T) {
+// A deadline during a bucket takes nothing from later buckets if it is sufficient, and otherwise no
+// more than the difference, also without grace periods and without roll-over.
+func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
 	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
 		for _, limit := range []time.Duration{30 * second, 35 * second, time.Hour} {
 			first := table(limit, opts)
@@ -238,7 +233,7 @@ func TestAnEventWhileABucketIsUnderWay(t *testing.T) {
 	}
 }
 
-// pickRequest draws the request of a first event.
+// pickRequest draws a request.
 func pickRequest(r *rand.Rand) timetable.Request {
 	yes := func() bool { return r.IntN(2) == 0 }
 	span := func() time.Duration {

@@ -10,7 +10,6 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// windowTimes returns the times of a window, counted from the event.
 func windowTimes(w timetable.Window) (all []time.Duration) {
 	for _, at := range []time.Time{w.Ready, w.KillsEnd, w.UnmountsEnd, w.End} {
 		all = append(all, at.Sub(received()))
@@ -18,9 +17,9 @@ func windowTimes(w timetable.Window) (all []time.Duration) {
 	return all
 }
 
-// A bucket that begins as late as it may has the time of the schedule, and one that begins earlier has
-// what lower ones have left too.
-func TestWindow(t *testing.T) {
+// A bucket that begins at its latest start gets the time of the schedule. One that begins earlier also
+// gets what lower buckets have not used.
+func TestAnEarlyBucketGetsUnusedTime(t *testing.T) {
 	tt := table(time.Minute, plan.Options{Steps: allSteps()})
 	latest := tt.Window(0, after(2*second))
 	require.Equal(t, []time.Duration{3 * second, 23 * second, 25 * second, 26 * second}, windowTimes(latest))
@@ -33,26 +32,25 @@ func TestWindow(t *testing.T) {
 	early := tt.Window(1, after(7*second))
 	require.Equal(t, []time.Duration{8 * second, 37 * second, 39 * second, 40 * second}, windowTimes(early))
 	require.Equal(t, int64(29), early.Seconds(pod(99), early.Ready))
-	require.Equal(t, int64(30), early.Seconds(pod(99), after(7*second)), "the marks took no time")
-	require.Equal(t, int64(10), early.Seconds(pod(), early.Ready), "a pod that asks for nothing has what its bucket has of its own")
+	require.Equal(t, int64(30), early.Seconds(pod(99), after(7*second)), "NotReady took no time")
+	require.Equal(t, int64(10), early.Seconds(pod(), early.Ready), "a pod without a grace period gets its bucket's seconds")
 	require.Equal(t, int64(3), early.Seconds(pod(3), early.Ready))
 	require.Zero(t, early.Seconds(pod(-3), early.Ready))
 }
 
-// Without roll-over a bucket has its own time, counted from its start, and ends with the drain at the
+// Without roll-over a bucket gets its own time, counted from its start, and ends with the drain at the
 // latest.
 func TestWindowWithoutRollOver(t *testing.T) {
 	tt := table(time.Minute, plan.Options{Steps: allSteps(), NoRollOver: true})
 	low := tt.Window(0, after(0))
 	require.Equal(t, []time.Duration{second, 21 * second, 23 * second, 24 * second}, windowTimes(low))
-	require.Equal(t, int64(20), low.Seconds(pod(99), after(0)), "the pods have no more if the marks took no time")
-	require.Equal(t, []time.Duration{31 * second, 37 * second, 39 * second, 40 * second}, windowTimes(tt.Window(1, after(31*second))), "the marks take none of the pods' time")
-	require.Equal(t, []time.Duration{5 * second, 25 * second, 27 * second, 28 * second}, windowTimes(tt.Window(0, after(4*second))), "it begins late, and has all of its time")
+	require.Equal(t, int64(20), low.Seconds(pod(99), after(0)), "time that NotReady has not used is not added")
+	require.Equal(t, []time.Duration{31 * second, 37 * second, 39 * second, 40 * second}, windowTimes(tt.Window(1, after(31*second))), "NotReady takes none of the pods' time")
+	require.Equal(t, []time.Duration{5 * second, 25 * second, 27 * second, 28 * second}, windowTimes(tt.Window(0, after(4*second))), "a late bucket has all its time")
 }
 
-// A bucket that starts after its planned start loses the difference, but not the lag of a
-// timer.
-func TestWindowOfABucketThatStartsTooLate(t *testing.T) {
+// A bucket that starts after its latest start loses the difference, but not the lag of a timer.
+func TestALateBucketLosesTime(t *testing.T) {
 	tt := table(time.Minute, plan.Options{})
 	seconds := func(start time.Duration) int64 {
 		w := tt.Window(1, after(start))
@@ -65,8 +63,8 @@ func TestWindowOfABucketThatStartsTooLate(t *testing.T) {
 	require.Equal(t, []time.Duration{0, 20 * second, 20 * second, 20 * second}, windowTimes(tt.Window(0, after(-time.Hour))), "a time before the event counts as the event")
 }
 
-// A limit that covers the schedule and no more gives each bucket a kubelet's seconds, and the waits end
-// 100 ms before the host's end.
+// If the limit is the sum of the schedule, each bucket gets the seconds that a kubelet would give, and
+// waits end 100 ms before the host's end.
 func TestWindowEndsWithTheHost(t *testing.T) {
 	for _, opts := range []plan.Options{{}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
 		tt := table(30*second, opts)
@@ -78,8 +76,8 @@ func TestWindowEndsWithTheHost(t *testing.T) {
 	}
 }
 
-// The pods of a bucket of 0 s have none, whatever is left.
-func TestWindowWithoutTime(t *testing.T) {
+// A bucket of 0 s gives its pods 0 s, whatever earlier buckets left unused.
+func TestABucketOf0sGets0s(t *testing.T) {
 	r := request(0, plan.Options{Steps: allSteps()})
 	r.Schedule = buckets(9, 0)
 	tt := timetable.New(r)

@@ -21,17 +21,17 @@ const (
 	driverPath = dbus.ObjectPath("/org/freedesktop/DBus")
 )
 
-// Broker is a small D-Bus broker with a scripted logind and a scripted systemd on it. It needs no
-// dbus-daemon and no rights. Unlike a daemon it has no policy: everybody may own every name.
+// Broker is a small D-Bus broker with a scripted logind and systemd. It needs no dbus-daemon and no
+// privileges. Unlike a daemon it has no policy: every connection may own every name.
 type Broker struct {
 	// Address is the D-Bus address of the bus, for logind.Options.Address.
 	Address string
-	// Login1 is the logind of the bus, and Systemd1 the systemd that can reload it.
+	// Login1 and Systemd1 are the scripted services.
 	Login1   *Login1
 	Systemd1 *Systemd1
 
 	folder    string
-	services  string // the address for logind and systemd, for which nothing is lacking
+	services  string // the address for logind and systemd, where nothing is missing
 	lacks     map[Lack]bool
 	listeners []net.Listener
 	running   sync.WaitGroup
@@ -39,12 +39,12 @@ type Broker struct {
 	mu     sync.Mutex       // guards the fields below; never held while anything is sent
 	names  map[string]*peer // by unique and well-known name
 	peers  map[*peer]bool
-	number int // of the last unique name
+	number int // of the newest unique name
 	closed bool
 }
 
-// StartBroker is [NewBroker] for a test: the broker is closed when the test ends, and what fails, fails
-// the test.
+// StartBroker is [NewBroker] for a test: an error fails the test, and the broker is closed when the
+// test ends.
 func StartBroker(t testing.TB, lacks ...Lack) *Broker {
 	t.Helper()
 	b, err := NewBroker(lacks...)
@@ -57,8 +57,8 @@ func StartBroker(t testing.TB, lacks ...Lack) *Broker {
 	return b
 }
 
-// NewBroker starts a broker in a new temporary directory, without the given things. Its logind has a
-// limit of 5 s, and its systemd fails to reload it until [Systemd1.OnHangUp] is called. The caller
+// NewBroker starts a broker in a new temporary folder, without the given features. Its logind has a
+// limit of 5 s. Its systemd fails to reload logind until [Systemd1.OnHangUp] is called. The caller
 // closes it.
 func NewBroker(lacks ...Lack) (*Broker, error) {
 	b := &Broker{lacks: map[Lack]bool{}, names: map[string]*peer{}, peers: map[*peer]bool{}}
@@ -88,7 +88,7 @@ func (b *Broker) start() (err error) {
 	return err
 }
 
-// listen accepts connections at a socket of the given name and returns its address.
+// listen accepts connections at a socket and returns its address.
 func (b *Broker) listen(name string) (string, error) {
 	path := filepath.Join(b.folder, name)
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
@@ -96,7 +96,7 @@ func (b *Broker) listen(name string) (string, error) {
 		return "", err
 	}
 	b.listeners = append(b.listeners, listener)
-	b.serveBeside(func() {
+	b.goServe(func() {
 		for {
 			socket, err := listener.AcceptUnix()
 			if err != nil {
@@ -109,15 +109,15 @@ func (b *Broker) listen(name string) (string, error) {
 			if p.lacks[LackConnections] {
 				b.serve(p)
 			} else {
-				b.serveBeside(func() { b.serve(p) })
+				b.goServe(func() { b.serve(p) })
 			}
 		}
 	})
 	return "unix:path=" + path, nil
 }
 
-// serveBeside runs f in a goroutine that Close waits for.
-func (b *Broker) serveBeside(f func()) {
+// goServe runs f in a goroutine that Close waits for.
+func (b *Broker) goServe(f func()) {
 	b.running.Add(1)
 	go func() {
 		defer b.running.Done()
@@ -125,9 +125,8 @@ func (b *Broker) serveBeside(f func()) {
 	}()
 }
 
-// Close ends all connections and waits for the goroutines of the broker. Locks stay with their
-// holders. A second call does nothing, so a test that takes the bus away may have made it with
-// [StartBroker].
+// Close ends all connections and waits for the broker's goroutines. Locks stay held. Further calls do
+// nothing, so that a test may close a broker of [StartBroker] early.
 func (b *Broker) Close() error {
 	b.mu.Lock()
 	again := b.closed
@@ -140,7 +139,7 @@ func (b *Broker) Close() error {
 	for _, listener := range b.listeners {
 		errs = append(errs, listener.Close())
 	}
-	for _, p := range b.all() {
+	for _, p := range b.allPeers() {
 		_ = p.socket.Close() // the peer may have gone
 	}
 	if b.Systemd1 != nil {
@@ -154,13 +153,12 @@ func (b *Broker) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(b.folder))...)
 }
 
-// serve serves one connection until it ends.
 func (b *Broker) serve(p *peer) {
 	defer func() { _ = p.socket.Close() }() // it may be closed already
 	if !b.admit(p) {
 		return
 	}
-	defer b.forget(p)
+	defer b.remove(p)
 	if p.authenticate() != nil {
 		return
 	}
@@ -181,8 +179,8 @@ func (b *Broker) admit(p *peer) bool {
 	return !b.closed
 }
 
-// forget gives up the names of a connection that has ended.
-func (b *Broker) forget(p *peer) {
+// remove removes a closed connection and its names.
+func (b *Broker) remove(p *peer) {
 	b.mu.Lock()
 	delete(b.peers, p)
 	var lost []string
@@ -198,7 +196,7 @@ func (b *Broker) forget(p *peer) {
 	}
 }
 
-// own gives a name to a connection. The name "" stands for a new unique one.
+// own gives a name to a connection; "": a new unique one.
 func (b *Broker) own(p *peer, name string) string {
 	b.mu.Lock()
 	if name == "" {
@@ -212,21 +210,19 @@ func (b *Broker) own(p *peer, name string) string {
 	return name
 }
 
-// owner returns the connection that owns a name, or nil.
+// owner returns the connection that owns a name; nil: none.
 func (b *Broker) owner(name string) *peer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.names[name]
 }
 
-// all returns all connections.
-func (b *Broker) all() []*peer {
+func (b *Broker) allPeers() []*peer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.peers))
 }
 
-// must fails the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -1,31 +1,31 @@
-// Package logindtest gives a test a scripted logind on a D-Bus of its own:
+// Package logindtest provides a scripted logind on a D-Bus of its own, for tests:
 //
 //	broker := logindtest.StartBroker(t)
-//	broker.Login1.SetLimit(time.Minute) // else it waits for 5 s, and pods that need longer are cut
+//	broker.Login1.SetLimit(time.Minute) // the default is 5 s
 //	source, err := logind.New(logind.Options{Address: broker.Address, HostRoot: t.TempDir()})
 //	require.NoError(t, err)
 //	// run the agent with source, then
 //	broker.Login1.Prepare(true)
-//	// and see that it drains, and that broker.Login1.Held() comes to be empty
+//	// and wait until broker.Login1.Held() is empty
 //
-// A [Broker] is a small bus, in the process of the test. It can leave out what hosts with a small bus do
-// not have: see [Lack]. [StartLogin1] and [StartSystemd1] add the same scripts to another bus.
+// A [Broker] is a small bus in the process of the test. It can lack optional features: see [Lack].
+// [StartLogin1] and [StartSystemd1] add the scripted services to another bus. The scripted logind can also
+// answer late, refuse, or send invalid messages.
 //
-// # Concurrency properties
+// # Failures
 //
-// All methods may be called concurrently. Every goroutine ends with its test, or with the Broker's Close.
+// An error of the fixture fails the test.
 //
-// # Failure modes
+// # Concurrency
 //
-// An error of the fixture fails the test. Locks that were granted stay held until their holders close
-// them, whatever becomes of the bus.
+// All methods may be called concurrently. Goroutines end with the test, or with the Broker's Close. Granted
+// locks stay held until their holders close them.
 //
 // # Testing
 //
-// The scripted logind implements the protocol itself, so that it can also answer late, refuse, or
-// send bodies that logind would never send. How logind really behaves is tested with a real one, in the tests of package logind.
+// This package's tests make the kubelet's calls. Package logind is also tested with a real logind.
 //
 // # Stability
 //
-// For tests: what is exported may change in a patch release, and a program needs none of it.
+// For tests: the API may change in patch releases.
 package logindtest

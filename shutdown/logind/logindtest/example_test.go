@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// A host that announces a shutdown waits until its inhibitor is closed. The same works where logind
-// cannot list inhibitors. In a test, [logindtest.StartBroker] spares the errors.
+// A host that announces a shutdown waits until the inhibitor lock is closed, even if logind cannot list
+// inhibitors. In a test, use [logindtest.StartBroker].
 func ExampleNewBroker() {
 	run := func(ctx context.Context, lacks ...logindtest.Lack) (err error) {
 		broker, err := logindtest.NewBroker(lacks...)
@@ -53,8 +53,8 @@ func ExampleNewBroker() {
 	// <nil>
 }
 
-// An agent that needs more time writes a drop-in and has logind reloaded. The scripted logind reads no
-// files: the test says what the reload does.
+// An agent that needs more time writes a drop-in and reloads logind. The scripted logind reads no
+// files: OnHangUp says what the reload does.
 func ExampleSystemd1_OnHangUp() {
 	run := func(ctx context.Context) (err error) {
 		broker, err := logindtest.NewBroker()

@@ -23,9 +23,9 @@ const (
 	login1Manager = login1 + ".Manager"
 )
 
-// The kubelet's own calls (pkg/kubelet/nodeshutdown/systemd) hold a lock and hear of a shutdown
-// whatever the broker lacks, but for the two that concern its descriptors.
-func TestKubeletsCalls(t *testing.T) {
+// The kubelet's calls (pkg/kubelet/nodeshutdown/systemd) take a lock and receive an announcement
+// whatever the broker lacks, except for the two features that concern descriptors.
+func TestTheKubeletsCallsWork(t *testing.T) {
 	all := slices.DeleteFunc(logindtest.Lacks(), func(l logindtest.Lack) bool {
 		return l == logindtest.LackAgreement || l == logindtest.LackAnswer
 	})
@@ -64,8 +64,7 @@ func TestKubeletsCalls(t *testing.T) {
 	}
 }
 
-// Each thing that a broker can lack is really missing.
-func TestLacks(t *testing.T) {
+func TestEachLackIsMissing(t *testing.T) {
 	property := func(name string) func(*testing.T, *dbus.Conn) error {
 		return func(_ *testing.T, bus *dbus.Conn) error {
 			_, err := bus.Object(login1, login1Path).GetProperty(login1Manager + "." + name)
@@ -107,8 +106,8 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// What concerns the beginning of a connection is really missing too.
-func TestLacksAtTheBeginning(t *testing.T) {
+// A feature of the handshake that is lacking is missing.
+func TestLacksOfTheHandshake(t *testing.T) {
 	for lack, handshake := range map[logindtest.Lack]string{
 		logindtest.LackOtherHandshakes: "\x00AUTH EXTERNAL 30\r\n",
 		logindtest.LackAnswer:          "\x00AUTH EXTERNAL 30\r\nNEGOTIATE_UNIX_FD\r\n",
@@ -142,8 +141,7 @@ func TestLacksAtTheBeginning(t *testing.T) {
 	}
 }
 
-// A test that takes the bus away closes a broker that is closed once more at the end of the test.
-func TestCloseTwice(t *testing.T) {
+func TestCloseMayBeCalledTwice(t *testing.T) {
 	broker := logindtest.StartBroker(t)
 	require.NoError(t, broker.Close())
 	require.NoError(t, broker.Close())

@@ -2,21 +2,21 @@
 
 package logindtest
 
-// Lack is something that a host's bus, or the logind on it, does not have. The kubelet holds its lock
-// and hears of a shutdown without any of it. The value names it for the log of a test.
+// Lack is a feature that a bus, or its logind, lacks. The kubelet works without any of them, unless
+// noted. The value is its name.
 type Lack string
 
 const (
-	// LackOtherHandshakes ends a connection that begins with anything but the kubelet's conversation:
-	// AUTH, AUTH EXTERNAL, NEGOTIATE_UNIX_FD, BEGIN.
+	// LackOtherHandshakes closes a connection that does not begin like the kubelet's: AUTH, AUTH
+	// EXTERNAL, NEGOTIATE_UNIX_FD, BEGIN.
 	LackOtherHandshakes Lack = "other handshakes"
-	// LackAgreement answers ERROR to NEGOTIATE_UNIX_FD. Descriptors are passed all the same. The
-	// kubelet, which believes the answer, gets no lock.
+	// LackAgreement answers ERROR to NEGOTIATE_UNIX_FD, but passes descriptors. The kubelet gets no
+	// lock.
 	LackAgreement Lack = "AGREE_UNIX_FD"
-	// LackAnswer answers nothing to NEGOTIATE_UNIX_FD, and is stronger than [LackAgreement].
-	// Descriptors are passed all the same. The kubelet waits for ever.
+	// LackAnswer does not answer NEGOTIATE_UNIX_FD, but passes descriptors. It overrides
+	// [LackAgreement]. The kubelet waits forever.
 	LackAnswer Lack = "an answer to NEGOTIATE_UNIX_FD"
-	// LackConnections serves one client at a time. Others wait until it has gone.
+	// LackConnections serves one client at a time. Others wait.
 	LackConnections Lack = "several connections"
 	// LackOwner answers that GetNameOwner is unknown.
 	LackOwner Lack = "GetNameOwner"
@@ -24,7 +24,7 @@ const (
 	LackOwnerChanges Lack = "NameOwnerChanged"
 	// LackMatches refuses matches by sender or by argument.
 	LackMatches Lack = "matches by sender"
-	// LackSenders delivers messages that do not say who sends them.
+	// LackSenders delivers messages without a sender.
 	LackSenders Lack = "senders"
 	// LackInterface delivers logind's signals with the interface org.freedesktop.login1, as Talos does.
 	LackInterface Lack = "the interface of signals"
@@ -32,13 +32,13 @@ const (
 	LackProcessIDs Lack = "GetConnectionUnixProcessID"
 	// LackMetadata refuses a match for PrepareForShutdownWithMetadata and never sends it.
 	LackMetadata Lack = "PrepareForShutdownWithMetadata"
-	// LackPreparing answers that there is no property PreparingForShutdown.
+	// LackPreparing answers that the property PreparingForShutdown is unknown.
 	LackPreparing Lack = "PreparingForShutdown"
 	// LackList answers that ListInhibitors is unknown.
 	LackList Lack = "ListInhibitors"
 )
 
-// Lacks returns every Lack.
+// Lacks returns all values.
 func Lacks() []Lack {
 	return []Lack{
 		LackOtherHandshakes, LackAgreement, LackAnswer, LackConnections, LackOwner, LackOwnerChanges,

@@ -18,40 +18,40 @@ const (
 	login1Manager = login1 + ".Manager"
 )
 
-// Login1 is a scripted logind. It starts as one of v252 with a limit of 5 s.
+// Login1 is a scripted logind. At first it behaves like v252 with a limit of 5 s.
 type Login1 struct {
 	object   *object
 	watching sync.WaitGroup // one goroutine for each lock
 
-	mu        sync.Mutex
-	readers   []*os.File
-	limit     uint64
-	preparing bool
-	kind      string // "": a logind before v257, without metadata
-	refusals  []Refusal
-	gates     []chan struct{} // one for each of the next calls of Inhibit that must wait
-	locks     []*Lock
-	hidden    bool // ListInhibitors returns no entries
-	calls     map[string]int
-	behind    map[string]func()
+	mu         sync.Mutex
+	readers    []*os.File
+	limit      uint64
+	preparing  bool
+	kind       string // "": a logind before v257, without metadata
+	refusals   []Refusal
+	delays     []chan struct{} // of the next calls of Inhibit
+	locks      []*Lock
+	hidden     bool // ListInhibitors returns an empty list
+	calls      map[string]int
+	afterReply map[string]func()
 }
 
-// Refusal is an error reply: the D-Bus name of the error, such as org.freedesktop.DBus.Error.AccessDenied,
-// and its text.
+// Refusal is an error reply: the D-Bus name, such as org.freedesktop.DBus.Error.AccessDenied, and the
+// text.
 type Refusal struct{ Name, Text string }
 
-// Lock is an inhibitor that Login1 has granted.
+// Lock is a granted inhibitor lock.
 type Lock struct {
 	// What, Who, Why and Mode are the arguments of Inhibit.
 	What, Who, Why, Mode string
 
-	// Released is closed when the last copy of the lock has been closed.
+	// Released is closed when the last copy of the lock is closed.
 	Released <-chan struct{}
 }
 
-// inhibitor is an entry of ListInhibitors. The order of the fields is that of the reply.
+// inhibitor is an entry of ListInhibitors, with the fields in the order of the reply.
 type inhibitor struct {
-	// What, Who, Why and Mode are the arguments of Inhibit; UID and PID are of the process that called it.
+	// UID and PID are of the process that called Inhibit.
 	What, Who, Why, Mode string
 	UID, PID             uint32
 }
@@ -69,7 +69,7 @@ func StartLogin1(t testing.TB, address string) *Login1 {
 }
 
 func newLogin1(address string) (l *Login1, err error) {
-	l = &Login1{limit: uint64(5 * time.Second / time.Microsecond), behind: map[string]func(){}, calls: map[string]int{}}
+	l = &Login1{limit: uint64(5 * time.Second / time.Microsecond), afterReply: map[string]func(){}, calls: map[string]int{}}
 	l.object, err = newObject(address, login1, l.answer)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func newLogin1(address string) (l *Login1, err error) {
 	return l, nil
 }
 
-// closeReaders ends the goroutines of the locks that were never released.
+// closeReaders ends the goroutines of locks that were not released.
 func (l *Login1) closeReaders() {
 	l.mu.Lock()
 	for _, reader := range l.readers {
@@ -87,7 +87,7 @@ func (l *Login1) closeReaders() {
 	l.watching.Wait()
 }
 
-// Close gives up the bus name. The locks stay held, as when logind is killed.
+// Close gives up the bus name. Locks stay held, as when logind is killed.
 func (l *Login1) Close() { l.object.close() }
 
 // Owner returns the unique bus name of this logind.
@@ -116,8 +116,8 @@ func (l *Login1) get(o *object, call *dbus.Message) {
 		values["PreparingForShutdownWithMetadata"] = map[string]dbus.Variant{"preparing": dbus.MakeVariant(l.preparing), "type": dbus.MakeVariant(l.kind)}
 	}
 	name, _ := call.Body[1].(string)
-	behind := l.behind[name]
-	delete(l.behind, name)
+	behind := l.afterReply[name]
+	delete(l.afterReply, name)
 	l.mu.Unlock()
 	if value, known := values[name]; known {
 		o.reply(call, dbus.MakeVariant(value))
@@ -157,15 +157,15 @@ func (l *Login1) inhibit(o *object, call *dbus.Message) {
 	l.locks = append(l.locks, &Lock{What: text(0), Who: text(1), Why: text(2), Mode: text(3), Released: released})
 	l.mu.Unlock()
 	o.reply(call, dbus.UnixFD(writer.Fd()))
-	_ = writer.Close() // the bus has a copy of its own
+	_ = writer.Close() // the bus has a copy
 }
 
-// nextInhibit returns what the test has prepared for this call of Inhibit.
+// nextInhibit returns the prepared delay and refusal of this call of Inhibit.
 func (l *Login1) nextInhibit() (gate chan struct{}, refusal *Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.gates) > 0 {
-		gate, l.gates = l.gates[0], l.gates[1:]
+	if len(l.delays) > 0 {
+		gate, l.delays = l.delays[0], l.delays[1:]
 	}
 	switch {
 	case len(l.refusals) > 0:
@@ -204,22 +204,22 @@ func (l *Login1) SetLimit(limit time.Duration) {
 // Infinite is a limit of InhibitDelayMaxSec=infinity.
 const Infinite = time.Duration(-1)
 
-// SetKind makes this a logind of v257, with metadata that name the given kind.
+// SetKind makes this a logind of v257, whose metadata has the kind.
 func (l *Login1) SetKind(kind string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.kind = kind
 }
 
-// SetPreparing sets PreparingForShutdown and sends no signal.
+// SetPreparing sets PreparingForShutdown without a signal.
 func (l *Login1) SetPreparing(preparing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.preparing = preparing
 }
 
-// Prepare sets PreparingForShutdown and sends PrepareForShutdown, after
-// PrepareForShutdownWithMetadata if [Login1.SetKind] has set a kind.
+// Prepare sets PreparingForShutdown and sends PrepareForShutdown; after [Login1.SetKind], it first
+// sends PrepareForShutdownWithMetadata.
 func (l *Login1) Prepare(active bool) {
 	l.SetPreparing(active)
 	l.mu.Lock()
@@ -231,17 +231,16 @@ func (l *Login1) Prepare(active bool) {
 	l.Emit("PrepareForShutdown", active)
 }
 
-// Emit broadcasts a signal of logind with the given body.
+// Emit broadcasts a signal of logind.
 func (l *Login1) Emit(name string, body ...any) {
 	_ = l.object.conn.Emit(login1Path, login1Manager+"."+name, body...) // fails only on a closed connection
 }
 
-// Behind makes the next reply about a property be followed by f, which may send signals: they
-// arrive right behind the reply.
+// Behind calls f, which may send signals, directly after the next reply about a property.
 func (l *Login1) Behind(property string, f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.behind[property] = f
+	l.afterReply[property] = f
 }
 
 // Refuse makes the next calls of Inhibit fail, one for each refusal.
@@ -256,7 +255,7 @@ func (l *Login1) Delay() (goOn func()) {
 	gate := make(chan struct{})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gates = append(l.gates, gate)
+	l.delays = append(l.delays, gate)
 	return sync.OnceFunc(func() { close(gate) })
 }
 
@@ -267,14 +266,14 @@ func (l *Login1) Hide() {
 	l.hidden = true
 }
 
-// Calls returns how often a method, such as Inhibit, was called.
+// Calls returns the number of calls of a method, such as Inhibit.
 func (l *Login1) Calls(method string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.calls[method]
 }
 
-// Locks returns all locks that were granted, including the released ones.
+// Locks returns all granted locks, including released ones.
 func (l *Login1) Locks() []*Lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()

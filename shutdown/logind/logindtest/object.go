@@ -11,8 +11,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// object answers method calls with messages that it makes itself: the dispatch of godbus
-// can neither delay a reply nor tell when the reply was sent.
+// object answers method calls with messages of its own: godbus' dispatch can neither delay a reply nor
+// report when it was sent.
 type object struct {
 	conn   *dbus.Conn
 	answer func(call *dbus.Message)
@@ -60,19 +60,18 @@ func (o *object) loop() {
 	}
 }
 
-// close closes the connection and waits for the calls that are being answered.
+// close closes the connection and waits for calls in progress.
 func (o *object) close() {
 	o.conn.Eavesdrop(nil) // otherwise godbus closes the channel and panics when a message arrives at that moment
 	_ = o.conn.Close()    // it may be closed already, or the daemon stopped
 	o.wg.Wait()
 }
 
-// reply sends a reply with values. It returns when the message was written.
+// reply sends a reply, and returns when it was written.
 func (o *object) reply(call *dbus.Message, values ...any) {
 	o.send(call, dbus.TypeMethodReply, nil, values)
 }
 
-// refuse sends an error reply.
 func (o *object) refuse(call *dbus.Message, name, text string) {
 	o.send(call, dbus.TypeError, map[dbus.HeaderField]dbus.Variant{dbus.FieldErrorName: dbus.MakeVariant(name)}, []any{text})
 }
@@ -83,7 +82,7 @@ func (o *object) send(call *dbus.Message, kind dbus.Type, more map[dbus.HeaderFi
 	o.conn.Send(message, nil)
 }
 
-// answerTo returns the answer to a call. The bus adds the sender if that is "".
+// answerTo returns the answer to a call. If sender is "" the bus adds it.
 func answerTo(call *dbus.Message, kind dbus.Type, sender string, body []any) *dbus.Message {
 	message := &dbus.Message{Type: kind, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldReplySerial: dbus.MakeVariant(call.Serial()),

@@ -11,7 +11,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// packet is a message on its way through a [Broker], with its descriptors.
+// packet is a message in a [Broker], with its descriptors.
 type packet struct {
 	*dbus.Message
 
@@ -20,7 +20,7 @@ type packet struct {
 	descriptors []int
 }
 
-// encode returns the message as it is sent, without what its header lacks.
+// encode encodes the message without the header fields that are lacking.
 func (p *packet) encode(lacks map[Lack]bool) ([]byte, error) {
 	message := *p.Message
 	if p.body != nil {
@@ -52,7 +52,6 @@ func (p *packet) closeDescriptors() {
 	}
 }
 
-// descriptorsOf returns the descriptors of a control message.
 func descriptorsOf(rights []byte) []int {
 	var descriptors []int
 	messages, _ := syscall.ParseSocketControlMessage(rights) // the kernel wrote it, so it parses

@@ -16,7 +16,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// peer is one connection to a [Broker].
+// peer is a connection to a [Broker].
 type peer struct {
 	socket *net.UnixConn
 	lacks  map[Lack]bool
@@ -26,7 +26,7 @@ type peer struct {
 	rules []map[string]string
 }
 
-// authenticate speaks the bus's part of the handshake.
+// authenticate does the bus's part of the handshake.
 func (p *peer) authenticate() error {
 	kubelets := []string{"\x00AUTH", "AUTH EXTERNAL", "NEGOTIATE_UNIX_FD", "BEGIN"} // godbus names its user at once or not at all
 	for step := 0; ; step++ {
@@ -56,7 +56,7 @@ func (p *peer) authenticate() error {
 	}
 }
 
-// readLine reads a line of the handshake and nothing behind it.
+// readLine reads one line of the handshake, and nothing after it.
 func (p *peer) readLine() (string, error) {
 	var line []byte
 	for one := make([]byte, 1); !bytes.HasSuffix(line, []byte("\r\n")); line = append(line, one...) {
@@ -67,7 +67,6 @@ func (p *peer) readLine() (string, error) {
 	return string(bytes.TrimSuffix(line, []byte("\r\n"))), nil
 }
 
-// receive reads one message.
 func (p *peer) receive() (*packet, error) {
 	received := &packet{order: binary.LittleEndian}
 	read := func(size uint32) ([]byte, error) {
@@ -103,7 +102,7 @@ func (p *peer) receive() (*packet, error) {
 	return received, nil
 }
 
-// send sends a message. That the connection has ended is seen by whoever reads from it.
+// send sends a message. Errors are left to the reader of the connection.
 func (p *peer) send(sent *packet) {
 	var rights []byte
 	if len(sent.descriptors) > 0 {
@@ -118,26 +117,24 @@ func (p *peer) send(sent *packet) {
 	}
 }
 
-// reply answers a call with values.
 func (p *peer) reply(call *dbus.Message, values ...any) {
 	p.send(&packet{Message: answerTo(call, dbus.TypeMethodReply, driver, values), order: binary.LittleEndian})
 }
 
-// refuse answers a call with one of D-Bus's own errors.
+// refuse answers a call with a standard D-Bus error.
 func (p *peer) refuse(call *dbus.Message, name string) {
 	message := answerTo(call, dbus.TypeError, driver, []any{member(call) + ": " + name})
 	message.Headers[dbus.FieldErrorName] = dbus.MakeVariant(driver + ".Error." + name)
 	p.send(&packet{Message: message, order: binary.LittleEndian})
 }
 
-// want adds a match.
 func (p *peer) want(rule string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules = append(p.rules, parseRule(rule))
 }
 
-// wants reports whether a match of the connection fits a signal. owner finds the owner of a name.
+// wants reports whether a match of the connection matches a signal. owner returns the owner of a name.
 func (p *peer) wants(signal *dbus.Message, owner func(string) *peer) bool {
 	p.mu.Lock()
 	rules := p.rules
@@ -166,7 +163,7 @@ func (p *peer) wants(signal *dbus.Message, owner func(string) *peer) bool {
 	return false
 }
 
-// lacksMethod reports whether a call to logind is for something that is lacking.
+// lacksMethod reports whether a call to logind needs a missing feature.
 func (p *peer) lacksMethod(call *dbus.Message) bool {
 	method := member(call)
 	if method == "Get" && len(call.Body) == 2 {
@@ -175,14 +172,14 @@ func (p *peer) lacksMethod(call *dbus.Message) bool {
 	return p.lacks[Lack(method)]
 }
 
-// lacksMatch reports whether a match is one that is refused.
+// lacksMatch reports whether a match needs a missing feature.
 func (p *peer) lacksMatch(rule string) bool {
 	keys := parseRule(rule)
 	_, sender := keys["sender"]
 	return p.lacks[LackMatches] && (sender || strings.Contains(rule, "arg0=")) || p.lacks[Lack(keys["member"])]
 }
 
-// parseRule returns the keys of a match and their values.
+// parseRule returns the keys and values of a match.
 func parseRule(rule string) map[string]string {
 	keys := map[string]string{}
 	for pair := range strings.SplitSeq(rule, ",") {

@@ -9,7 +9,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// route delivers a message to whom it is for.
+// route delivers a message to its destination.
 func (b *Broker) route(from *peer, message *packet) {
 	message.Headers[dbus.FieldSender] = dbus.MakeVariant(from.name)
 	name, _ := message.Headers[dbus.FieldDestination].Value().(string)
@@ -28,19 +28,19 @@ func (b *Broker) route(from *peer, message *packet) {
 	}
 }
 
-// broadcast delivers a signal to everybody who has asked for it.
+// broadcast delivers a signal to the connections with a match.
 func (b *Broker) broadcast(signal *packet) {
 	if b.lacks[Lack(member(signal.Message))] {
 		return
 	}
-	for _, p := range b.all() {
+	for _, p := range b.allPeers() {
 		if p.wants(signal.Message, b.owner) {
 			p.send(signal)
 		}
 	}
 }
 
-// ownerChanged tells that a name has another owner.
+// ownerChanged sends NameOwnerChanged.
 func (b *Broker) ownerChanged(name, before, after string) {
 	b.broadcast(&packet{order: binary.LittleEndian, Message: &dbus.Message{Type: dbus.TypeSignal, Body: []any{name, before, after}, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldSender:    dbus.MakeVariant(driver),

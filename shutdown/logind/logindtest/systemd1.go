@@ -17,7 +17,7 @@ const (
 	job             = systemd1Path + "/job/1"
 )
 
-// Systemd1 is a fake systemd of the host.
+// Systemd1 is a scripted systemd.
 type Systemd1 struct {
 	// Started receives the unit of each call of StartUnit.
 	Started chan string
@@ -25,13 +25,13 @@ type Systemd1 struct {
 	object *object
 
 	mu           sync.Mutex
-	hangUp       func()   // called for a SIGHUP; nil: KillUnit fails
+	hangUp       func()   // called for a SIGHUP to logind; nil: KillUnit fails
 	startRefusal *Refusal // the error of StartUnit; nil: it succeeds
 	killed       []string // the targets of KillUnit
 }
 
 // StartSystemd1 starts a Systemd1 that owns systemd's bus name until the test ends. hangUp is called
-// for a SIGHUP to logind; if it is nil, KillUnit fails. A [Broker] has one.
+// for a SIGHUP to logind; nil: KillUnit fails. A [Broker] has one.
 func StartSystemd1(t testing.TB, address string, hangUp func()) *Systemd1 {
 	t.Helper()
 	s, err := newSystemd1(address, hangUp)
@@ -49,15 +49,14 @@ func newSystemd1(address string, hangUp func()) (s *Systemd1, err error) {
 	return s, nil
 }
 
-// OnHangUp sets what a SIGHUP to logind does. nil makes KillUnit fail.
+// OnHangUp sets the function for a SIGHUP to logind. nil: KillUnit fails.
 func (s *Systemd1) OnHangUp(hangUp func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hangUp = hangUp
 }
 
-// BreakStart makes StartUnit fail with refusal, which cancels a shutdown. nil makes it
-// succeed again.
+// BreakStart makes StartUnit fail with refusal, which cancels a shutdown. nil makes it succeed again.
 func (s *Systemd1) BreakStart(refusal *Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,8 +98,8 @@ func (s *Systemd1) startUnit(o *object, call *dbus.Message) {
 	o.reply(call, job)
 }
 
-// EndJob ends the job of a StartUnit. On a host that really goes down nobody sees that.
-// For logind the shutdown is then over, and it sends the signal.
+// EndJob ends the job of StartUnit, which ends the shutdown for logind. On a host that shuts down,
+// nobody sees that.
 func (s *Systemd1) EndJob(unit string) {
 	_ = s.object.conn.Emit(systemd1Path, systemd1Manager+".JobRemoved", uint32(1), job, unit, "done") // fails only on a closed connection
 }

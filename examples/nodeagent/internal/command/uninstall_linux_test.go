@@ -54,7 +54,7 @@ func TestUninstallLeavesTheFilesOfOthers(t *testing.T) {
 	root, file := writeDropIn(t, "[Login]\nInhibitDelayMaxSec=60\n")
 	output, err := runUninstall(t, "unix:path=/nonexistent", "--host-root="+root)
 	require.Error(t, err)
-	require.Contains(t, output, file+" was not written by kubegrace; it is left alone")
+	require.Contains(t, output, file+" was not written by kubegrace; it was not changed")
 	require.FileExists(t, file)
 }
 
@@ -65,7 +65,7 @@ func TestUninstallWithoutLogind(t *testing.T) {
 	output, err := runUninstall(t, "unix:path=/nonexistent", "--host-root="+root)
 	require.Error(t, err)
 	require.NoFileExists(t, file)
-	require.Contains(t, output, "Removed "+file+".\nnodeagent: the drop-in is removed, but systemd-logind has not heard of it: ")
+	require.Contains(t, output, "Removed "+file+".\nnodeagent: the drop-in was removed, but systemd-logind was not reloaded: ")
 }
 
 func TestUninstallRemovesStateOnRequest(t *testing.T) {

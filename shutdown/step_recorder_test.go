@@ -10,55 +10,55 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// Witness writes down for the judge what the core of a manager is told and what it has done. One witness may
-// follow the managers of one node one after the other.
-type Witness struct {
+// StepRecorder records the inputs and effects of a manager's core for package judge. It can record several managers
+// of one node, one after the other.
+type StepRecorder struct {
 	Record judge.NodeRecord
 
 	node      *node.Node
 	now       time.Time
-	began     int             // the index of the fact that the newest manager begins
-	signalled map[string]bool // and have not ended
-	runs      map[string]bool
-	tells     map[int]node.Message // the calls that tell the API server of a pod
-	syncs     map[int]bool
+	began     int                  // the index of the fact that the newest manager began
+	signalled map[string]bool      // pods that were signalled and have not ended
+	runs      map[string]bool      // pods that run
+	tells     map[int]node.Message // by call: requests to the API server about a pod
+	syncs     map[int]bool         // by call
 	cancelled map[*node.Shutdown]bool
-	windows   judge.NodeFact
+	windows   judge.NodeFact // the newest timetable
 }
 
-// WitnessedBy has a witness follow a manager that has not been run.
-func (m *Manager) WitnessedBy(w *Witness) {
+// RecordSteps makes w record the steps of a manager that has not been run.
+func (m *Manager) RecordSteps(w *StepRecorder) {
 	c := m.shell.node.Config
 	isFirst := w.node == nil
-	does := func(before, now bool) bool { return (isFirst || before) && now } // all managers of the node do it
+	does := func(before, now bool) bool { return (isFirst || before) && now } // true if all managers of the node do it
 	w.Record.Publishes = does(w.Record.Publishes, c.Options.Steps.Publish)
 	w.Record.Statuses = does(w.Record.Statuses, c.Options.Steps.Statuses)
 	w.Record.Marks = does(w.Record.Marks, c.Options.Steps.Readiness)
 	w.Record.NoRollOver = c.Options.NoRollOver
 	w.node = m.shell.node
-	w.windows = judge.NodeFact{} // each agent says its own
+	w.windows = judge.NodeFact{} // each agent records its own
 	w.tells, w.syncs, w.cancelled = map[int]node.Message{}, map[int]bool{}, map[*node.Shutdown]bool{}
 	if w.signalled == nil {
 		w.signalled, w.runs = map[string]bool{}, map[string]bool{}
 	}
 	w.now = m.shell.now()
 	w.began = len(w.Record.Facts)
-	w.add(judge.NodeFact{What: judge.NodeBegan, Failed: true}) // until the log has been read
-	m.shell.seen = w.step
+	w.add(judge.NodeFact{What: judge.NodeBegan, Failed: true}) // until the log is read
+	m.shell.observe = w.step
 }
 
-func (w *Witness) add(f judge.NodeFact) {
+func (w *StepRecorder) add(f judge.NodeFact) {
 	f.At = w.now
 	w.Record.Add(f)
 }
 
 // step is called after each step, before its effects are carried out.
-func (w *Witness) step(at time.Time, in node.Input, effects []node.Effect) {
+func (w *StepRecorder) step(at time.Time, in node.Input, effects []node.Effect) {
 	w.now = at
 	w.input(in, len(effects))
 	if s := w.node.Shutdown(); s != nil && s.Cancelled && !w.cancelled[s] {
 		w.cancelled[s] = true
-		if _, isRead := in.(node.Read); !isRead { // a previous agent's was cancelled before
+		if _, isRead := in.(node.Read); !isRead { // otherwise a previous agent recorded it
 			w.add(judge.NodeFact{What: judge.NodeCancelled, Shutdown: s.Number})
 		}
 	}
@@ -76,7 +76,7 @@ func (w *Witness) step(at time.Time, in node.Input, effects []node.Effect) {
 	w.add(f)
 }
 
-func (w *Witness) input(in node.Input, effects int) {
+func (w *StepRecorder) input(in node.Input, effects int) {
 	switch in := in.(type) {
 	case node.Tick:
 		w.add(judge.NodeFact{What: judge.NodeTicked, Effects: effects})
@@ -119,9 +119,9 @@ func (w *Witness) input(in node.Input, effects int) {
 	w.add(judge.NodeFact{What: judge.NodeInput})
 }
 
-// read takes over what a previous manager has left in the log.
-func (w *Witness) read(in node.Read) {
-	known := map[string]bool{} // does it run
+// read records the entries of a previous manager in the log.
+func (w *StepRecorder) read(in node.Read) {
+	known := map[string]bool{} // it has not ended
 	for _, entry := range in.Entries {
 		if p, is := entry.(node.Pod); is && !p.Signalled.IsZero() {
 			known[string(p.Key)] = p.Ended.IsZero()
@@ -151,8 +151,8 @@ func (w *Witness) read(in node.Read) {
 	}
 }
 
-// runsNow takes over that a pod runs.
-func (w *Witness) runsNow(p *node.Pod) {
+// runsNow records that a pod runs.
+func (w *StepRecorder) runsNow(p *node.Pod) {
 	key := string(p.Key)
 	w.runs[key] = true
 	delete(w.signalled, key)
@@ -165,7 +165,7 @@ func (w *Witness) runsNow(p *node.Pod) {
 	w.add(f)
 }
 
-func (w *Witness) effect(e node.Effect) {
+func (w *StepRecorder) effect(e node.Effect) {
 	switch e.Do {
 	case node.List:
 		w.add(judge.NodeFact{What: judge.NodeListing, Call: e.Call})
@@ -175,7 +175,7 @@ func (w *Witness) effect(e node.Effect) {
 	case node.Tell:
 		w.tells[e.Call] = e.What
 	case node.Kill:
-		if key := string(e.Pod.Key); !w.runs[key] && !w.signalled[key] && e.Pod.Signalled.Equal(w.now) { // it has begun anew since its end
+		if key := string(e.Pod.Key); !w.runs[key] && !w.signalled[key] && e.Pod.Signalled.Equal(w.now) { // it was started again after its end
 			w.runsNow(e.Pod)
 		}
 		f := judge.NodeFact{What: judge.NodeKill, Pod: string(e.Pod.Key), Call: e.Call, Seconds: e.Seconds, Until: e.Until, Bucket: e.Pod.Bucket}
@@ -206,15 +206,15 @@ func (w *Witness) effect(e node.Effect) {
 			f.Pods = append(f.Pods, string(p.Key))
 		}
 		w.add(f)
-	default: // nothing that the judge asks about
+	default: // irrelevant for the judge
 	}
 }
 
-// isOwn reports whether a drain is that of TerminateAll.
+// isOwn reports whether a shutdown is a drain of TerminateAll.
 func isOwn(s *node.Shutdown) bool { return s.Origin == "TerminateAll" }
 
-// draining returns the shutdown by which pods are killed now; nil: by none.
-func (w *Witness) draining() *node.Shutdown {
+// draining returns the shutdown that kills pods now; nil: none.
+func (w *StepRecorder) draining() *node.Shutdown {
 	if s, _ := w.node.Terminated(); s != nil && isOwn(s) && (s.Ended.IsZero() || s.Ended.Equal(w.now)) {
 		return s
 	}
@@ -224,8 +224,8 @@ func (w *Witness) draining() *node.Shutdown {
 	return nil
 }
 
-// timetable writes down a timetable that has changed.
-func (w *Witness) timetable() {
+// timetable records the timetable if it has changed.
+func (w *StepRecorder) timetable() {
 	s := w.draining()
 	if s == nil || s.Timetable == nil {
 		return

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -21,11 +23,17 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// writeTime bounds the wait of a kill until the state log has it.
-const writeTime = 100 * time.Millisecond
+const (
+	// writeTime is how long a kill waits until it is stored in the state log.
+	writeTime = 100 * time.Millisecond
+	// slowTime is how long a call may take before it is logged as slow.
+	slowTime = 5 * time.Second
+	// rewritePause is the pause between a failed write to the state log and the next one.
+	rewritePause = 500 * time.Millisecond
+)
 
-// carryOut begins an effect. The mutex is held. killAll begins the kills of a step together.
-func (s *shell) carryOut(e node.Effect) {
+// perform starts an effect other than a kill; see killAll. The mutex is held.
+func (s *shell) perform(e node.Effect) {
 	switch e.Do {
 	case node.Prepare:
 		s.callStep(e, "Options.Prepare", s.opts.Prepare)
@@ -49,7 +57,7 @@ func (s *shell) carryOut(e node.Effect) {
 	case node.List:
 		s.list(e)
 	case node.Tell:
-		s.tell(e)
+		s.sendPod(e)
 	case node.Publish:
 		s.publish(e)
 	case node.Abort:
@@ -61,7 +69,7 @@ func (s *shell) carryOut(e node.Effect) {
 	case node.Sync:
 		s.sync(e)
 	case node.Suspend, node.Release, node.Retake, node.HoldAgain:
-		s.lock(e)
+		s.changeLock(e)
 	case node.Report:
 		s.report(e)
 	case node.Log:
@@ -73,7 +81,7 @@ func (s *shell) carryOut(e node.Effect) {
 		}
 		logger.Error(nil, e.Text)
 	case node.Begins:
-		s.logTime(e)
+		s.logDrainTime(e)
 		if err := s.policyErrs[e.Shutdown.Kind]; err != nil {
 			s.toReport = append(s.toReport, err.Error())
 		}
@@ -91,9 +99,9 @@ func (s *shell) carryOut(e node.Effect) {
 	}
 }
 
-// start calls code of the embedder in a goroutine, and passes what then returns to the core. A call with
-// a time ends its context then, and when the core aborts it. One that does not return within slowTime, a
-// kill that does not within its grace period and slowTime, is logged.
+// start calls embedder code in a goroutine, and passes the input that then returns to the core. The context of
+// do ends at the effect's Until, if it has one and is not a kill, and when the core aborts the call. A call
+// that takes longer than slowTime is logged; a kill, if it takes longer than its grace period and slowTime.
 func (s *shell) start(e node.Effect, name string, do func(context.Context) error, then func(error) node.Input) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	if !e.Until.IsZero() && e.Do != node.Kill {
@@ -111,15 +119,14 @@ func (s *shell) start(e node.Effect, name string, do func(context.Context) error
 	})
 }
 
-// plainError returns an error whose text the core can read: an Error method of the embedder may panic.
-// errors.Is finds ErrNoRetry in it, and the pause that the API server asks for stays.
+// plainError replaces an embedder's error, whose methods may panic, with a *callError.
 func plainError(err error) error {
 	if err == nil {
 		return nil
 	}
-	plain := &callError{text: textOf(err)}
-	call.Guard(context.Background(), "an error", func() error { //nolint:forbidigo // nothing is logged with it but a panic
-		plain.isFinal = errors.Is(err, ErrNoRetry)
+	plain := &callError{text: errorText(err)}
+	call.Guard(context.Background(), "an error", func() error { //nolint:forbidigo // only for logging a panic
+		plain.noRetry = errors.Is(err, ErrNoRetry)
 		if seconds, asks := apierrors.SuggestsClientDelay(err); asks {
 			plain.retryAfter = time.Duration(seconds) * time.Second
 		}
@@ -128,20 +135,17 @@ func plainError(err error) error {
 	return plain
 }
 
-// callError is what the core needs to know of an error.
+// callError is the part of an embedder's error that the core uses.
 type callError struct {
 	text       string
-	isFinal    bool // it wraps ErrNoRetry
-	retryAfter time.Duration
+	noRetry    bool          // it wraps ErrNoRetry
+	retryAfter time.Duration // suggested by the API server; 0: none
 }
 
 // Error returns the text.
 func (e *callError) Error() string { return e.text }
 
-// slowTime is how long a call may take before a log line says that it has not returned.
-const slowTime = 5 * time.Second
-
-// callStep calls a function for which the drain waits.
+// callStep calls a function that the drain waits for.
 func (s *shell) callStep(e node.Effect, name string, f func(context.Context) error) {
 	s.start(e, name, f, func(err error) node.Input { return node.Answered{Call: e.Call, Err: err} })
 }
@@ -161,7 +165,7 @@ func (s *shell) onPlan(e node.Effect) {
 	}, func(error) node.Input { return nil })
 }
 
-// list asks for the pods, and works out what the core needs to know of each.
+// list calls Options.ListPods and converts the pods for the core.
 func (s *shell) list(e node.Effect) {
 	var listed []node.Pod
 	s.start(e, "Options.ListPods", func(ctx context.Context) error {
@@ -171,7 +175,10 @@ func (s *shell) list(e node.Effect) {
 		}
 		opts, priorityErr := s.priorities(ctx, pods)
 		if priorityErr != nil {
-			s.step(node.Failed{Text: "failed to ask for the values of priority classes: " + priorityErr.Error()})
+			s.step(node.Failed{Text: "failed to get the values of priority classes: " + priorityErr.Error()})
+		}
+		for _, text := range indistinguishable(pods) {
+			s.step(node.Failed{Text: text})
 		}
 		listed = make([]node.Pod, 0, len(pods))
 		for _, pod := range pods {
@@ -183,21 +190,38 @@ func (s *shell) list(e node.Effect) {
 	}, func(err error) node.Input { return node.Listed{Call: e.Call, Pods: listed, Err: err} })
 }
 
-// priorities returns options that know the priority classes of some pods. If Options.Plan.PriorityOf does
-// not answer in time, classes that only the embedder knows count as priority 0.
+// indistinguishable says which pods of a list have the key of another one, so that only one of them is killed.
+func indistinguishable(pods []*v1.Pod) (errs []string) {
+	first := make(map[types.UID]*v1.Pod, len(pods))
+	for _, pod := range pods {
+		if pod == nil {
+			continue
+		}
+		key := podkey.Of(pod)
+		if other := first[key]; other != nil && other != pod {
+			errs = append(errs, fmt.Sprintf("Options.ListPods lists the pods %s and %s, which are both known as %q: only one of them is killed",
+				klog.KObj(other), klog.KObj(pod), key))
+		}
+		first[key] = pod
+	}
+	return errs
+}
+
+// priorities returns plan options whose PriorityOf has cached the classes of the pods and does not call embedder
+// code. If Options.Plan.PriorityOf does not return in time, the classes count as unknown.
 func (s *shell) priorities(ctx context.Context, pods []*v1.Pod) (plan.Options, error) {
 	opts := s.opts.Plan
 	if opts.PriorityOf == nil {
 		return opts, nil
 	}
-	of := opts.PriorityOf // a call that hangs may go on beside what follows
+	priorityOf := opts.PriorityOf
 	asked := call.Start(ctx, s.calls, "Options.Plan.PriorityOf", func(context.Context) (map[string]int32, error) {
 		known := map[string]int32{}
 		for _, pod := range pods {
 			if pod == nil || pod.Spec.Priority != nil {
 				continue
 			}
-			if value, isKnown := of(pod.Spec.PriorityClassName); isKnown {
+			if value, isKnown := priorityOf(pod.Spec.PriorityClassName); isKnown {
 				known[pod.Spec.PriorityClassName] = value
 			}
 		}
@@ -211,49 +235,50 @@ func (s *shell) priorities(ctx context.Context, pods []*v1.Pod) (plan.Options, e
 	return opts, err
 }
 
-// listedPod returns what the core needs to know of a pod.
+// listedPod returns the core's input for a listed pod.
 func listedPod(pod *v1.Pod, opts plan.Options) node.Pod {
 	ready := podcondition.Get(&pod.Status, v1.PodReady)
 	return node.Pod{
 		Key: podkey.Of(pod), Namespace: pod.Namespace, Name: pod.Name, Priority: opts.Priority(pod), Object: pod,
-		Static: staticpod.IsOrMirrors(pod), DaemonSet: ofDaemonSet(pod), Deleted: pod.DeletionTimestamp != nil,
-		// Only a node that is about to end the pod gives this reason.
+		Static: staticpod.IsOrMirrors(pod), DaemonSet: isDaemonSetPod(pod), Deleted: pod.DeletionTimestamp != nil,
+		// Only a node that is about to kill the pod sets this reason.
 		Marked: ready != nil && ready.Status == v1.ConditionFalse && ready.Reason == v1.PodReasonTerminationByKubelet,
 	}
 }
 
-// killAll begins the kills of a step, once the log has that they are begun. A slow disk is not waited for long. The
-// mutex is held.
+// killAll starts the kills of a step after they are stored in the log, or after writeTime if the disk is slow.
+// The mutex is held.
 func (s *shell) killAll(kills []node.Effect) {
 	if len(kills) == 0 {
 		return
 	}
-	begins := make([]func(), len(kills))
+	starts := make([]func(), len(kills))
 	for i, e := range kills {
-		begins[i] = s.kill(e)
+		starts[i] = s.prepareKill(e)
 	}
-	begin := func() {
-		for _, begin := range begins {
-			begin()
+	start := func() {
+		for _, start := range starts {
+			start()
 		}
 	}
-	if s.isOpening || !s.isWriting() { // another agent has the folder, or the log has all
-		begin()
+	if s.isOpening || !s.isWriting() { // another agent has the folder, or everything is stored
+		start()
 		return
 	}
 	written, ctx := s.written, s.ctx
 	s.calls.Go(func() string { return "the wait for the state log" }, func() {
 		if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
-			s.step(node.Failed{Text: "failed to store in time whom the shutdown kills, the kill does not wait for the disk: " + err.Error()})
+			s.step(node.Failed{Text: "the state log was not written within " + writeTime.String() + ", killing pods anyway"})
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		begin()
+		start()
 	})
 }
 
-// kill returns the function that calls the killer. It needs the mutex too.
-func (s *shell) kill(e node.Effect) (begin func()) {
+// prepareKill reads the pod, which later steps may change, and returns a function that starts the kill. The mutex
+// is held, also for that function.
+func (s *shell) prepareKill(e node.Effect) (start func()) {
 	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
 	setStatus := PodPolicy(e.Pod.Policy).of(pod).setStatus(podcondition.Generation(pod))
 	name := "Options.Killer for pod " + pod.Namespace + "/" + pod.Name
@@ -265,7 +290,7 @@ func (s *shell) kill(e node.Effect) (begin func()) {
 			result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
 			result, err = awaitKill(ctx, result, err)
 			switch result.Outcome {
-			case "", "Graceful", "NotFound": // nothing was lost, or the killer does not tell
+			case "", "Graceful", "NotFound": // unknown, or nothing was lost
 				logger = logger.V(1)
 			}
 			if err == nil {
@@ -273,31 +298,31 @@ func (s *shell) kill(e node.Effect) (begin func()) {
 			}
 			return err
 		}, func(err error) node.Input {
-			return node.Killed{Call: e.Call, Key: key, Outcome: result.Outcome, Status: result.Status, Err: err, NoRetry: isFinal(err)}
+			return node.Killed{Call: e.Call, Key: key, Outcome: result.Outcome, Status: result.Status, Err: err, NoRetry: isNoRetry(err)}
 		})
 	}
 }
 
-// isFinal reports whether another kill would fail as well.
-func isFinal(err error) bool {
+// isNoRetry reports whether an error of the killer wraps ErrNoRetry.
+func isNoRetry(err error) bool {
 	var failed *callError
-	return errors.As(err, &failed) && failed.isFinal
+	return errors.As(err, &failed) && failed.noRetry
 }
 
-// awaitKill waits for a kill whose error has an Await method, as podkiller's *OverdueError. It
-// returns any other error unchanged.
+// awaitKill calls Await if the error has this method, like podkiller's *OverdueError. It returns any other
+// error unchanged.
 func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, error) {
-	var goesOn interface {
+	var ongoing interface {
 		Await(ctx context.Context) (KillResult, error)
 	}
-	if errors.As(err, &goesOn) {
-		return goesOn.Await(ctx)
+	if errors.As(err, &ongoing) {
+		return ongoing.Await(ctx)
 	}
 	return result, err
 }
 
-// tell tells the API server of a pod.
-func (s *shell) tell(e node.Effect) {
+// sendPod sends a pod's final status or readiness to the API server.
+func (s *shell) sendPod(e node.Effect) {
 	key := e.Pod.Key
 	answer := func(err error) node.Input {
 		told := node.Told{Call: e.Call, Key: key, Err: err}
@@ -313,7 +338,7 @@ func (s *shell) tell(e node.Effect) {
 	case node.FinalStatus:
 		pod := withFinalStatus(e.Pod, s.log.TimeOf(e.Pod.Ended))
 		name = "Options.Reporter.FlushPod" + of
-		do = func(ctx context.Context) error { return s.opts.Reporter.(StatusFlusher).FlushPod(ctx, pod) } //nolint:forcetypeassert // the core tells what there is a method for
+		do = func(ctx context.Context) error { return s.opts.Reporter.(StatusFlusher).FlushPod(ctx, pod) } //nolint:forcetypeassert // the core sends only what the Reporter has a method for
 	case node.NotReady:
 		pod := e.Pod.Object
 		name = "Options.Reporter.MarkNotReady" + of
@@ -336,7 +361,7 @@ func (s *shell) publish(e node.Effect) {
 		func(err error) node.Input { return node.Published{Call: e.Call, Err: err} })
 }
 
-// store appends to the log, or begins a new one.
+// store appends to the log, or replaces it.
 func (s *shell) store(e node.Effect) {
 	if !s.stores() {
 		return
@@ -356,12 +381,12 @@ func (s *shell) store(e node.Effect) {
 	s.watchWrites()
 }
 
-// stores reports whether there is a log that this agent may write.
+// stores reports whether this agent writes a state log.
 func (s *shell) stores() bool { return !s.isReadOnly && s.opts.StateDir != "" }
 
-// sync has what was stored survive a power cut.
+// sync flushes the log to the disk.
 func (s *shell) sync(e node.Effect) {
-	var synced *call.Future[struct{}] // nil: nothing is stored
+	var synced *call.Future[struct{}] // nil: there is no log
 	if s.stores() {
 		synced = s.log.Sync()
 	}
@@ -376,8 +401,8 @@ func (s *shell) sync(e node.Effect) {
 	})
 }
 
-// watchWrites has what could not be written to the log written again, until it is, or until the calls
-// end. The failure is in the report. The mutex is held.
+// watchWrites starts a goroutine that repeats failed writes to the log until they succeed, and reports the
+// failures. The mutex is held.
 func (s *shell) watchWrites() {
 	if s.isWatching {
 		return
@@ -392,10 +417,10 @@ func (s *shell) watchWrites() {
 			_, err := newest.Wait(ctx)
 			if err != nil && ctx.Err() == nil {
 				s.step(node.Failed{Text: err.Error()})
-				pause(ctx, rewritePause)
+				sleep(ctx, rewritePause)
 			}
 			s.mu.Lock()
-			s.admit()
+			s.updateAdmission()
 			switch {
 			case ctx.Err() != nil:
 			case err != nil:
@@ -413,11 +438,8 @@ func (s *shell) watchWrites() {
 	})
 }
 
-// rewritePause is the time between a write that has failed and the next one.
-const rewritePause = 500 * time.Millisecond
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
+// sleep waits for d or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -426,8 +448,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// lock does something about the inhibitor lock.
-func (s *shell) lock(e node.Effect) {
+// changeLock changes the inhibitor lock.
+func (s *shell) changeLock(e node.Effect) {
 	h := s.host.Load()
 	if h == nil {
 		return
@@ -459,7 +481,8 @@ func (s *shell) lock(e node.Effect) {
 	}
 }
 
-// checkHold has the report say so if the host does not wait: no lock is held, and none is adopted until a time.
+// checkHold reports a failure if the host does not wait for the drain: no lock is held, and none is adopted by a
+// time.
 func (s *shell) checkHold(hold *host.Hold, until time.Time) {
 	ctx := s.ctx
 	s.calls.Go(func() string { return "the wait for a lock to adopt" }, func() {
@@ -476,8 +499,7 @@ func (s *shell) report(e node.Effect) {
 	s.last = func() Report { return s.reportOf(of) }
 	klog.FromContext(s.ctx).Info("Shutdown manager completed processing shutdown event", "pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
 	reported, complete := call.NewFuture[struct{}]()
-	s.reportOn(of.Number)
-	if r := s.reported[of.Number]; !r.isCalled {
+	if r := s.reportingOf(of.Number); !r.isCalled {
 		r.isCalled = true
 		r.setCalled(reported, nil)
 	}
@@ -492,8 +514,8 @@ func (s *shell) report(e node.Effect) {
 	})
 }
 
-// logTime logs why a drain begins, with the time that it has and what sets that time.
-func (s *shell) logTime(e node.Effect) {
+// logDrainTime logs why a drain begins, how much time it has, and what sets that time.
+func (s *shell) logDrainTime(e node.Effect) {
 	of := e.Shutdown
 	logger := klog.FromContext(s.ctx).WithValues("kind", of.Kind, "origin", of.Origin, "setBy", s.timeSetBy(of))
 	if len(s.schedule) > 0 || !of.HostEnd.IsZero() {
@@ -502,22 +524,22 @@ func (s *shell) logTime(e node.Effect) {
 	logger.Info(e.Text)
 }
 
-// timeSetBy says what sets the time that a shutdown has: who announces less than was asked for, the
-// setting that makes it so, or the options.
+// timeSetBy says what sets the time of a shutdown: the announcement or the host's setting if they allow less than
+// the requested delay, else the options.
 func (s *shell) timeSetBy(of *node.Shutdown) string {
-	end, asked := of.HostEnd, s.requestedDelay()
-	left := end.Sub(of.Began)
+	end, requested := of.HostEnd, s.requestedDelay()
+	announced := end.Sub(of.Began)
 	switch {
-	case !end.IsZero() && (left < asked-times.Lag || len(s.schedule) == 0):
+	case !end.IsZero() && (announced < requested-times.Lag || len(s.schedule) == 0):
 		if h := s.host.Load(); h != nil {
-			if granted, known := h.Granted(); known && (left-granted).Abs() < time.Second && h.LimitSetBy() != "" {
+			if granted, known := h.Granted(); known && (announced-granted).Abs() < time.Second && h.LimitSetBy() != "" {
 				return h.LimitSetBy()
 			}
 		}
 		return "the announcement"
 	case len(s.schedule) == 0:
 		return "the grace periods of the pods"
-	case asked < s.budget().Total():
+	case requested < s.budget().Total():
 		return "Options.Plan.Limit"
 	default:
 		return "the configured grace periods"

@@ -1,0 +1,128 @@
+//go:build go1.25
+
+package shutdown_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// A Manager that NewManager has not made says so, and admits nothing.
+func TestAManagerThatWasNotMade(t *testing.T) {
+	const text = "the shutdown manager was not made with NewManager"
+	for name, m := range map[string]*shutdown.Manager{"nil": nil, "zero": {}} {
+		t.Run(name, func(t *testing.T) {
+			<-m.Ready()
+			require.EqualError(t, m.Run(t.Context()), text)
+			require.EqualError(t, m.Trigger(source.Event{}), text)
+			require.EqualError(t, m.ShutdownStatus(), text)
+			_, err := m.TerminateAll(t.Context())
+			require.EqualError(t, err, text)
+			require.Equal(t, text, m.Admit(nil).Message)
+			require.False(t, m.Admit(nil).Admit)
+			require.EqualError(t, m.Inhibitor().Err, text)
+			require.Equal(t, []string{text}, m.Plan().Warnings)
+			_, found := m.LastReport()
+			require.False(t, found)
+		})
+	}
+}
+
+func TestOptionsThatNameTheirMistake(t *testing.T) {
+	_, err := shutdown.NewManager(shutdown.Options{Gates: (*nilGate)(nil), RequireStateDir: true})
+	require.ErrorContains(t, err, "Options.Gates is a nil *shutdown_test.nilGate")
+	require.ErrorContains(t, err, "Options.StateDir is required with Options.RequireStateDir")
+}
+
+type nilGate struct{ featuregate.FeatureGate }
+
+// A context that ends before the drain begins signals no pod, and the next call drains them all.
+func TestTerminateAllWithAContextThatHasEnded(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		n.run()
+		ended, end := context.WithCancel(t.Context())
+		end()
+		report, err := n.m.TerminateAll(ended)
+		require.EqualError(t, err, "no pod was signalled, because the context had ended before the drain: context canceled")
+		require.Empty(t, report.Pods)
+		report, err = n.m.TerminateAll(t.Context())
+		require.NoError(t, err)
+		require.Len(t, report.Pods, len(n.pods))
+	})
+}
+
+func TestTriggerRefusesAKindThatItDoesNotKnow(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		n.run()
+		require.ErrorContains(t, n.m.Trigger(source.Event{Kind: "restart"}), `the kind of the event is "restart", it must be one of ["poweroff"`)
+		require.NoError(t, n.m.ShutdownStatus())
+	})
+}
+
+// Pods that cannot be told apart are in the report, because only one of them is killed.
+func TestPodsThatCannotBeToldApart(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{{}, {}} }, nil)
+		n.run()
+		report, err := n.m.TerminateAll(t.Context())
+		require.ErrorContains(t, err, "which are both known as")
+		require.Len(t, report.Pods, 1)
+	})
+}
+
+func TestPolicyDeleteNeedsAReporterThatDeletes(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
+		n.run()
+		_, err := n.m.TerminateAll(t.Context())
+		require.ErrorContains(t, err, "deletes no pod: Options.Reporter is no StatusFlusher")
+	})
+}
+
+// A PriorityOf that panics or hangs costs a second of Plan, and a warning names it.
+func TestPlanWithAPriorityOfThatMisbehaves(t *testing.T) {
+	release := make(chan struct{})
+	for want, of := range map[string]func(string) (int32, bool){
+		"panicked: a bug": func(string) (int32, bool) { panic("a bug") },
+		"time":            func(string) (int32, bool) { <-release; return 0, false },
+	} {
+		inBubble(t, []*v1.Pod{{Spec: v1.PodSpec{PriorityClassName: "batch"}}}, func(t *testing.T, n *node) {
+			release = make(chan struct{})
+			n.opts.Plan.PriorityOf = of
+			n.run()
+			began := time.Now()
+			warnings := n.m.Plan().Warnings
+			require.LessOrEqual(t, time.Since(began), 2*time.Second)
+			require.Contains(t, warnings[len(warnings)-1], "priority classes that are not built in count as priority 0")
+			require.Contains(t, warnings[len(warnings)-1], want)
+			close(release)
+		})
+	}
+}
+
+func TestStoredReportOfNoFolder(t *testing.T) {
+	_, _, err := shutdown.StoredReport("/nonexistent/folder")
+	require.ErrorContains(t, err, "failed to read the state folder: stat /nonexistent/folder")
+	_, _, err = shutdown.StoredReport("/dev/null")
+	require.EqualError(t, err, `the state folder "/dev/null" is no directory`)
+}
+
+// A plan names what is wrong with its schedule.
+func TestPlanOfAScheduleThatIsNotAscending(t *testing.T) {
+	p := plan.New(plan.Schedule{{Priority: 10, Seconds: 5}, {Priority: 0, Seconds: 5}, {Priority: 10, Seconds: 1}}, nil, plan.Options{})
+	require.Equal(t, []string{
+		"the schedule was not ascending by priority, and has been sorted",
+		"the schedule has the priority 10 twice: only one of its buckets gets pods",
+	}, p.Warnings)
+	require.Zero(t, p.Fitted.Window(3, 0, plan.Options{}))
+	require.Zero(t, p.Fitted.Window(-1, 0, plan.Options{}))
+}
