@@ -12,27 +12,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// BeforeDelete changes pod and options as an API server does before it deletes a pod at
+// BeforeDelete updates pod and options as an API server does before it deletes a pod at
 // the time now (rest.BeforeDelete with the strategy of pods). It returns
 //
-//   - graceful if it gave the pod a deletionTimestamp and a
-//     deletionGracePeriodSeconds, or an earlier and shorter one: store the pod, and
-//     leave its termination to its node;
-//   - pending if the pod is being deleted already and nothing shorter was requested:
-//     there is nothing to do;
-//   - neither if the pod is to be deleted from the store at once.
+//   - graceful if it set, or shortened, the pod's deletionTimestamp and
+//     deletionGracePeriodSeconds: store the pod, and let its node terminate it;
+//   - pending if the pod is already being deleted and no shorter grace period was
+//     requested: do nothing;
+//   - neither if the pod must be removed from the store now.
 //
-// A first delete sets the grace period of [ForDelete] and the time at which it ends,
-// and increments the generation if the pod has one. A repeated delete can only shorten
-// the grace period. It moves the deletionTimestamp by the difference, but not before
-// now; there the grace period becomes 1, or 0 if 0 was requested. A pod with a
-// deletionTimestamp whose grace period is nil or 0 should have left the store already,
-// and gets neither. Negative grace periods, stored or requested, become 1. The
-// deletionTimestamp saturates as [Duration] does.
+// The first delete sets the grace period of [ForDelete] and the time at which it ends,
+// and increments the generation if the pod has one.
 //
-// Nil options request 0, as for the API server's store. An error leaves pod and
-// options unchanged: Invalid for options that contradict themselves, Conflict if a
-// precondition on UID or resourceVersion does not hold, InternalError for a nil pod.
+// A repeated delete can only shorten the grace period. It moves the deletionTimestamp
+// earlier by the difference. If that would be before now, the deletionTimestamp becomes now
+// and the grace period 1, or 0 if 0 was requested. A pod whose deletionTimestamp is set and
+// whose grace period is nil or 0 must be removed.
+//
+// Negative grace periods, stored or requested, become 1. The deletionTimestamp saturates as
+// in [Duration]. Nil options request 0.
+//
+// On an error, pod and options are unchanged. The errors are Invalid for contradictory
+// options, Conflict for an unmet precondition on UID or resourceVersion, and InternalError
+// for a nil pod.
 func BeforeDelete(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) (graceful, pending bool, err error) {
 	if pod == nil {
 		return false, false, apierrors.NewInternalError(errors.New("pod must not be nil"))
@@ -43,8 +45,8 @@ func BeforeDelete(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) (gr
 	if err := checkDelete(pod, options); err != nil {
 		return false, false, err
 	}
-	options.GracePeriodSeconds = notNegative(options.GracePeriodSeconds)
-	pod.DeletionGracePeriodSeconds = notNegative(pod.DeletionGracePeriodSeconds)
+	options.GracePeriodSeconds = replaceNegative(options.GracePeriodSeconds)
+	pod.DeletionGracePeriodSeconds = replaceNegative(pod.DeletionGracePeriodSeconds)
 	if pod.DeletionTimestamp != nil {
 		graceful, pending = deleteAgain(pod, options, now)
 		return graceful, pending, nil
@@ -53,8 +55,8 @@ func BeforeDelete(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) (gr
 	return true, false, nil
 }
 
-// checkDelete returns an error for options that are invalid, or whose preconditions the
-// pod does not meet.
+// checkDelete returns an error if the options are invalid or the pod does not meet their
+// preconditions.
 func checkDelete(pod *v1.Pod, options *metav1.DeleteOptions) error {
 	if errs := validation.ValidateDeleteOptions(options); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
@@ -72,15 +74,15 @@ func checkDelete(pod *v1.Pod, options *metav1.DeleteOptions) error {
 	return nil
 }
 
-// conflict returns the API server's error for a field whose precondition does not hold.
+// conflict returns the API server's error for an unmet precondition on field.
 func conflict(pod *v1.Pod, field, required, found, suspicion string) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, pod.Name, fmt.Errorf(
 		"the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s",
 		field, required, field, found, suspicion))
 }
 
-// notNegative returns seconds, or [minimumGracefulSeconds] if they are negative.
-func notNegative(seconds *int64) *int64 {
+// replaceNegative returns seconds, or [minimumGracefulSeconds] if seconds is negative.
+func replaceNegative(seconds *int64) *int64 {
 	if seconds != nil && *seconds < 0 {
 		minimum := minimumGracefulSeconds
 		return &minimum
@@ -88,7 +90,7 @@ func notNegative(seconds *int64) *int64 {
 	return seconds
 }
 
-// deleteFirst sets the grace period of a pod that is not being deleted yet.
+// deleteFirst starts the deletion of a pod.
 func deleteFirst(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 	seconds, _ := ForDelete(pod, options)
 	requested, stored, end := seconds, seconds, metav1.NewTime(now.Add(Duration(seconds)))
@@ -99,7 +101,7 @@ func deleteFirst(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 }
 
 // deleteAgain shortens the grace period of a pod that is being deleted, if the options
-// request less. Both grace periods are nil, or 0 or more.
+// request less. Neither grace period is negative.
 func deleteAgain(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) (graceful, pending bool) {
 	stored := pod.DeletionGracePeriodSeconds
 	switch requested := options.GracePeriodSeconds; {
@@ -117,9 +119,9 @@ func deleteAgain(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) (gra
 	}
 }
 
-// shortenDeletion moves the pod's deletionTimestamp forward by the difference of the two
-// grace periods, but not before now. A grace period that has ended by now becomes 1, not
-// 0, unless 0 was requested: 0 would remove the pod before its node saw the update.
+// shortenDeletion moves the pod's deletionTimestamp earlier by the difference of the two
+// grace periods, but not before now. If the new grace period has already ended, it becomes 1
+// unless 0 was requested: 0 would remove the pod before its node sees the update.
 func shortenDeletion(pod *v1.Pod, requested, stored int64, now time.Time) {
 	end := metav1.NewTime(pod.DeletionTimestamp.Add(Duration(requested - stored)))
 	if end.Time.Before(now) {

@@ -17,7 +17,7 @@ import (
 
 func testTime() time.Time { return time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC) }
 
-// deletedPod is a pod with a deletionTimestamp that is in from today, and with that grace period.
+// deletedPod returns a pod whose deletionTimestamp is in after testTime, with this deletionGracePeriodSeconds.
 func deletedPod(in time.Duration, grace *int64) *v1.Pod {
 	pod := scheduledPod(ptr.To(int64(60)))
 	pod.DeletionTimestamp = &metav1.Time{Time: testTime().Add(in)}
@@ -25,7 +25,7 @@ func deletedPod(in time.Duration, grace *int64) *v1.Pod {
 	return pod
 }
 
-func TestBeforeDeleteOfAPod(t *testing.T) {
+func TestFirstDelete(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		pod        *v1.Pod
@@ -34,15 +34,15 @@ func TestBeforeDeleteOfAPod(t *testing.T) {
 		want       int64
 		ends       time.Duration
 	}{
-		{"the pod's grace", scheduledPod(ptr.To(int64(30))), deleteOptions(nil), 0, 30, 30 * time.Second},
-		{"the options' grace", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(90))), 4, 90, 90 * time.Second},
-		{"none", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), 1, 0, 0},
+		{"spec", scheduledPod(ptr.To(int64(30))), deleteOptions(nil), 0, 30, 30 * time.Second},
+		{"options", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(90))), 4, 90, 90 * time.Second},
+		{"options of 0", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), 1, 0, 0},
 		{"no options", scheduledPod(ptr.To(int64(30))), nil, 1, 0, 0},
-		{"negative", scheduledPod(ptr.To(int64(-30))), deleteOptions(nil), 1, 1, time.Second},
+		{"negative spec", scheduledPod(ptr.To(int64(-30))), deleteOptions(nil), 1, 1, time.Second},
 		{"negative options", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(math.MinInt64))), 1, 1, time.Second},
-		{"not on a node", podWith(ptr.To(int64(30)), nil), deleteOptions(ptr.To(int64(20))), 1, 0, 0},
-		{"a stored grace without a timestamp is replaced", podWith(nil, ptr.To(int64(-9))), deleteOptions(nil), 0, 0, 0},
-		{"forever", scheduledPod(nil), deleteOptions(ptr.To(int64(math.MaxInt64))), 0, math.MaxInt64, longest},
+		{"not scheduled", podWithSpecAndDeletion(ptr.To(int64(30)), nil), deleteOptions(ptr.To(int64(20))), 1, 0, 0},
+		{"stored grace period without a timestamp", podWithSpecAndDeletion(nil, ptr.To(int64(-9))), deleteOptions(nil), 0, 0, 0},
+		{"max int64", scheduledPod(nil), deleteOptions(ptr.To(int64(math.MaxInt64))), 0, math.MaxInt64, longest},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.pod.Generation = c.generation
@@ -63,10 +63,10 @@ func TestBeforeDeleteOfAPod(t *testing.T) {
 	}
 }
 
-func TestBeforeDeleteAgain(t *testing.T) {
+func TestRepeatedDelete(t *testing.T) {
 	type outcome struct {
 		graceful, pending bool
-		ends              time.Duration // from today
+		ends              time.Duration // after testTime
 		stored, options   *int64
 	}
 	const s = time.Second
@@ -77,18 +77,18 @@ func TestBeforeDeleteAgain(t *testing.T) {
 		want    outcome
 	}{
 		{"shorter", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{true, false, 5 * s, ptr.To(int64(10)), ptr.To(int64(10))}},
-		{"shorter, just not over", deletedPod(20*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{true, false, 0, ptr.To(int64(10)), ptr.To(int64(10))}},
-		{"shorter, over by then", deletedPod(15*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(10))}},
+		{"shorter, ends now", deletedPod(20*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{true, false, 0, ptr.To(int64(10)), ptr.To(int64(10))}},
+		{"shorter, has already ended", deletedPod(15*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(10))}},
 		{"forced", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), outcome{true, false, 0, ptr.To(int64(0)), ptr.To(int64(0))}},
 		{"forced by negative options", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(-4))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(1))}},
-		{"forced before its beginning", deletedPod(40*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), outcome{true, false, 10 * s, ptr.To(int64(0)), ptr.To(int64(0))}},
+		{"forced, deletionTimestamp beyond the grace period", deletedPod(40*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), outcome{true, false, 10 * s, ptr.To(int64(0)), ptr.To(int64(0))}},
 		{"equal", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(30))), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(30))}},
 		{"longer", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(31))), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(31))}},
-		{"open", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(nil), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(30))}},
-		{"stuck, no grace", deletedPod(25*s, nil), deleteOptions(ptr.To(int64(9))), outcome{false, false, 25 * s, nil, ptr.To(int64(9))}},
-		{"stuck, grace of 0", deletedPod(0, ptr.To(int64(0))), deleteOptions(nil), outcome{false, false, 0, ptr.To(int64(0)), nil}},
+		{"options without a grace period", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(nil), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(30))}},
+		{"stored nil", deletedPod(25*s, nil), deleteOptions(ptr.To(int64(9))), outcome{false, false, 25 * s, nil, ptr.To(int64(9))}},
+		{"stored 0", deletedPod(0, ptr.To(int64(0))), deleteOptions(nil), outcome{false, false, 0, ptr.To(int64(0)), nil}},
 		{"stored negative", deletedPod(25*s, ptr.To(int64(-8))), deleteOptions(nil), outcome{false, true, 25 * s, ptr.To(int64(1)), ptr.To(int64(1))}},
-		{"extremes", deletedPod(0, ptr.To(int64(math.MaxInt64))), deleteOptions(ptr.To(int64(7))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(7))}},
+		{"stored max int64", deletedPod(0, ptr.To(int64(math.MaxInt64))), deleteOptions(ptr.To(int64(7))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(7))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.pod.Generation = 4
@@ -101,7 +101,7 @@ func TestBeforeDeleteAgain(t *testing.T) {
 	}
 }
 
-func TestBeforeDeleteAgainWithoutOptions(t *testing.T) {
+func TestRepeatedDeleteWithoutOptionsIsForced(t *testing.T) {
 	pod := deletedPod(25*time.Second, ptr.To(int64(30)))
 	graceful, pending, err := graceperiod.BeforeDelete(pod, nil, testTime())
 	require.NoError(t, err)
@@ -109,8 +109,8 @@ func TestBeforeDeleteAgainWithoutOptions(t *testing.T) {
 	require.Equal(t, deletedPod(0, ptr.To(int64(0))), pod)
 }
 
-// The pod must not point into the options, which callers often use for many pods.
-func TestBeforeDeleteSharesNoPointer(t *testing.T) {
+// The pod must not point into the options, because callers often reuse them for many pods.
+func TestBeforeDeleteSharesNoPointers(t *testing.T) {
 	first, again := scheduledPod(ptr.To(int64(30))), deletedPod(25*time.Second, ptr.To(int64(30)))
 	for _, pod := range []*v1.Pod{first, again} {
 		options := deleteOptions(nil)
@@ -159,18 +159,18 @@ func TestBeforeDeleteErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.options.GracePeriodSeconds = ptr.To(int64(-2))
-			before, asked := pod.DeepCopy(), c.options.DeepCopy()
+			before, requested := pod.DeepCopy(), c.options.DeepCopy()
 			graceful, pending, err := graceperiod.BeforeDelete(pod, &c.options, testTime())
 			require.True(t, c.is(err), "%v", err)
 			require.EqualError(t, err, c.message)
 			require.Equal(t, []bool{false, false}, []bool{graceful, pending})
 			require.Equal(t, before, pod)
-			require.Equal(t, asked, &c.options)
+			require.Equal(t, requested, &c.options)
 		})
 	}
 }
 
-func TestBeforeDeleteWithPreconditionsThatHold(t *testing.T) {
+func TestBeforeDeleteWithMetPreconditions(t *testing.T) {
 	pod := scheduledPod(ptr.To(int64(30)))
 	pod.UID, pod.ResourceVersion = "u-1", "17"
 	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("u-1")), ResourceVersion: ptr.To("17")}}

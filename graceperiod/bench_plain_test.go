@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// The functions below are the same rules as an agent writes them by hand: straight from
-// the fields, for a pod that is there, with no reasons kept and nothing saturated.
+// The functions below are a handwritten version of the same rules, without nil checks,
+// explanations and saturation.
 
 func plainContainer(pod *v1.Pod, container *v1.Container, reason graceperiod.KillReason) int64 {
 	if pod.DeletionGracePeriodSeconds != nil {
@@ -52,9 +52,9 @@ func plainExplanation(pod *v1.Pod, container *v1.Container, reason graceperiod.K
 
 func plainPod(pod *v1.Pod, current int64, override *int64) int64 {
 	grace, decided := current, false
-	for _, wish := range []*int64{pod.DeletionGracePeriodSeconds, override} {
-		if wish != nil && (grace == 0 || *wish < grace) {
-			grace, decided = *wish, true
+	for _, requested := range []*int64{pod.DeletionGracePeriodSeconds, override} {
+		if requested != nil && (grace == 0 || *requested < grace) {
+			grace, decided = *requested, true
 		}
 	}
 	if !decided && grace == 0 && pod.Spec.TerminationGracePeriodSeconds != nil {
@@ -95,7 +95,7 @@ func plainDelete(pod *v1.Pod, options *metav1.DeleteOptions) int64 {
 	return grace
 }
 
-// plainBeforeDelete knows a first deletion only.
+// plainBeforeDelete handles only the first delete.
 func plainBeforeDelete(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) error {
 	if errs := validation.ValidateDeleteOptions(options); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)

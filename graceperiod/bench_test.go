@@ -12,10 +12,10 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// A node agent asks these for every pod and container, again and again.
-func TestPlainFunctionsDoNotAllocate(t *testing.T) {
+// A node agent calls these functions repeatedly for every pod and container.
+func TestForFunctionsDoNotAllocate(t *testing.T) {
 	pod, deleted := scheduledPod(ptr.To(int64(30))), deletedPod(9*time.Second, ptr.To(int64(30)))
-	pod.Spec.Containers = []v1.Container{container("app", ptr.To(int64(10)), nil)}
+	pod.Spec.Containers = []v1.Container{containerWithProbes("app", ptr.To(int64(10)), nil)}
 	options, override, now := deleteOptions(nil), ptr.To(int64(10)), testTime()
 	var span time.Duration
 	require.Zero(t, testing.AllocsPerRun(100, func() {
@@ -32,9 +32,9 @@ func TestPlainFunctionsDoNotAllocate(t *testing.T) {
 	require.Equal(t, 30*time.Second, span)
 }
 
-// compareWays measures the same by hand and through the package. What either gives is
-// returned, so that the compiler leaves nothing out; the call of a closure is in both.
-func compareWays[T any](b *testing.B, plain, kubegrace func() T) {
+// compareWithHandwritten measures the handwritten rule and the package. Both return their result, so that
+// the compiler does not remove the calculation.
+func compareWithHandwritten[T any](b *testing.B, plain, kubegrace func() T) {
 	b.Helper()
 	for _, way := range []struct {
 		name string
@@ -49,53 +49,51 @@ func compareWays[T any](b *testing.B, plain, kubegrace func() T) {
 	}
 }
 
-// podWithProbe is a pod of one container whose liveness probe has a grace of its own.
+// podWithProbe returns a pod with one container, whose liveness probe has a grace period.
 func podWithProbe() (*v1.Pod, *v1.Container) {
-	pod := podOf(container("app", ptr.To(int64(10)), ptr.To(int64(20))))
+	pod := podOf(containerWithProbes("app", ptr.To(int64(10)), ptr.To(int64(20))))
 	pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
 	return pod, &pod.Spec.Containers[0]
 }
 
 func BenchmarkForContainer(b *testing.B) {
 	pod, c := podWithProbe()
-	compareWays(b,
+	compareWithHandwritten(b,
 		func() int64 { return plainContainer(pod, c, graceperiod.ReasonLivenessProbe) },
 		func() int64 { return graceperiod.ForContainer(pod, c, graceperiod.ReasonLivenessProbe) })
 }
 
 func BenchmarkForPod(b *testing.B) {
-	pod, override := podWith(ptr.To(int64(30)), ptr.To(int64(25))), ptr.To(int64(10))
-	compareWays(b,
+	pod, override := podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(25))), ptr.To(int64(10))
+	compareWithHandwritten(b,
 		func() int64 { return plainPod(pod, 20, override) },
 		func() int64 { seconds, _ := graceperiod.ForPod(pod, 20, override); return seconds })
 }
 
 func BenchmarkForNodeShutdown(b *testing.B) {
-	pod := podWith(ptr.To(int64(30)), nil)
-	compareWays(b,
+	pod := podWithSpecAndDeletion(ptr.To(int64(30)), nil)
+	compareWithHandwritten(b,
 		func() int64 { return plainNodeShutdown(pod, 60) },
 		func() int64 { return graceperiod.ForNodeShutdown(pod, 60) })
 }
 
 func BenchmarkForDelete(b *testing.B) {
 	pod, options := scheduledPod(ptr.To(int64(30))), deleteOptions(nil)
-	compareWays(b,
+	compareWithHandwritten(b,
 		func() int64 { return plainDelete(pod, options) },
 		func() int64 { seconds, _ := graceperiod.ForDelete(pod, options); return seconds })
 }
 
 func BenchmarkForSoftEviction(b *testing.B) {
-	pod := podWith(ptr.To(int64(30)), nil)
-	compareWays(b,
+	pod := podWithSpecAndDeletion(ptr.To(int64(30)), nil)
+	compareWithHandwritten(b,
 		func() int64 { return plainSoftEviction(pod, -1) },
 		func() int64 { return graceperiod.ForSoftEviction(pod, -1) })
 }
 
-// The two below write into the pod or the options, and allocate what they write.
-
 func BenchmarkBeforeDelete(b *testing.B) {
 	pod, now := scheduledPod(ptr.To(int64(30))), testTime()
-	compareWays(b,
+	compareWithHandwritten(b,
 		func() error {
 			pod.DeletionTimestamp = nil
 			return plainBeforeDelete(pod, deleteOptions(nil), now)
@@ -110,7 +108,7 @@ func BenchmarkBeforeDelete(b *testing.B) {
 func BenchmarkCheckGracefulDelete(b *testing.B) {
 	var strategy graceperiod.PodDeleteStrategy
 	pod, options := scheduledPod(ptr.To(int64(30))), deleteOptions(nil)
-	compareWays(b,
+	compareWithHandwritten(b,
 		func() bool {
 			options.GracePeriodSeconds = nil
 			options.GracePeriodSeconds = ptr.To(plainDelete(pod, options))
@@ -122,10 +120,9 @@ func BenchmarkCheckGracefulDelete(b *testing.B) {
 		})
 }
 
-// The sentence that says why. By hand it is one format for one case.
 func BenchmarkExplainContainer(b *testing.B) {
 	pod, c := podWithProbe()
-	compareWays(b,
+	compareWithHandwritten(b,
 		func() string { return plainExplanation(pod, c, graceperiod.ReasonLivenessProbe) },
 		func() string {
 			return graceperiod.ExplainContainer(pod, c, graceperiod.ReasonLivenessProbe).String()
@@ -133,35 +130,35 @@ func BenchmarkExplainContainer(b *testing.B) {
 }
 
 func BenchmarkRemaining(b *testing.B) {
-	compareWays(b,
+	compareWithHandwritten(b,
 		func() int64 { return plainRemaining(30, 12*time.Second) },
 		func() int64 { return graceperiod.Remaining(30, 12*time.Second) })
 }
 
 func BenchmarkKillTimeout(b *testing.B) {
-	compareWays(b,
+	compareWithHandwritten(b,
 		func() time.Duration { return plainKillTimeout(30) },
 		func() time.Duration { return graceperiod.KillTimeout(30) })
 }
 
 func BenchmarkDuration(b *testing.B) {
 	seconds := int64(30)
-	compareWays(b,
+	compareWithHandwritten(b,
 		func() time.Duration { return time.Duration(seconds) * time.Second },
 		func() time.Duration { return graceperiod.Duration(seconds) })
 }
 
 func BenchmarkLeftOfDeletion(b *testing.B) {
 	now := testTime()
-	pod := podWith(nil, ptr.To(int64(30)))
+	pod := podWithSpecAndDeletion(nil, ptr.To(int64(30)))
 	pod.DeletionTimestamp = &metav1.Time{Time: now.Add(9 * time.Second)}
-	compareWays(b,
+	compareWithHandwritten(b,
 		func() int64 { return plainLeftOfDeletion(pod, now) },
 		func() int64 { return graceperiod.LeftOfDeletion(pod, now) })
 }
 
-// The plain ways are the same rules, or the comparison would say nothing.
-func TestPlainWaysGiveTheSame(t *testing.T) {
+// The benchmarks compare equal results.
+func TestHandwrittenRulesGiveTheSameResults(t *testing.T) {
 	pod, c := podWithProbe()
 	for _, reason := range []graceperiod.KillReason{graceperiod.ReasonLivenessProbe, graceperiod.ReasonStartupProbe, graceperiod.ReasonUnknown} {
 		require.Equal(t, graceperiod.ForContainer(pod, c, reason), plainContainer(pod, c, reason))

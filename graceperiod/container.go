@@ -8,27 +8,26 @@ import (
 )
 
 // ForContainer returns the grace period of one container, in seconds (the kubelet's
-// setTerminationGracePeriod). The first of these that is set decides, whatever its
-// value:
+// setTerminationGracePeriod). It is the first of these that is set:
 //
-//   - metadata.deletionGracePeriodSeconds of the pod, also if a probe failed
+//   - metadata.deletionGracePeriodSeconds of the pod, even if a probe failed
 //   - terminationGracePeriodSeconds of the container's startupProbe or livenessProbe,
-//     if reason is that probe and the pod's spec has a grace period; it may be longer
+//     if reason names that probe and the pod's spec has a grace period; it may be longer
 //     than the pod's
 //   - spec.terminationGracePeriodSeconds of the pod
 //   - [MinimumContainerSeconds]
 //
-// The result is the value of the field, unchanged: 0 or less means that there is no
-// time for a hook, and [Remaining] raises it to the minimum of the stop. An override,
-// from [ForPod] or an eviction, replaces the result instead of limiting it.
+// The value is returned unchanged. 0 or less leaves no time for a hook; [Remaining]
+// raises it to the minimum for the stop. An override, from [ForPod] or an eviction,
+// replaces the result.
 //
-// A nil pod gives MinimumContainerSeconds; a nil container has no probes.
-// [ExplainContainer] says which rule decided.
+// A nil pod has no grace period, and a nil container has no probes. [ExplainContainer]
+// names the rule that decided.
 func ForContainer(pod *v1.Pod, container *v1.Container, reason KillReason) int64 {
 	return forContainer(nil, pod, container, reason)
 }
 
-// ExplainContainer returns the result of [ForContainer] with its reasons.
+// ExplainContainer explains the result of [ForContainer].
 func ExplainContainer(pod *v1.Pod, container *v1.Container, reason KillReason) Explanation {
 	var t trace
 	return Explanation{Seconds: forContainer(&t, pod, container, reason), steps: t.steps}
@@ -52,7 +51,7 @@ func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillRea
 	return MinimumContainerSeconds
 }
 
-// probeRule returns the rule of the probe that reason names, "" if it names none.
+// probeRule returns the rule for the probe that failed, or "" if none did.
 func probeRule(reason KillReason) ruleName {
 	switch reason {
 	case ReasonStartupProbe:
@@ -64,8 +63,8 @@ func probeRule(reason KillReason) ruleName {
 	}
 }
 
-// probeGrace returns the grace period of the container's probe that rule is about, nil
-// if there is no such probe or it has none.
+// probeGrace returns the grace period of the container's startup or liveness probe, or nil
+// if it is not set.
 func probeGrace(container *v1.Container, rule ruleName) *int64 {
 	if container == nil {
 		return nil
@@ -80,7 +79,7 @@ func probeGrace(container *v1.Container, rule ruleName) *int64 {
 	return probe.TerminationGracePeriodSeconds
 }
 
-// probePath returns the path, within a container, of the field that probeGrace reads.
+// probePath returns the path, within the container, of the field that probeGrace reads.
 func probePath(rule ruleName) string {
 	if rule == ruleStartupProbe {
 		return ".startupProbe.terminationGracePeriodSeconds"
@@ -88,9 +87,9 @@ func probePath(rule ruleName) string {
 	return ".livenessProbe.terminationGracePeriodSeconds"
 }
 
-// containerPath returns the path of a container in its pod, as the API server writes
-// it: spec.containers[0]. It looks for the same pointer first and then, because callers
-// often have a copy, for the same name. A container that is not in the pod is "container".
+// containerPath returns the path of a container in its pod, such as spec.containers[0]. It
+// compares pointers first and then names, because callers often have a copy. The path of a
+// container that is not in the pod is "container".
 func containerPath(pod *v1.Pod, container *v1.Container) string {
 	const notInPod = "container"
 	if pod == nil || container == nil {
@@ -107,8 +106,7 @@ func containerPath(pod *v1.Pod, container *v1.Container) string {
 	return paths[i]
 }
 
-// containersOf returns the pod's containers of every kind and, at the same index, the
-// path of each.
+// containersOf returns all containers of the pod and, at the same index, their paths.
 func containersOf(pod *v1.Pod) (paths []string, containers []*v1.Container) {
 	add := func(list string, i int, container *v1.Container) {
 		paths = append(paths, list+"["+strconv.Itoa(i)+"]")

@@ -12,7 +12,7 @@ import (
 )
 
 func TestForContainer(t *testing.T) {
-	probed := container("app", ptr.To(int64(10)), ptr.To(int64(20)))
+	probed := containerWithProbes("app", ptr.To(int64(10)), ptr.To(int64(20)))
 	for _, c := range []struct {
 		name      string
 		pod       *v1.Pod
@@ -20,23 +20,23 @@ func TestForContainer(t *testing.T) {
 		reason    graceperiod.KillReason
 		want      int64
 	}{
-		{"nothing at all", nil, nil, "", 2},
-		{"nil pod, a probe with a grace", nil, &probed, graceperiod.ReasonLivenessProbe, 2},
+		{"nil pod and container", nil, nil, "", 2},
+		{"nil pod, probe", nil, &probed, graceperiod.ReasonLivenessProbe, 2},
 		{"empty pod", &v1.Pod{}, &probed, graceperiod.ReasonUnknown, 2},
-		{"nil container", podWith(ptr.To(int64(30)), nil), nil, graceperiod.ReasonLivenessProbe, 30},
-		{"no probe", podWith(ptr.To(int64(30)), nil), &v1.Container{}, graceperiod.ReasonStartupProbe, 30},
-		{"deletion beats the spec", podWith(ptr.To(int64(30)), ptr.To(int64(5))), &probed, graceperiod.ReasonUnknown, 5},
-		{"deletion beats a probe", podWith(ptr.To(int64(30)), ptr.To(int64(5))), &probed, graceperiod.ReasonLivenessProbe, 5},
-		{"deletion of 0 counts", podWith(ptr.To(int64(30)), ptr.To(int64(0))), &probed, graceperiod.ReasonStartupProbe, 0},
-		{"deletion alone", podWith(nil, ptr.To(int64(7))), &probed, graceperiod.ReasonUnknown, 7},
-		{"probe needs the pod's", podWith(nil, nil), &probed, graceperiod.ReasonLivenessProbe, 2},
-		{"startup probe", podWith(ptr.To(int64(30)), nil), &probed, graceperiod.ReasonStartupProbe, 10},
-		{"liveness probe", podWith(ptr.To(int64(30)), nil), &probed, graceperiod.ReasonLivenessProbe, 20},
-		{"postStart hook", podWith(ptr.To(int64(30)), nil), &probed, graceperiod.ReasonFailedPostStartHook, 30},
-		{"a reason of someone else", podWith(ptr.To(int64(30)), nil), &probed, "Preempted", 30},
-		{"spec of 0 counts", podWith(ptr.To(int64(0)), nil), &probed, graceperiod.ReasonUnknown, 0},
-		{"least spec", podWith(ptr.To(int64(math.MinInt64)), nil), &probed, graceperiod.ReasonUnknown, math.MinInt64},
-		{"most spec", podWith(ptr.To(int64(math.MaxInt64)), nil), &probed, graceperiod.ReasonUnknown, math.MaxInt64},
+		{"nil container", podWithSpecAndDeletion(ptr.To(int64(30)), nil), nil, graceperiod.ReasonLivenessProbe, 30},
+		{"no probe", podWithSpecAndDeletion(ptr.To(int64(30)), nil), &v1.Container{}, graceperiod.ReasonStartupProbe, 30},
+		{"deletion overrides spec", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(5))), &probed, graceperiod.ReasonUnknown, 5},
+		{"deletion overrides probe", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(5))), &probed, graceperiod.ReasonLivenessProbe, 5},
+		{"deletion of 0", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(0))), &probed, graceperiod.ReasonStartupProbe, 0},
+		{"deletion without spec", podWithSpecAndDeletion(nil, ptr.To(int64(7))), &probed, graceperiod.ReasonUnknown, 7},
+		{"probe without spec", podWithSpecAndDeletion(nil, nil), &probed, graceperiod.ReasonLivenessProbe, 2},
+		{"startup probe", podWithSpecAndDeletion(ptr.To(int64(30)), nil), &probed, graceperiod.ReasonStartupProbe, 10},
+		{"liveness probe", podWithSpecAndDeletion(ptr.To(int64(30)), nil), &probed, graceperiod.ReasonLivenessProbe, 20},
+		{"postStart hook", podWithSpecAndDeletion(ptr.To(int64(30)), nil), &probed, graceperiod.ReasonFailedPostStartHook, 30},
+		{"unknown reason", podWithSpecAndDeletion(ptr.To(int64(30)), nil), &probed, "Preempted", 30},
+		{"spec of 0", podWithSpecAndDeletion(ptr.To(int64(0)), nil), &probed, graceperiod.ReasonUnknown, 0},
+		{"spec of min int64", podWithSpecAndDeletion(ptr.To(int64(math.MinInt64)), nil), &probed, graceperiod.ReasonUnknown, math.MinInt64},
+		{"spec of max int64", podWithSpecAndDeletion(ptr.To(int64(math.MaxInt64)), nil), &probed, graceperiod.ReasonUnknown, math.MaxInt64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, graceperiod.ForContainer(c.pod, c.container, c.reason))

@@ -8,40 +8,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// minimumGracefulSeconds is the shortest grace period with which the API server leaves
-// the deletion of a pod to its node. It replaces negative grace periods, and one that
-// has ended already when a shorter one is requested.
+// minimumGracefulSeconds is the shortest grace period of a graceful delete. It replaces
+// negative grace periods, and shortened ones that have already ended.
 const minimumGracefulSeconds int64 = 1
 
-// ForDelete returns the grace period that the first delete of a pod gives it, in
-// seconds and never negative. It is the API server's CheckGracefulDelete for pods, but
-// writes nothing.
+// ForDelete returns the grace period that the first delete gives a pod, in seconds and
+// never negative. It is the API server's CheckGracefulDelete for pods without side effects.
 //
-// options.gracePeriodSeconds decides if it is set, else
-// spec.terminationGracePeriodSeconds, else the result is 0. A pod that is not
-// scheduled to a node, or has finished (phase Failed or Succeeded), has nothing to stop
-// and gets 0. A negative grace period becomes 1.
+// The result is options.gracePeriodSeconds if set, else
+// spec.terminationGracePeriodSeconds, else 0. A pod that is not scheduled to a node or has
+// finished (phase Failed or Succeeded) gets 0. A negative grace period becomes 1.
 //
-// graceful is what CheckGracefulDelete returns: true, also for a grace period of 0,
-// and false only for nil options. A nil pod counts as not scheduled. [ExplainDelete]
-// says which rule decided; [BeforeDelete] also handles repeated deletes.
+// graceful is the result of CheckGracefulDelete: false for nil options, else true, even if
+// seconds is 0. A nil pod counts as not scheduled. [ExplainDelete] names the rule that
+// decided. [BeforeDelete] also handles repeated deletes.
 func ForDelete(pod *v1.Pod, options *metav1.DeleteOptions) (seconds int64, graceful bool) {
 	return forDelete(nil, pod, options), options != nil
 }
 
-// DeleteSeconds is [ForDelete] for pods that are no *v1.Pod, such as the internal type
-// of an API server. spec is spec.terminationGracePeriodSeconds and requested is
-// options.gracePeriodSeconds, both in seconds, nil if unset. scheduled says that
-// spec.nodeName is set, terminated that status.phase is Failed or Succeeded.
+// DeleteSeconds is [ForDelete] for other types of pods, such as the internal type of an
+// API server. spec is spec.terminationGracePeriodSeconds and requested is
+// options.gracePeriodSeconds, both in seconds, or nil. scheduled means that spec.nodeName is
+// set, terminated that status.phase is Failed or Succeeded.
 //
-// seconds is never negative. graceful is what CheckGracefulDelete has to return for
-// options that are not nil: it is always true.
+// seconds is never negative. graceful is always true, which is what CheckGracefulDelete
+// returns for non-nil options.
 func DeleteSeconds(spec, requested *int64, scheduled, terminated bool) (seconds int64, graceful bool) {
 	return deleteSeconds(nil, spec, requested, scheduled, terminated), true
 }
 
-// ExplainDelete returns the result of [ForDelete] with its reasons. The delete is
-// graceful if the options are not nil.
+// ExplainDelete explains the result of [ForDelete].
 func ExplainDelete(pod *v1.Pod, options *metav1.DeleteOptions) Explanation {
 	var t trace
 	return Explanation{Seconds: forDelete(&t, pod, options), steps: t.steps}
@@ -69,8 +65,8 @@ func deleteSeconds(t *trace, spec, requested *int64, scheduled, terminated bool)
 	return seconds
 }
 
-// requestedSeconds returns the grace period of the delete options if they have one,
-// else that of the pod's spec, else 0.
+// requestedSeconds returns the grace period of the delete options, else that of the pod's
+// spec, else 0.
 func requestedSeconds(t *trace, spec, requested *int64) int64 {
 	if t.field(ruleOptions, "options.gracePeriodSeconds", requested, requested != nil) {
 		return *requested
@@ -82,28 +78,27 @@ func requestedSeconds(t *trace, spec, requested *int64) int64 {
 	return 0
 }
 
-// finished reports whether the pod's phase is final, so that no container will run again.
+// finished reports whether the pod's phase is final.
 func finished(pod *v1.Pod) bool {
 	return pod != nil && (pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded)
 }
 
-// PodDeleteStrategy computes the grace period of pods for an API server whose pods are
-// those of k8s.io/api (*v1.Pod); for the internal types of k8s.io/kubernetes there is
-// [DeleteSeconds]. Embedded together with a runtime.ObjectTyper, it makes a strategy for
-// rest.BeforeDelete of k8s.io/apiserver:
+// PodDeleteStrategy computes the grace period of *v1.Pod for rest.BeforeDelete of
+// k8s.io/apiserver. For the internal types of k8s.io/kubernetes use [DeleteSeconds]. Embed
+// it together with a runtime.ObjectTyper:
 //
 //	type strategy struct {
 //		runtime.ObjectTyper // scheme.Scheme of client-go
 //		graceperiod.PodDeleteStrategy
 //	}
 //
-// The zero value is ready to use, and may be used concurrently.
+// The zero value is ready to use. It may be used concurrently.
 type PodDeleteStrategy struct{}
 
-// CheckGracefulDelete implements rest.RESTGracefulDeleteStrategy: it sets
-// options.GracePeriodSeconds to the result of [ForDelete] and returns whether the delete
-// is graceful. For nil options, and for an obj that is no *v1.Pod, it changes nothing
-// and returns false.
+// CheckGracefulDelete implements rest.RESTGracefulDeleteStrategy. It sets
+// options.GracePeriodSeconds to the result of [ForDelete] and reports whether the delete
+// is graceful. If options is nil, or obj is not a *v1.Pod, it changes nothing and returns
+// false.
 func (PodDeleteStrategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
 	pod, ok := obj.(*v1.Pod)
 	if !ok {

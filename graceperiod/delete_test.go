@@ -13,15 +13,15 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// scheduledPod is a running pod on a node, with this grace period in its spec.
+// scheduledPod returns a running pod on a node with this grace period in its spec.
 func scheduledPod(spec *int64) *v1.Pod {
-	pod := podWith(spec, nil)
+	pod := podWithSpecAndDeletion(spec, nil)
 	pod.Spec.NodeName = "node-1"
 	pod.Status.Phase = v1.PodRunning
 	return pod
 }
 
-// deleteOptions are delete options with this grace period, nil for none.
+// deleteOptions returns delete options with this grace period, nil for none.
 func deleteOptions(seconds *int64) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{GracePeriodSeconds: seconds}
 }
@@ -36,19 +36,19 @@ func TestForDelete(t *testing.T) {
 		want     int64
 		graceful bool
 	}{
-		{"nothing at all", nil, nil, 0, false},
-		{"no options", scheduledPod(ptr.To(int64(30))), nil, 0, false},
+		{"nil pod and options", nil, nil, 0, false},
+		{"nil options", scheduledPod(ptr.To(int64(30))), nil, 0, false},
 		{"nil pod", nil, deleteOptions(ptr.To(int64(9))), 0, true},
-		{"options ask", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(90))), 90, true},
-		{"options ask for 0", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), 0, true},
-		{"options leave it open", scheduledPod(ptr.To(int64(30))), deleteOptions(nil), 30, true},
-		{"nobody says anything", scheduledPod(nil), deleteOptions(nil), 0, true},
-		{"not on a node", podWith(ptr.To(int64(30)), nil), deleteOptions(nil), 0, true},
-		{"not on a node, negative", podWith(ptr.To(int64(-30)), nil), deleteOptions(ptr.To(int64(-1))), 0, true},
+		{"options", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(90))), 90, true},
+		{"options of 0", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), 0, true},
+		{"options without a grace period", scheduledPod(ptr.To(int64(30))), deleteOptions(nil), 30, true},
+		{"no grace period", scheduledPod(nil), deleteOptions(nil), 0, true},
+		{"not scheduled", podWithSpecAndDeletion(ptr.To(int64(30)), nil), deleteOptions(nil), 0, true},
+		{"not scheduled, negative", podWithSpecAndDeletion(ptr.To(int64(-30)), nil), deleteOptions(ptr.To(int64(-1))), 0, true},
 		{"finished", succeeded, deleteOptions(ptr.To(int64(9))), 0, true},
-		{"options negative", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(-1))), 1, true},
-		{"spec negative", scheduledPod(ptr.To(int64(math.MinInt64))), deleteOptions(nil), 1, true},
-		{"most", scheduledPod(nil), deleteOptions(ptr.To(int64(math.MaxInt64))), math.MaxInt64, true},
+		{"negative options", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(-1))), 1, true},
+		{"negative spec", scheduledPod(ptr.To(int64(math.MinInt64))), deleteOptions(nil), 1, true},
+		{"max int64", scheduledPod(nil), deleteOptions(ptr.To(int64(math.MaxInt64))), math.MaxInt64, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pod, options := c.pod.DeepCopy(), c.options.DeepCopy()
@@ -61,7 +61,7 @@ func TestForDelete(t *testing.T) {
 	}
 }
 
-// DeleteSeconds gives the result of ForDelete for the same values.
+// DeleteSeconds returns the same as ForDelete.
 func TestDeleteSeconds(t *testing.T) {
 	for _, c := range []struct {
 		name                  string
@@ -69,12 +69,12 @@ func TestDeleteSeconds(t *testing.T) {
 		scheduled, terminated bool
 		want                  int64
 	}{
-		{"nobody says anything", nil, nil, true, false, 0},
-		{"the spec", ptr.To(int64(30)), nil, true, false, 30},
-		{"asked for more", ptr.To(int64(30)), ptr.To(int64(90)), true, false, 90},
-		{"asked for 0", ptr.To(int64(30)), ptr.To(int64(0)), true, false, 0},
-		{"negative", ptr.To(int64(30)), ptr.To(int64(-5)), true, false, 1},
-		{"not on a node", ptr.To(int64(30)), ptr.To(int64(-5)), false, false, 0},
+		{"no grace period", nil, nil, true, false, 0},
+		{"spec", ptr.To(int64(30)), nil, true, false, 30},
+		{"longer request", ptr.To(int64(30)), ptr.To(int64(90)), true, false, 90},
+		{"request of 0", ptr.To(int64(30)), ptr.To(int64(0)), true, false, 0},
+		{"negative request", ptr.To(int64(30)), ptr.To(int64(-5)), true, false, 1},
+		{"not scheduled", ptr.To(int64(30)), ptr.To(int64(-5)), false, false, 0},
 		{"finished", ptr.To(int64(30)), ptr.To(int64(9)), true, true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -87,9 +87,9 @@ func TestDeleteSeconds(t *testing.T) {
 
 func TestCheckGracefulDelete(t *testing.T) {
 	var strategy graceperiod.PodDeleteStrategy
-	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduledPod(ptr.To(int64(30))), nil), "no options")
+	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduledPod(ptr.To(int64(30))), nil), "nil options")
 
-	for name, other := range map[string]runtime.Object{"a node": &v1.Node{}, "nothing": nil} {
+	for name, other := range map[string]runtime.Object{"node": &v1.Node{}, "nil": nil} {
 		options := deleteOptions(ptr.To(int64(-3)))
 		require.False(t, strategy.CheckGracefulDelete(t.Context(), other, options), name)
 		require.Equal(t, deleteOptions(ptr.To(int64(-3))), options, name)
@@ -99,9 +99,9 @@ func TestCheckGracefulDelete(t *testing.T) {
 	require.True(t, strategy.CheckGracefulDelete(t.Context(), pod, options))
 	require.Equal(t, deleteOptions(ptr.To(int64(30))), options)
 	*options.GracePeriodSeconds = 5
-	require.Equal(t, scheduledPod(ptr.To(int64(30))), pod, "the options share nothing with the pod")
+	require.Equal(t, scheduledPod(ptr.To(int64(30))), pod, "the options share no pointer with the pod")
 
 	options = deleteOptions(nil)
-	require.True(t, strategy.CheckGracefulDelete(t.Context(), (*v1.Pod)(nil), options), "a nil pod was not scheduled")
+	require.True(t, strategy.CheckGracefulDelete(t.Context(), (*v1.Pod)(nil), options), "a nil pod is not scheduled")
 	require.Equal(t, deleteOptions(ptr.To(int64(0))), options)
 }

@@ -1,6 +1,5 @@
-// Package graceperiod computes how many seconds a pod or a container has to terminate,
-// and explains the result. The rules are those of the kubelet and of the API server,
-// as pure functions.
+// Package graceperiod computes how many seconds a pod or a container has to terminate, and explains the
+// result. Its pure functions implement the rules of the kubelet and the API server.
 //
 //	package main
 //
@@ -30,55 +29,49 @@
 //
 // # Which function
 //
-//   - To know how long a pod has, before anybody ends it: [ForPod] with 0 and nil, and
-//     [ForContainer] for each container, init containers that are sidecars included. A
-//     manifest without spec.terminationGracePeriodSeconds first gets [DefaultSeconds],
-//     as at the API server; otherwise the results are the minimums, 1 s and 2 s.
-//   - To delete a pod, as an API server: [BeforeDelete] is the whole delete and
-//     [ForDelete] only its grace period. [PodDeleteStrategy] fits into a strategy of
-//     k8s.io/apiserver. [DeleteSeconds] is for pods of other types than *v1.Pod.
-//   - To remove a pod from a node: [ForSoftEviction] and [ForNodeShutdown] give the
-//     override to send; a hard eviction sends [ImmediateEvictionSeconds].
-//   - To terminate a pod, as a node agent: [ForPod] takes that override.
-//     [ForContainer] gives the grace period of a single container. [Remaining] is
-//     what a preStop hook leaves for the stop, [KillTimeout] how long to wait for
-//     the whole kill, and [LeftOfDeletion] what an agent that restarted has left.
+//   - To read how long a pod will have: [ForPod] with 0 and nil, and [ForContainer] for each container,
+//     including sidecars. For a manifest without spec.terminationGracePeriodSeconds, set [DefaultSeconds]
+//     first, as the API server does. Otherwise the results are the minimums, 1 s and 2 s.
+//   - To delete a pod in an API server: [BeforeDelete] is the whole delete, [ForDelete] only its grace
+//     period. [PodDeleteStrategy] is a strategy for k8s.io/apiserver. [DeleteSeconds] is for pod types
+//     other than *v1.Pod.
+//   - To remove a pod from a node: [ForSoftEviction] and [ForNodeShutdown] return the override to send. A
+//     hard eviction sends [ImmediateEvictionSeconds].
+//   - To terminate a pod in a node agent: [ForPod] takes that override, and [ForContainer] returns the grace
+//     period of one container. [Remaining] is the time for the stop after a preStop hook, [KillTimeout] how
+//     long to wait for the whole kill, and [LeftOfDeletion] the remaining time after an agent restart.
 //
-// For each function For... there is a function Explain... with the same parameters.
-// It returns an [Explanation], which names every field that was read, and
-// prints as a sentence. It does not say where its arguments come from: an override
-// is only a number to it.
+// Each For function has an Explain function with the same parameters. It returns an [Explanation], which
+// prints as a sentence that names every field that was read.
 //
-// All numbers are seconds, as in k8s.io/api. A pod, a container and options may be
-// nil, and so may their fields; each function says what it returns then.
+// All numbers are seconds, as in k8s.io/api. Pods, containers, options and their fields may be nil.
 //
-// # Concurrency properties
+// # Differences from the kubelet
 //
-// All functions may be called concurrently: they have no state, no clock and no
-// goroutine. Only [BeforeDelete] and [PodDeleteStrategy] write to their arguments (the
-// pod and the options), because that is the API server's contract. The For
-// functions allocate nothing; the Explain functions do.
+// [ForPod] never extends a grace period that the pod already has. A negative maximum of [ForSoftEviction]
+// means the pod's own grace period.
 //
-// # Failure modes
+// # Failures
 //
-// Every input has a result: nil, 0, negative numbers and the extremes of int64
-// neither panic nor overflow. [ForPod], [Remaining] and [LeftOfDeletion] never go
-// below a minimum. [ForContainer] and the overrides return the value of a field
-// unchanged, because the kubelet applies the minimum only where it uses the value.
-// Durations saturate at the 292 years of a time.Duration. Only [BeforeDelete]
-// returns an error, of the API server's kinds.
+//	what fails                       what happens                          what to do
+//	nil, 0, negative or huge values  the result is defined; nothing        nothing
+//	                                   panics or overflows
+//	a value below the minimum        ForPod, Remaining and LeftOfDeletion  pass overrides and results of
+//	                                   raise it; ForContainer and the        ForContainer through these
+//	                                   overrides return it unchanged
+//	invalid delete options, or a     BeforeDelete returns the API          return it to the client
+//	  precondition that is not met     server's error
 //
-// kubegrace differs from the kubelet in two cases: it never lengthens a grace period
-// that was already given ([ForPod]), and a negative eviction maximum leaves a pod its
-// own grace period ([ForSoftEviction]).
+// # Concurrency
+//
+// All functions may be called concurrently. Only [BeforeDelete] and [PodDeleteStrategy] write to their
+// arguments. The For functions do not allocate.
 //
 // # Testing
 //
-// There is nothing to fake. Times are arguments: pass a fixed one, or the time.Now of
-// a testing/synctest bubble.
+// The current time is an argument, so there is nothing to fake.
 //
 // # Stability
 //
-// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
-// says how.
+// Stable: exported names change only in minor releases, and the changelog says how.
 package graceperiod

@@ -2,24 +2,21 @@ package graceperiod
 
 import v1 "k8s.io/api/core/v1"
 
-// ForSoftEviction returns the override, in seconds, for a pod that is evicted because a
-// soft eviction threshold was exceeded for long enough. It is the shorter of
-// maxPodGracePeriodSeconds (evictionMaxPodGracePeriod of the kubelet's configuration)
-// and the pod's spec.terminationGracePeriodSeconds. A pod without the latter gets the
-// maximum.
+// ForSoftEviction returns the override, in seconds, for a pod that is evicted because of a
+// soft eviction threshold. It is the shorter of maxPodGracePeriodSeconds
+// (evictionMaxPodGracePeriod in the kubelet's configuration) and the pod's
+// spec.terminationGracePeriodSeconds. A pod without a grace period gets the maximum.
 //
-// A negative maximum leaves the pod its own grace period, as the kubelet's flag
-// documents, or [DefaultSeconds] if it has none. (The kubelet itself gives it 1 s,
-// k/k#118172.)
+// A negative maximum means the pod's own grace period, as the kubelet's flag documents, or
+// [DefaultSeconds] if the pod has none. (The kubelet actually gives it 1 s, k/k#118172.)
 //
-// The result is one of its inputs, unchanged, and so may be 0 or less; [ForPod] raises
-// it to the minimum. A nil pod has no grace period. [ExplainSoftEviction] says which rule
-// decided.
+// The result may be 0 or less; [ForPod] raises it to the minimum. A nil pod has no grace
+// period. [ExplainSoftEviction] names the rule that decided.
 func ForSoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64) int64 {
 	return forSoftEviction(nil, pod, maxPodGracePeriodSeconds)
 }
 
-// ExplainSoftEviction returns the result of [ForSoftEviction] with its reasons.
+// ExplainSoftEviction explains the result of [ForSoftEviction].
 func ExplainSoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64) Explanation {
 	var t trace
 	return Explanation{Seconds: forSoftEviction(&t, pod, maxPodGracePeriodSeconds), steps: t.steps}

@@ -19,17 +19,17 @@ func TestForSoftEviction(t *testing.T) {
 		want  int64
 	}{
 		{"nil pod", nil, 20, 20},
-		{"nil pod, deferred", nil, -1, 30},
-		{"pod without a grace", &v1.Pod{}, 20, 20},
-		{"pod without a grace, deferred", &v1.Pod{}, -1, 30},
-		{"pod asks less", podWith(ptr.To(int64(5)), nil), 20, 5},
-		{"pod asks as much", podWith(ptr.To(int64(20)), nil), 20, 20},
-		{"pod asks more", podWith(ptr.To(int64(60)), nil), 20, 20},
-		{"pod asks more, deferred", podWith(ptr.To(int64(60)), nil), -1, 60},
-		{"pod asks 0, deferred", podWith(ptr.To(int64(0)), nil), -1, 0},
-		{"pod asks for a negative, raw", podWith(ptr.To(int64(-5)), nil), 20, -5},
-		{"maximum of 0, the kubelet's default", podWith(ptr.To(int64(60)), nil), 0, 0},
-		{"extremes", podWith(ptr.To(int64(math.MaxInt64)), nil), math.MinInt64, math.MaxInt64},
+		{"nil pod, no limit", nil, -1, 30},
+		{"no spec", &v1.Pod{}, 20, 20},
+		{"no spec, no limit", &v1.Pod{}, -1, 30},
+		{"shorter spec", podWithSpecAndDeletion(ptr.To(int64(5)), nil), 20, 5},
+		{"equal spec", podWithSpecAndDeletion(ptr.To(int64(20)), nil), 20, 20},
+		{"longer spec", podWithSpecAndDeletion(ptr.To(int64(60)), nil), 20, 20},
+		{"longer spec, no limit", podWithSpecAndDeletion(ptr.To(int64(60)), nil), -1, 60},
+		{"spec of 0, no limit", podWithSpecAndDeletion(ptr.To(int64(0)), nil), -1, 0},
+		{"negative spec is returned unchanged", podWithSpecAndDeletion(ptr.To(int64(-5)), nil), 20, -5},
+		{"maximum of 0, the kubelet's default", podWithSpecAndDeletion(ptr.To(int64(60)), nil), 0, 0},
+		{"spec of max int64, limit of min int64", podWithSpecAndDeletion(ptr.To(int64(math.MaxInt64)), nil), math.MinInt64, math.MaxInt64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, graceperiod.ForSoftEviction(c.pod, c.limit))
@@ -37,7 +37,7 @@ func TestForSoftEviction(t *testing.T) {
 	}
 }
 
-// What forks compare with the kubelet's own constants.
+// The constants have the kubelet's values.
 func TestConstantsOfTheKubelet(t *testing.T) {
 	require.EqualValues(t, 1, graceperiod.ImmediateEvictionSeconds)
 	require.EqualValues(t, 1, graceperiod.MinimumPodSeconds)
@@ -46,8 +46,8 @@ func TestConstantsOfTheKubelet(t *testing.T) {
 }
 
 // An override of 0 means the minimum of 1 s, not the grace period of the pod's spec.
-func TestSoftEvictionWithZeroGivesTheMinimum(t *testing.T) {
-	pod := podWith(ptr.To(int64(60)), nil)
+func TestSoftEvictionWithAMaximumOf0GivesTheMinimum(t *testing.T) {
+	pod := podWithSpecAndDeletion(ptr.To(int64(60)), nil)
 	seconds, _ := graceperiod.ForPod(pod, 0, ptr.To(graceperiod.ForSoftEviction(pod, 0)))
 	require.Equal(t, graceperiod.MinimumPodSeconds, seconds)
 }

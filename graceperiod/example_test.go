@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// The program of the package documentation.
+// The program in the package documentation.
 func Example() {
 	pod := &v1.Pod{Spec: v1.PodSpec{
 		TerminationGracePeriodSeconds: ptr.To(int64(30)),
@@ -30,11 +30,10 @@ func Example() {
 	// 30
 	// 18
 	// 10 true
-	// The grace period is 10 s because the pod was given 30 s before, metadata.deletionGracePeriodSeconds is not set, and the override is shorter with 10.
+	// The grace period is 10 s because the pod already has 30 s, metadata.deletionGracePeriodSeconds is not set, and the override is shorter with 10.
 }
 
-// web is a running pod with a grace period of 30 s, whose container has a liveness probe
-// with a grace period of 10 s.
+// web returns a running pod with a grace period of 30 s and a liveness probe with one of 10 s.
 func web() *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 1},
@@ -141,7 +140,7 @@ func ExampleBeforeDelete() {
 	show(metav1.NewDeleteOptions(60), now.Add(time.Second))   // a longer grace period changes nothing
 	show(metav1.NewDeleteOptions(10), now.Add(2*time.Second)) // a shorter one does
 	show(metav1.NewDeleteOptions(0), now.Add(3*time.Second))  // kubectl delete --force
-	show(metav1.NewDeleteOptions(0), now.Add(4*time.Second))  // only the object is left, to be removed
+	show(metav1.NewDeleteOptions(0), now.Add(4*time.Second))  // removes the object
 	// Output:
 	// true false <nil> 12:00:30 30 2
 	// false true <nil> 12:00:30 30 2
@@ -159,7 +158,7 @@ func ExampleForSoftEviction() {
 func ExampleExplainSoftEviction() {
 	fmt.Println(graceperiod.ExplainSoftEviction(web(), -1))
 	// Output:
-	// The grace period is 30 s because the eviction maximum of -1 defers to the pod and spec.terminationGracePeriodSeconds is 30.
+	// The grace period is 30 s because the eviction maximum of -1 is no limit and spec.terminationGracePeriodSeconds is 30.
 }
 
 func ExampleForNodeShutdown() {

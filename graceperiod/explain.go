@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Explanation is a grace period with the rules that led to it.
+// Explanation is a grace period and the rules that it results from.
 type Explanation struct {
-	// Seconds is what the For function returns for the same parameters.
+	// Seconds is the result of the For function for the same parameters.
 	Seconds int64
-	steps   []step // the rules that were asked, in order
+	steps   []step // the rules that were evaluated, in order
 }
 
 // String returns the explanation as one sentence for a bug report or a log line:
@@ -17,8 +17,8 @@ type Explanation struct {
 //	The grace period is 10 s because metadata.deletionGracePeriodSeconds is not set
 //	and spec.containers[0].livenessProbe.terminationGracePeriodSeconds is 10.
 //
-// (without the line break). It names every field that was read, and every constant
-// that applied.
+// (without the line break). It names every field that was read and every constant that
+// applied.
 func (e Explanation) String() string {
 	sentence := "The grace period is " + decimal(e.Seconds) + " s"
 	var clauses []string
@@ -37,8 +37,8 @@ func (e Explanation) String() string {
 	return sentence + "."
 }
 
-// clause returns the part of the sentence that is about this step, "" if there is none.
-// previous is the value of the last step before it that applied, nil if none did.
+// clause returns the step's part of the sentence, or "". previous is the value of the last
+// earlier step that applied, or nil.
 func (s step) clause(previous *int64) string {
 	switch s.rule {
 	case ruleDeletion, ruleStartupProbe, ruleLivenessProbe, ruleSpec, ruleOverride, ruleOptions:
@@ -49,14 +49,14 @@ func (s step) clause(previous *int64) string {
 	case s.applied:
 		return s.constantClause()
 	case s.rule == ruleEvictionMaximum:
-		return "the eviction maximum of " + decimal(s.value) + " defers to the pod"
+		return "the eviction maximum of " + decimal(s.value) + " is no limit"
 	default:
 		return ""
 	}
 }
 
-// fieldClause returns the clause of a step that reads a field: the value of the field
-// and, unless it is simply used, how it compares with the previous one.
+// fieldClause returns the clause of a step that reads a field: its value and, if the step
+// compares it with the previous value, the result of the comparison.
 func (s step) fieldClause(previous *int64) string {
 	name := s.field
 	if s.rule == ruleOverride {
@@ -71,21 +71,20 @@ func (s step) fieldClause(previous *int64) string {
 	case s.applied:
 		return name + " is " + value
 	case s.rule == ruleStartupProbe || s.rule == ruleLivenessProbe:
-		return name + " of " + value + " needs a grace in the pod's spec beside it"
+		return name + " of " + value + " applies only if the pod's spec has a grace period"
 	default:
 		return name + " is no shorter with " + value
 	}
 }
 
-// constantClause returns the clause of a step that applied and reads no field: the
-// reason why.
+// constantClause returns the clause of a step that applied and reads no field.
 func (s step) constantClause() string {
 	value := decimal(s.value)
 	switch s.rule {
 	case ruleCurrent:
-		return "the pod was given " + value + " s before"
-	case ruleShrinksOnly:
-		return "a grace period only ever shrinks"
+		return "the pod already has " + value + " s"
+	case ruleNeverExtended:
+		return "a grace period is never extended"
 	case rulePodMinimum:
 		return "a pod gets at least " + value + " s"
 	case ruleContainerMinimum:

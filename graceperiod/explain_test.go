@@ -11,9 +11,9 @@ import (
 )
 
 func TestExplanationSentences(t *testing.T) {
-	probed := podOf(container("app", nil, nil), container("proxy", ptr.To(int64(10)), nil))
+	probed := podOf(containerWithProbes("app", nil, nil), containerWithProbes("proxy", ptr.To(int64(10)), nil))
 	probed.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
-	baseless := podOf(container("app", nil, ptr.To(int64(9))))
+	withoutSpecGrace := podOf(containerWithProbes("app", nil, ptr.To(int64(9))))
 	finished := scheduledPod(ptr.To(int64(30)))
 	finished.Status.Phase = v1.PodFailed
 
@@ -22,14 +22,14 @@ func TestExplanationSentences(t *testing.T) {
 		got  graceperiod.Explanation
 		want string
 	}{
-		{"zero value", graceperiod.Explanation{}, "The grace period is 0 s."},
+		{"zero Explanation", graceperiod.Explanation{}, "The grace period is 0 s."},
 
 		{
-			"container, nothing", graceperiod.ExplainContainer(nil, nil, graceperiod.ReasonUnknown),
+			"container, nothing set", graceperiod.ExplainContainer(nil, nil, graceperiod.ReasonUnknown),
 			"The grace period is 2 s because metadata.deletionGracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a container without a grace period gets 2 s.",
 		},
 		{
-			"container, deletion", graceperiod.ExplainContainer(podWith(nil, ptr.To(int64(5))), nil, graceperiod.ReasonUnknown),
+			"container, deletion", graceperiod.ExplainContainer(podWithSpecAndDeletion(nil, ptr.To(int64(5))), nil, graceperiod.ReasonUnknown),
 			"The grace period is 5 s because metadata.deletionGracePeriodSeconds is 5.",
 		},
 		{
@@ -37,37 +37,37 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 10 s because metadata.deletionGracePeriodSeconds is not set and spec.containers[1].startupProbe.terminationGracePeriodSeconds is 10.",
 		},
 		{
-			"container, probe without", graceperiod.ExplainContainer(probed, &probed.Spec.Containers[1], graceperiod.ReasonLivenessProbe),
+			"container, probe without a grace period", graceperiod.ExplainContainer(probed, &probed.Spec.Containers[1], graceperiod.ReasonLivenessProbe),
 			"The grace period is 30 s because metadata.deletionGracePeriodSeconds is not set, spec.containers[1].livenessProbe.terminationGracePeriodSeconds is not set, and spec.terminationGracePeriodSeconds is 30.",
 		},
 		{
-			"container, probe that cannot apply", graceperiod.ExplainContainer(baseless, &baseless.Spec.Containers[0], graceperiod.ReasonLivenessProbe),
-			"The grace period is 2 s because metadata.deletionGracePeriodSeconds is not set, spec.containers[0].livenessProbe.terminationGracePeriodSeconds of 9 needs a grace in the pod's spec beside it, spec.terminationGracePeriodSeconds is not set, and a container without a grace period gets 2 s.",
+			"container, probe with a grace period but a spec without", graceperiod.ExplainContainer(withoutSpecGrace, &withoutSpecGrace.Spec.Containers[0], graceperiod.ReasonLivenessProbe),
+			"The grace period is 2 s because metadata.deletionGracePeriodSeconds is not set, spec.containers[0].livenessProbe.terminationGracePeriodSeconds of 9 applies only if the pod's spec has a grace period, spec.terminationGracePeriodSeconds is not set, and a container without a grace period gets 2 s.",
 		},
 
 		{
-			"pod, shortened twice to the floor", graceperiod.ExplainPod(podWith(nil, ptr.To(int64(5))), 20, ptr.To(int64(0))),
-			"The grace period is 1 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is shorter with 5, the override is shorter with 0, and a pod gets at least 1 s.",
+			"pod, shortened twice to the minimum", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, ptr.To(int64(5))), 20, ptr.To(int64(0))),
+			"The grace period is 1 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is shorter with 5, the override is shorter with 0, and a pod gets at least 1 s.",
 		},
 		{
-			"pod, nothing new", graceperiod.ExplainPod(podWith(nil, ptr.To(int64(25))), 20, nil),
-			"The grace period is 20 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is no shorter with 25, and the override is not set.",
+			"pod, longer deletion grace period", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, ptr.To(int64(25))), 20, nil),
+			"The grace period is 20 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is no shorter with 25, and the override is not set.",
 		},
 		{
-			"pod, as much as before", graceperiod.ExplainPod(podWith(nil, nil), 20, ptr.To(int64(20))),
-			"The grace period is 20 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is not set, and the override is no shorter with 20.",
+			"pod, equal override", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, nil), 20, ptr.To(int64(20))),
+			"The grace period is 20 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is not set, and the override is no shorter with 20.",
 		},
 		{
-			"pod, the floor itself", graceperiod.ExplainPod(podWith(nil, nil), 0, ptr.To(int64(1))),
+			"pod, override equal to the minimum", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, nil), 0, ptr.To(int64(1))),
 			"The grace period is 1 s because metadata.deletionGracePeriodSeconds is not set and the override is 1.",
 		},
 		{
-			"pod, spec", graceperiod.ExplainPod(podWith(ptr.To(int64(30)), nil), 0, nil),
+			"pod, spec", graceperiod.ExplainPod(podWithSpecAndDeletion(ptr.To(int64(30)), nil), 0, nil),
 			"The grace period is 30 s because metadata.deletionGracePeriodSeconds is not set, the override is not set, and spec.terminationGracePeriodSeconds is 30.",
 		},
 		{
-			"pod, limit not lifted", graceperiod.ExplainPod(podWith(nil, ptr.To(int64(0))), 20, ptr.To(int64(60))),
-			"The grace period is 20 s because the pod was given 20 s before, metadata.deletionGracePeriodSeconds is shorter with 0, the override is 60, and a grace period only ever shrinks.",
+			"pod, override longer than the current grace period", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, ptr.To(int64(0))), 20, ptr.To(int64(60))),
+			"The grace period is 20 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is shorter with 0, the override is 60, and a grace period is never extended.",
 		},
 
 		{
@@ -79,11 +79,11 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 7 s because options.gracePeriodSeconds is 7.",
 		},
 		{
-			"delete, nobody says anything", graceperiod.ExplainDelete(scheduledPod(nil), deleteOptions(nil)),
+			"delete, nothing set", graceperiod.ExplainDelete(scheduledPod(nil), deleteOptions(nil)),
 			"The grace period is 0 s because options.gracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a delete without a grace period is immediate.",
 		},
 		{
-			"delete, not on a node", graceperiod.ExplainDelete(nil, deleteOptions(ptr.To(int64(7)))),
+			"delete, not scheduled", graceperiod.ExplainDelete(nil, deleteOptions(ptr.To(int64(7)))),
 			"The grace period is 0 s because options.gracePeriodSeconds is 7 and spec.nodeName is empty.",
 		},
 		{
@@ -96,24 +96,24 @@ func TestExplanationSentences(t *testing.T) {
 		},
 
 		{
-			"soft eviction, limited", graceperiod.ExplainSoftEviction(podWith(ptr.To(int64(60)), nil), 20),
+			"soft eviction, limited", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(ptr.To(int64(60)), nil), 20),
 			"The grace period is 20 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is no shorter with 60.",
 		},
 		{
-			"soft eviction, the pod's", graceperiod.ExplainSoftEviction(podWith(ptr.To(int64(5)), nil), 20),
+			"soft eviction, shorter spec", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(ptr.To(int64(5)), nil), 20),
 			"The grace period is 5 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is shorter with 5.",
 		},
 		{
-			"soft eviction, deferred to nothing", graceperiod.ExplainSoftEviction(nil, -1),
-			"The grace period is 30 s because the eviction maximum of -1 defers to the pod, spec.terminationGracePeriodSeconds is not set, and the default is 30.",
+			"soft eviction, no limit and no spec", graceperiod.ExplainSoftEviction(nil, -1),
+			"The grace period is 30 s because the eviction maximum of -1 is no limit, spec.terminationGracePeriodSeconds is not set, and the default is 30.",
 		},
 
 		{
-			"node shutdown, bucket", graceperiod.ExplainNodeShutdown(podWith(ptr.To(int64(60)), nil), 20),
+			"node shutdown, bucket", graceperiod.ExplainNodeShutdown(podWithSpecAndDeletion(ptr.To(int64(60)), nil), 20),
 			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is no shorter with 60.",
 		},
 		{
-			"node shutdown, the pod's", graceperiod.ExplainNodeShutdown(podWith(ptr.To(int64(20)), nil), 20),
+			"node shutdown, equal spec", graceperiod.ExplainNodeShutdown(podWithSpecAndDeletion(ptr.To(int64(20)), nil), 20),
 			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is 20.",
 		},
 	} {
@@ -123,16 +123,16 @@ func TestExplanationSentences(t *testing.T) {
 	}
 }
 
-// A field that asks for what is granted anyway has not decided anything.
-func TestExplainedStepsAtEqualSeconds(t *testing.T) {
+// Of two equal values, the first one is the one that applied.
+func TestTheFirstOfTwoEqualValuesApplies(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		got     graceperiod.Explanation
 		applied string // the field of the last step that applied
 	}{
-		{"the pod's grace before, and the override", graceperiod.ExplainPod(nil, 20, ptr.To(int64(20))), "current"},
-		{"the deletion's grace, and the override", graceperiod.ExplainPod(podWith(nil, ptr.To(int64(20))), 0, ptr.To(int64(20))), "metadata.deletionGracePeriodSeconds"},
-		{"the eviction maximum, and the pod", graceperiod.ExplainSoftEviction(podWith(ptr.To(int64(20)), nil), 20), "maxPodGracePeriodSeconds"},
+		{"current and override", graceperiod.ExplainPod(nil, 20, ptr.To(int64(20))), "current"},
+		{"deletion and override", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, ptr.To(int64(20))), 0, ptr.To(int64(20))), "metadata.deletionGracePeriodSeconds"},
+		{"eviction maximum and spec", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(ptr.To(int64(20)), nil), 20), "maxPodGracePeriodSeconds"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.EqualValues(t, 20, c.got.Seconds)
@@ -142,25 +142,25 @@ func TestExplainedStepsAtEqualSeconds(t *testing.T) {
 	}
 }
 
-// The path of a container is found for a pointer into the pod and for a copy.
+// An explanation names the container by its path, for a pointer into the pod and for a copy.
 func TestExplainContainerNamesTheField(t *testing.T) {
-	pod := podOf(container("web", nil, nil), container("app", nil, nil))
-	pod.Spec.InitContainers = []v1.Container{container("setup", nil, nil), container("proxy", nil, nil)}
-	pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon(container("shell", nil, nil))}}
-	twins := podOf(container("", nil, nil), container("", nil, nil))
-	outsider, copied := container("other", nil, nil), pod.Spec.InitContainers[1]
+	pod := podOf(containerWithProbes("web", nil, nil), containerWithProbes("app", nil, nil))
+	pod.Spec.InitContainers = []v1.Container{containerWithProbes("setup", nil, nil), containerWithProbes("proxy", nil, nil)}
+	pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon(containerWithProbes("shell", nil, nil))}}
+	twins := podOf(containerWithProbes("", nil, nil), containerWithProbes("", nil, nil))
+	outsider, copied := containerWithProbes("other", nil, nil), pod.Spec.InitContainers[1]
 	for _, c := range []struct {
 		name      string
 		pod       *v1.Pod
 		container *v1.Container
 		want      string
 	}{
-		{"a container", pod, &pod.Spec.Containers[1], "spec.containers[1]"},
-		{"a sidecar", pod, &pod.Spec.InitContainers[1], "spec.initContainers[1]"},
-		{"an ephemeral one", pod, (*v1.Container)(&pod.Spec.EphemeralContainers[0].EphemeralContainerCommon), "spec.ephemeralContainers[0]"},
-		{"a copy", pod, &copied, "spec.initContainers[1]"},
-		{"one of two without a name", twins, &twins.Spec.Containers[1], "spec.containers[1]"},
-		{"one of another pod", pod, &outsider, "container"},
+		{"container", pod, &pod.Spec.Containers[1], "spec.containers[1]"},
+		{"sidecar", pod, &pod.Spec.InitContainers[1], "spec.initContainers[1]"},
+		{"ephemeral container", pod, (*v1.Container)(&pod.Spec.EphemeralContainers[0].EphemeralContainerCommon), "spec.ephemeralContainers[0]"},
+		{"copy", pod, &copied, "spec.initContainers[1]"},
+		{"one of two unnamed containers", twins, &twins.Spec.Containers[1], "spec.containers[1]"},
+		{"container of another pod", pod, &outsider, "container"},
 		{"nil container", pod, nil, "container"},
 		{"nil pod", nil, &outsider, "container"},
 	} {

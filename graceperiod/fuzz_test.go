@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// optional makes an optional number from two arguments, which a fuzzer can generate.
+// optional returns a pointer to seconds, or nil. A fuzzer cannot generate pointers.
 func optional(set bool, seconds int64) *int64 {
 	if !set {
 		return nil
@@ -24,7 +24,7 @@ func FuzzForContainer(f *testing.F) {
 	f.Add(false, int64(0), true, int64(10), true, int64(20), true, int64(30), "LivenessProbe")
 	f.Add(false, int64(0), true, int64(math.MinInt64), false, int64(0), false, int64(0), "Unknown")
 	f.Fuzz(func(t *testing.T, d bool, deletion int64, s bool, startup int64, l bool, liveness int64, p bool, spec int64, reason string) {
-		containerHolds(t, optional(d, deletion), optional(s, startup), optional(l, liveness), optional(p, spec), graceperiod.KillReason(reason))
+		checkForContainer(t, optional(d, deletion), optional(s, startup), optional(l, liveness), optional(p, spec), graceperiod.KillReason(reason))
 	})
 }
 
@@ -33,15 +33,15 @@ func FuzzForPod(f *testing.F) {
 	f.Add(true, int64(30), true, int64(0), int64(20), true, int64(60), int64(61))
 	f.Add(false, int64(0), true, int64(math.MinInt64), int64(math.MaxInt64), false, int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, s bool, spec int64, d bool, deletion, current int64, o bool, override, longer int64) {
-		podHolds(t, optional(s, spec), optional(d, deletion), current, optional(o, override), longer)
+		checkForPod(t, optional(s, spec), optional(d, deletion), current, optional(o, override), longer)
 	})
 }
 
 func FuzzForDelete(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), "node-1", "Running", int64(6))
 	f.Add(true, int64(-1), false, int64(0), "node-1", "Failed", int64(0))
-	f.Fuzz(func(t *testing.T, s bool, spec int64, a bool, asked int64, node, phase string, longer int64) {
-		deleteHolds(t, optional(s, spec), optional(a, asked), node, v1.PodPhase(phase), longer)
+	f.Fuzz(func(t *testing.T, s bool, spec int64, a bool, requested int64, node, phase string, longer int64) {
+		checkForDelete(t, optional(s, spec), optional(a, requested), node, v1.PodPhase(phase), longer)
 	})
 }
 
@@ -49,7 +49,7 @@ func FuzzBeforeDelete(f *testing.F) {
 	f.Add(true, int64(25), int64(500), true, int64(30), true, int64(10), int64(3))
 	f.Add(true, int64(-1), int64(0), true, int64(math.MaxInt64), true, int64(0), int64(0))
 	f.Add(false, int64(0), int64(0), false, int64(0), true, int64(math.MaxInt64), int64(math.MaxInt64-1))
-	f.Fuzz(func(t *testing.T, deleted bool, in, nanoseconds int64, s bool, stored int64, a bool, asked, generation int64) {
+	f.Fuzz(func(t *testing.T, deleted bool, in, nanoseconds int64, s bool, stored int64, a bool, requested, generation int64) {
 		pod := scheduledPod(optional(s, stored))
 		if deleted {
 			end := testTime().Add(graceperiod.Duration(in)).Add(time.Duration(nanoseconds))
@@ -57,7 +57,7 @@ func FuzzBeforeDelete(f *testing.F) {
 			pod.DeletionGracePeriodSeconds = optional(s, stored)
 		}
 		pod.Generation = generation
-		beforeDeleteHolds(t, pod, deleteOptions(optional(a, asked)), testTime())
+		checkBeforeDelete(t, pod, deleteOptions(optional(a, requested)), testTime())
 	})
 }
 
@@ -65,7 +65,7 @@ func FuzzForSoftEviction(f *testing.F) {
 	f.Add(true, int64(60), int64(20), int64(30))
 	f.Add(false, int64(0), int64(-1), int64(0))
 	f.Fuzz(func(t *testing.T, s bool, spec, limit, higher int64) {
-		softEvictionHolds(t, optional(s, spec), limit, higher)
+		checkForSoftEviction(t, optional(s, spec), limit, higher)
 	})
 }
 
@@ -73,22 +73,22 @@ func FuzzForNodeShutdown(f *testing.F) {
 	f.Add(true, int64(60), int64(20), int64(30))
 	f.Add(false, int64(0), int64(-1), int64(0))
 	f.Fuzz(func(t *testing.T, s bool, spec, bucket, longer int64) {
-		nodeShutdownHolds(t, optional(s, spec), bucket, longer)
+		checkForNodeShutdown(t, optional(s, spec), bucket, longer)
 	})
 }
 
-// FuzzDuration covers KillTimeout too: the two are compared with each other.
+// FuzzDuration also covers KillTimeout.
 func FuzzDuration(f *testing.F) {
 	f.Add(int64(30), int64(31))
 	f.Add(int64(math.MaxInt64)/int64(time.Second), int64(math.MaxInt64))
-	f.Fuzz(spansHold)
+	f.Fuzz(checkDurations)
 }
 
 func FuzzRemaining(f *testing.F) {
 	f.Add(int64(30), int64(10*time.Second), int64(11*time.Second))
 	f.Add(int64(math.MinInt64), int64(math.MaxInt64), int64(math.MaxInt64))
 	f.Fuzz(func(t *testing.T, seconds, elapsed, later int64) {
-		remainingHolds(t, seconds, time.Duration(elapsed), time.Duration(later))
+		checkRemaining(t, seconds, time.Duration(elapsed), time.Duration(later))
 	})
 }
 
@@ -96,8 +96,8 @@ func FuzzLeftOfDeletion(f *testing.F) {
 	f.Add(true, int64(30), int64(25), int64(5), int64(0), int64(0), int64(1))
 	f.Add(true, int64(math.MaxInt64), int64(math.MaxInt64), int64(0), int64(math.MinInt64), int64(999_999_999), int64(0))
 	f.Fuzz(func(t *testing.T, g bool, grace, end, endNanoseconds, now, nowNanoseconds, later int64) {
-		// The comparison of two time.Time values near the ends of int64 overflows.
+		// Comparing two time.Time values near the limits of int64 overflows.
 		at, then := time.Unix(now>>1, nowNanoseconds), time.Unix(end>>1, endNanoseconds)
-		leftHolds(t, optional(g, grace), then, at, at.Add(time.Duration(later)))
+		checkLeftOfDeletion(t, optional(g, grace), then, at, at.Add(time.Duration(later)))
 	})
 }

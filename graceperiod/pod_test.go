@@ -23,30 +23,30 @@ func TestForPod(t *testing.T) {
 		{"nil pod", nil, 0, nil, 1, false},
 		{"nil pod with an override", nil, 0, ptr.To(int64(9)), 9, false},
 		{"empty pod", &v1.Pod{}, 0, nil, 1, false},
-		{"spec", podWith(ptr.To(int64(30)), nil), 0, nil, 30, false},
-		{"spec of 0", podWith(ptr.To(int64(0)), nil), 0, nil, 1, false},
-		{"negative spec", podWith(ptr.To(int64(-1)), nil), 0, nil, 1, false},
-		{"override may exceed the spec", podWith(ptr.To(int64(30)), nil), 0, ptr.To(int64(60)), 60, false},
-		{"override never exceeds the deletion", podWith(ptr.To(int64(30)), ptr.To(int64(5))), 0, ptr.To(int64(60)), 5, false},
-		{"negative override", podWith(ptr.To(int64(30)), nil), 0, ptr.To(int64(-7)), 1, false},
-		{"override of 0 alone", podWith(ptr.To(int64(30)), nil), 0, ptr.To(int64(0)), 1, false},
-		{"deletion of 0 leaves it to the override", podWith(ptr.To(int64(30)), ptr.To(int64(0))), 0, ptr.To(int64(20)), 20, false},
+		{"spec", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 0, nil, 30, false},
+		{"spec of 0", podWithSpecAndDeletion(ptr.To(int64(0)), nil), 0, nil, 1, false},
+		{"negative spec", podWithSpecAndDeletion(ptr.To(int64(-1)), nil), 0, nil, 1, false},
+		{"override longer than spec", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 0, ptr.To(int64(60)), 60, false},
+		{"override longer than deletion", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(5))), 0, ptr.To(int64(60)), 5, false},
+		{"negative override", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 0, ptr.To(int64(-7)), 1, false},
+		{"override of 0 alone", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 0, ptr.To(int64(0)), 1, false},
+		{"deletion of 0, override", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(0))), 0, ptr.To(int64(20)), 20, false},
 
-		{"again, nothing new", podWith(ptr.To(int64(30)), nil), 20, nil, 20, false},
-		{"again, the spec is not asked", podWith(ptr.To(int64(5)), nil), 20, nil, 20, false},
-		{"again, shorter deletion", podWith(ptr.To(int64(30)), ptr.To(int64(5))), 20, nil, 5, true},
-		{"again, longer deletion", podWith(ptr.To(int64(30)), ptr.To(int64(25))), 20, nil, 20, false},
-		{"again, shorter override", podWith(ptr.To(int64(30)), nil), 20, ptr.To(int64(2)), 2, true},
-		{"again, equal override", podWith(ptr.To(int64(30)), nil), 20, ptr.To(int64(20)), 20, false},
-		{"again, longer override", podWith(ptr.To(int64(30)), nil), 20, ptr.To(int64(21)), 20, false},
-		{"again, override of 0", podWith(ptr.To(int64(30)), nil), 20, ptr.To(int64(0)), 1, true},
-		{"again, deletion of 0", podWith(ptr.To(int64(30)), ptr.To(int64(0))), 20, nil, 1, true},
-		{"deletion of 0 does not lift the limit", podWith(ptr.To(int64(30)), ptr.To(int64(0))), 20, ptr.To(int64(60)), 20, false},
-		{"at the floor", podWith(ptr.To(int64(30)), nil), 1, ptr.To(int64(0)), 1, false},
-		{"current has run out", podWith(ptr.To(int64(30)), nil), -5, nil, 1, false},
+		{"current only", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 20, nil, 20, false},
+		{"current, shorter spec", podWithSpecAndDeletion(ptr.To(int64(5)), nil), 20, nil, 20, false},
+		{"current, shorter deletion", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(5))), 20, nil, 5, true},
+		{"current, longer deletion", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(25))), 20, nil, 20, false},
+		{"current, shorter override", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 20, ptr.To(int64(2)), 2, true},
+		{"current, equal override", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 20, ptr.To(int64(20)), 20, false},
+		{"current, longer override", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 20, ptr.To(int64(21)), 20, false},
+		{"current, override of 0", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 20, ptr.To(int64(0)), 1, true},
+		{"current, deletion of 0", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(0))), 20, nil, 1, true},
+		{"current, deletion of 0, longer override", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(0))), 20, ptr.To(int64(60)), 20, false},
+		{"current is the minimum", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 1, ptr.To(int64(0)), 1, false},
+		{"negative current", podWithSpecAndDeletion(ptr.To(int64(30)), nil), -5, nil, 1, false},
 
-		{"extremes down", podWith(ptr.To(int64(math.MinInt64)), ptr.To(int64(math.MinInt64))), math.MaxInt64, ptr.To(int64(math.MinInt64)), 1, true},
-		{"extremes up", podWith(ptr.To(int64(math.MaxInt64)), nil), 0, ptr.To(int64(math.MaxInt64)), math.MaxInt64, false},
+		{"min int64", podWithSpecAndDeletion(ptr.To(int64(math.MinInt64)), ptr.To(int64(math.MinInt64))), math.MaxInt64, ptr.To(int64(math.MinInt64)), 1, true},
+		{"max int64", podWithSpecAndDeletion(ptr.To(int64(math.MaxInt64)), nil), 0, ptr.To(int64(math.MaxInt64)), math.MaxInt64, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seconds, shortened := graceperiod.ForPod(c.pod, c.current, c.override)
@@ -56,8 +56,8 @@ func TestForPod(t *testing.T) {
 	}
 }
 
-func TestForPodLeavesThePodAlone(t *testing.T) {
-	pod := podWith(ptr.To(int64(30)), ptr.To(int64(-5)))
+func TestForPodDoesNotChangeItsArguments(t *testing.T) {
+	pod := podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(-5)))
 	override := int64(-3)
 	before := pod.DeepCopy()
 	graceperiod.ForPod(pod, 0, &override)

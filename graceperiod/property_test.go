@@ -13,16 +13,16 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// The functions ...Holds check what must hold for every input. The tests here call them
-// with all combinations of edge values, the fuzz targets with generated values.
+// The check functions check properties that hold for every input. The tests in this file call
+// them with all combinations of edge values, the fuzz targets with generated values.
 
-// edges are the numbers of seconds at which a result changes.
+// edges returns the numbers of seconds at which a result changes.
 func edges() []int64 {
 	const most = math.MaxInt64 / int64(time.Second)
 	return []int64{math.MinInt64, -most - 1, -1, 0, 1, 2, 3, 7, 30, most, most + 1, math.MaxInt64}
 }
 
-// optionalEdges are the edges and nil.
+// optionalEdges returns the edges and nil.
 func optionalEdges() []*int64 {
 	optional := []*int64{nil}
 	for _, edge := range edges() {
@@ -31,18 +31,18 @@ func optionalEdges() []*int64 {
 	return optional
 }
 
-// requireExplained checks that the result of e is seconds and that its last applied step says so.
+// requireExplained checks that e and its last applied step have the result seconds.
 func requireExplained(t *testing.T, seconds int64, e graceperiod.Explanation) {
 	t.Helper()
 	require.Equal(t, seconds, e.Seconds)
 	last, _, found := e.Decided()
-	require.True(t, found, "some rule applied, and has a value")
+	require.True(t, found, "a rule with a value applied")
 	require.Equal(t, seconds, last, "the last rule that applied decides")
-	require.NotEqual(t, graceperiod.Explanation{Seconds: seconds}.String(), e.String(), "there is a reason")
+	require.NotEqual(t, graceperiod.Explanation{Seconds: seconds}.String(), e.String(), "the explanation has a clause")
 }
 
-func containerHolds(t *testing.T, deletion, startup, liveness, spec *int64, reason graceperiod.KillReason) {
-	pod := podOf(container("app", startup, liveness))
+func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, reason graceperiod.KillReason) {
+	pod := podOf(containerWithProbes("app", startup, liveness))
 	pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = deletion, spec
 	seconds := graceperiod.ForContainer(pod, &pod.Spec.Containers[0], reason)
 
@@ -52,21 +52,21 @@ func containerHolds(t *testing.T, deletion, startup, liveness, spec *int64, reas
 	}
 	for _, candidate := range []*int64{deletion, own, spec, ptr.To(graceperiod.MinimumContainerSeconds)} {
 		if candidate != nil {
-			require.Equal(t, *candidate, seconds, "the first that is set")
+			require.Equal(t, *candidate, seconds, "the first one that is set")
 			break
 		}
 	}
 	requireExplained(t, seconds, graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], reason))
 }
 
-func TestForContainerHolds(t *testing.T) {
+func TestForContainerAtEdgeValues(t *testing.T) {
 	few := []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(5)), ptr.To(int64(math.MaxInt64))}
 	for _, reason := range []graceperiod.KillReason{"", graceperiod.ReasonUnknown, graceperiod.ReasonStartupProbe, graceperiod.ReasonLivenessProbe, graceperiod.ReasonFailedPostStartHook} {
 		for _, deletion := range few {
 			for _, startup := range few {
 				for _, liveness := range few {
 					for _, spec := range few {
-						containerHolds(t, deletion, startup, liveness, spec, reason)
+						checkForContainer(t, deletion, startup, liveness, spec, reason)
 					}
 				}
 			}
@@ -74,17 +74,17 @@ func TestForContainerHolds(t *testing.T) {
 	}
 }
 
-func podHolds(t *testing.T, spec, deletion *int64, current int64, override *int64, longer int64) {
-	pod := podWith(spec, deletion)
+func checkForPod(t *testing.T, spec, deletion *int64, current int64, override *int64, longer int64) {
+	pod := podWithSpecAndDeletion(spec, deletion)
 	seconds, shortened := graceperiod.ForPod(pod, current, override)
-	require.GreaterOrEqual(t, seconds, graceperiod.MinimumPodSeconds, "the floor holds")
+	require.GreaterOrEqual(t, seconds, graceperiod.MinimumPodSeconds, "at least the minimum")
 	if current > 0 {
-		require.LessOrEqual(t, seconds, current, "only ever shrinks")
+		require.LessOrEqual(t, seconds, current, "never extended")
 	}
 	require.Equal(t, seconds < current, shortened)
 
 	again, shortened := graceperiod.ForPod(pod, seconds, override)
-	require.Equal(t, seconds, again, "nothing new changes nothing")
+	require.Equal(t, seconds, again, "idempotent")
 	require.False(t, shortened)
 
 	if override != nil && longer >= *override {
@@ -94,42 +94,42 @@ func podHolds(t *testing.T, spec, deletion *int64, current int64, override *int6
 	requireExplained(t, seconds, graceperiod.ExplainPod(pod, current, override))
 }
 
-func TestForPodHolds(t *testing.T) {
+func TestForPodAtEdgeValues(t *testing.T) {
 	for _, spec := range []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(30)), ptr.To(int64(math.MaxInt64))} {
 		for _, deletion := range []*int64{nil, ptr.To(int64(-1)), ptr.To(int64(0)), ptr.To(int64(7)), ptr.To(int64(math.MaxInt64))} {
 			for _, current := range []int64{math.MinInt64, 0, 1, 3, math.MaxInt64} {
 				for i, override := range optionalEdges() {
-					podHolds(t, spec, deletion, current, override, edges()[min(i, len(edges())-1)])
+					checkForPod(t, spec, deletion, current, override, edges()[min(i, len(edges())-1)])
 				}
 			}
 		}
 	}
 }
 
-func deleteHolds(t *testing.T, spec, asked *int64, node string, phase v1.PodPhase, longer int64) {
-	pod, options := podWith(spec, nil), deleteOptions(asked)
+func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.PodPhase, longer int64) {
+	pod, options := podWithSpecAndDeletion(spec, nil), deleteOptions(requested)
 	pod.Spec.NodeName, pod.Status.Phase = node, phase
 	seconds, graceful := graceperiod.ForDelete(pod, options)
 	require.True(t, graceful)
 	require.GreaterOrEqual(t, seconds, int64(0))
 	if node == "" || phase == v1.PodFailed || phase == v1.PodSucceeded {
-		require.Zero(t, seconds, "nothing is left to stop")
+		require.Zero(t, seconds, "nothing runs")
 	}
-	if asked != nil && longer >= *asked && *asked >= 0 {
+	if requested != nil && longer >= *requested && *requested >= 0 {
 		more, _ := graceperiod.ForDelete(pod, deleteOptions(&longer))
 		require.GreaterOrEqual(t, more, seconds, "monotone in the options")
 	}
 	require.True(t, graceperiod.PodDeleteStrategy{}.CheckGracefulDelete(t.Context(), pod, options))
 	require.Equal(t, deleteOptions(&seconds), options, "the strategy agrees")
-	requireExplained(t, seconds, graceperiod.ExplainDelete(pod, deleteOptions(asked)))
+	requireExplained(t, seconds, graceperiod.ExplainDelete(pod, deleteOptions(requested)))
 }
 
-func TestForDeleteHolds(t *testing.T) {
+func TestForDeleteAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
-		for i, asked := range optionalEdges() {
+		for i, requested := range optionalEdges() {
 			for _, node := range []string{"", "node-1"} {
 				for _, phase := range []v1.PodPhase{"", v1.PodRunning, v1.PodSucceeded, v1.PodFailed} {
-					deleteHolds(t, spec, asked, node, phase, edges()[min(i, len(edges())-1)])
+					checkForDelete(t, spec, requested, node, phase, edges()[min(i, len(edges())-1)])
 				}
 			}
 		}
@@ -137,8 +137,8 @@ func TestForDeleteHolds(t *testing.T) {
 	requireExplained(t, 0, graceperiod.ExplainDelete(nil, nil))
 }
 
-// beforeDeleteHolds checks a delete of a pod, whether or not it has a deletionTimestamp.
-func beforeDeleteHolds(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
+// checkBeforeDelete checks a delete of a pod, whether or not it has a deletionTimestamp.
+func checkBeforeDelete(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 	before := pod.DeepCopy()
 	graceful, pending, err := graceperiod.BeforeDelete(pod, options, now)
 	require.NoError(t, err)
@@ -152,40 +152,40 @@ func beforeDeleteHolds(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions,
 	}
 	if !graceful {
 		before.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
-		require.Equal(t, before, pod, "nothing but a negative grace has changed")
+		require.Equal(t, before, pod, "only a negative grace period changes")
 		return
 	}
 	require.False(t, pod.DeletionTimestamp.Time.Before(now), "never into the past")
 	if !first {
 		was := *before.DeletionGracePeriodSeconds
-		require.NotZero(t, was, "one that got stuck is not graceful")
+		require.NotZero(t, was, "a stored grace period of 0 is not graceful")
 		if was < 0 {
 			was = 1
 		}
-		require.Less(t, *pod.DeletionGracePeriodSeconds, was, "only ever shrinks")
-		require.True(t, pod.DeletionTimestamp.Time.Equal(now) || pod.DeletionTimestamp.Before(before.DeletionTimestamp), "only ever earlier")
+		require.Less(t, *pod.DeletionGracePeriodSeconds, was, "never extended")
+		require.True(t, pod.DeletionTimestamp.Time.Equal(now) || pod.DeletionTimestamp.Before(before.DeletionTimestamp), "never later")
 		require.Equal(t, before.Generation, pod.Generation)
 	}
 	graceful, pending, err = graceperiod.BeforeDelete(pod.DeepCopy(), deleteOptions(nil), now)
 	require.NoError(t, err)
-	require.False(t, graceful, "asking for nothing shorter changes nothing")
+	require.False(t, graceful, "options without a grace period change nothing")
 	require.Equal(t, *pod.DeletionGracePeriodSeconds > 0, pending)
 }
 
-func TestBeforeDeleteHolds(t *testing.T) {
+func TestBeforeDeleteAtEdgeValues(t *testing.T) {
 	for _, stored := range optionalEdges() {
-		for _, asked := range optionalEdges() {
+		for _, requested := range optionalEdges() {
 			for _, in := range []time.Duration{shortest, -time.Second, 0, 1, 10 * time.Second, longest} {
-				beforeDeleteHolds(t, deletedPod(in, stored), deleteOptions(asked), testTime())
+				checkBeforeDelete(t, deletedPod(in, stored), deleteOptions(requested), testTime())
 			}
-			beforeDeleteHolds(t, scheduledPod(stored), deleteOptions(asked), testTime())
-			beforeDeleteHolds(t, scheduledPod(stored), nil, testTime())
+			checkBeforeDelete(t, scheduledPod(stored), deleteOptions(requested), testTime())
+			checkBeforeDelete(t, scheduledPod(stored), nil, testTime())
 		}
 	}
 }
 
-func softEvictionHolds(t *testing.T, spec *int64, limit, higher int64) {
-	pod := podWith(spec, nil)
+func checkForSoftEviction(t *testing.T, spec *int64, limit, higher int64) {
+	pod := podWithSpecAndDeletion(spec, nil)
 	seconds := graceperiod.ForSoftEviction(pod, limit)
 	switch {
 	case limit >= 0:
@@ -204,8 +204,8 @@ func softEvictionHolds(t *testing.T, spec *int64, limit, higher int64) {
 	requireExplained(t, seconds, graceperiod.ExplainSoftEviction(pod, limit))
 }
 
-func nodeShutdownHolds(t *testing.T, spec *int64, bucket, longer int64) {
-	pod := podWith(spec, nil)
+func checkForNodeShutdown(t *testing.T, spec *int64, bucket, longer int64) {
+	pod := podWithSpecAndDeletion(spec, nil)
 	seconds := graceperiod.ForNodeShutdown(pod, bucket)
 	want := bucket
 	if spec != nil {
@@ -218,18 +218,18 @@ func nodeShutdownHolds(t *testing.T, spec *int64, bucket, longer int64) {
 	requireExplained(t, seconds, graceperiod.ExplainNodeShutdown(pod, bucket))
 }
 
-func TestOverridesHold(t *testing.T) {
+func TestOverridesAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for _, limit := range edges() {
 			for _, higher := range edges() {
-				softEvictionHolds(t, spec, limit, higher)
-				nodeShutdownHolds(t, spec, limit, higher)
+				checkForSoftEviction(t, spec, limit, higher)
+				checkForNodeShutdown(t, spec, limit, higher)
 			}
 		}
 	}
 }
 
-func spansHold(t *testing.T, seconds, more int64) {
+func checkDurations(t *testing.T, seconds, more int64) {
 	span, timeout := graceperiod.Duration(seconds), graceperiod.KillTimeout(seconds)
 	if span != longest && span != shortest {
 		require.Equal(t, seconds, int64(span/time.Second))
@@ -244,32 +244,32 @@ func spansHold(t *testing.T, seconds, more int64) {
 	}
 }
 
-func remainingHolds(t *testing.T, seconds int64, elapsed, later time.Duration) {
+func checkRemaining(t *testing.T, seconds int64, elapsed, later time.Duration) {
 	left := graceperiod.Remaining(seconds, elapsed)
-	require.GreaterOrEqual(t, left, graceperiod.MinimumContainerSeconds, "the floor holds")
-	require.LessOrEqual(t, left, max(seconds, graceperiod.MinimumContainerSeconds), "only ever shrinks")
+	require.GreaterOrEqual(t, left, graceperiod.MinimumContainerSeconds, "at least the minimum")
+	require.LessOrEqual(t, left, max(seconds, graceperiod.MinimumContainerSeconds), "never extended")
 	if left > graceperiod.MinimumContainerSeconds {
-		require.Equal(t, seconds, left+int64(max(elapsed, 0)/time.Second), "less the whole seconds")
+		require.Equal(t, seconds, left+int64(max(elapsed, 0)/time.Second), "whole seconds are subtracted")
 	}
 	if later >= elapsed {
-		require.LessOrEqual(t, graceperiod.Remaining(seconds, later), left, "time only takes away")
+		require.LessOrEqual(t, graceperiod.Remaining(seconds, later), left, "monotone in time")
 	}
 }
 
-func TestSpansHold(t *testing.T) {
+func TestDurationsAtEdgeValues(t *testing.T) {
 	for _, seconds := range edges() {
 		for _, more := range edges() {
-			spansHold(t, seconds, more)
+			checkDurations(t, seconds, more)
 			for _, elapsed := range edges() {
-				remainingHolds(t, seconds, time.Duration(elapsed), time.Duration(more))
-				remainingHolds(t, seconds, graceperiod.Duration(elapsed), graceperiod.Duration(more))
+				checkRemaining(t, seconds, time.Duration(elapsed), time.Duration(more))
+				checkRemaining(t, seconds, graceperiod.Duration(elapsed), graceperiod.Duration(more))
 			}
 		}
 	}
 }
 
-func leftHolds(t *testing.T, grace *int64, end, now, later time.Time) {
-	pod := podWith(nil, grace)
+func checkLeftOfDeletion(t *testing.T, grace *int64, end, now, later time.Time) {
+	pod := podWithSpecAndDeletion(nil, grace)
 	pod.DeletionTimestamp = &metav1.Time{Time: end}
 	left := graceperiod.LeftOfDeletion(pod, now)
 	if end.IsZero() {
@@ -281,24 +281,24 @@ func leftHolds(t *testing.T, grace *int64, end, now, later time.Time) {
 	if grace != nil {
 		most = max(most, *grace)
 	}
-	require.GreaterOrEqual(t, left, graceperiod.MinimumPodSeconds, "the floor holds")
-	require.LessOrEqual(t, left, most, "no more than was given")
+	require.GreaterOrEqual(t, left, graceperiod.MinimumPodSeconds, "at least the minimum")
+	require.LessOrEqual(t, left, most, "at most the grace period")
 	if left > graceperiod.MinimumPodSeconds && left < most {
 		over := end.Sub(now) - graceperiod.Duration(left)
 		require.LessOrEqual(t, over, time.Duration(0), "rounded up")
 		require.Greater(t, over, -time.Second, "by less than a second")
 	}
 	if !later.Before(now) {
-		require.LessOrEqual(t, graceperiod.LeftOfDeletion(pod, later), left, "time only takes away")
+		require.LessOrEqual(t, graceperiod.LeftOfDeletion(pod, later), left, "monotone in time")
 	}
 }
 
-func TestLeftOfDeletionHolds(t *testing.T) {
+func TestLeftOfDeletionAtEdgeValues(t *testing.T) {
 	for _, grace := range optionalEdges() {
 		for _, in := range edges() {
 			for _, later := range edges() {
-				leftHolds(t, grace, testTime().Add(graceperiod.Duration(in)), testTime(), testTime().Add(time.Duration(later)))
-				leftHolds(t, grace, testTime().Add(time.Duration(in)), testTime(), testTime().Add(graceperiod.Duration(later)))
+				checkLeftOfDeletion(t, grace, testTime().Add(graceperiod.Duration(in)), testTime(), testTime().Add(time.Duration(later)))
+				checkLeftOfDeletion(t, grace, testTime().Add(time.Duration(in)), testTime(), testTime().Add(graceperiod.Duration(later)))
 			}
 		}
 	}

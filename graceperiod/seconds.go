@@ -7,50 +7,47 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The periods that Kubernetes itself fixes, in seconds.
+// Kubernetes' fixed grace periods, in seconds.
 const (
-	// DefaultSeconds is the terminationGracePeriodSeconds that the API server gives a
-	// pod without one (SetDefaults_PodSpec), and the kubelet a static pod when it reads
-	// its manifest. Here only [ForSoftEviction] assumes it, and a program that reads
-	// manifests sets it.
+	// DefaultSeconds is the default of spec.terminationGracePeriodSeconds
+	// (SetDefaults_PodSpec). The API server sets it, and the kubelet for static pods. In
+	// this package only [ForSoftEviction] uses it: set it in manifests that you read.
 	DefaultSeconds int64 = 30
-	// MinimumPodSeconds is the shortest grace period of a pod, however little was
-	// requested (the kubelet's calculateEffectiveGracePeriod).
+	// MinimumPodSeconds is the shortest grace period of a pod (the kubelet's
+	// calculateEffectiveGracePeriod).
 	MinimumPodSeconds int64 = 1
-	// MinimumContainerSeconds is the shortest timeout of a container's stop (the
-	// kubelet's minimumGracePeriodInSeconds). A preStop hook that used up the grace
-	// period still leaves the container this long between its stop signal and SIGKILL.
+	// MinimumContainerSeconds is the shortest time between a container's stop signal and
+	// SIGKILL, even after a preStop hook that used the whole grace period (the kubelet's
+	// minimumGracePeriodInSeconds).
 	MinimumContainerSeconds int64 = 2
 	// ImmediateEvictionSeconds is the override of a hard eviction (the kubelet's
 	// immediateEvictionGracePeriodSeconds).
 	ImmediateEvictionSeconds int64 = 1
 )
 
-// KillReason says why a single container is stopped. Only the two probe reasons
-// change the grace period; every other value has the effect of [ReasonUnknown].
+// KillReason is the reason for stopping a single container. Only the two probe reasons
+// change the grace period; all other values have the effect of [ReasonUnknown].
 type KillReason string
 
-// The kubelet's reasons, in its spelling.
+// The kubelet's reasons.
 const (
-	// ReasonUnknown is any reason other than a failed probe or hook, among them
-	// the termination of the whole pod.
+	// ReasonUnknown is any other reason, such as the termination of the whole pod.
 	ReasonUnknown KillReason = "Unknown"
-	// ReasonStartupProbe is a failed startup probe; the probe's own grace period
-	// may apply (KEP-2238).
+	// ReasonStartupProbe is a failed startup probe, whose own grace period may apply
+	// (KEP-2238).
 	ReasonStartupProbe KillReason = "StartupProbe"
-	// ReasonLivenessProbe is a failed liveness probe; the probe's own grace period
-	// may apply (KEP-2238).
+	// ReasonLivenessProbe is a failed liveness probe, whose own grace period may apply
+	// (KEP-2238).
 	ReasonLivenessProbe KillReason = "LivenessProbe"
-	// ReasonFailedPostStartHook is a failed postStart hook; the pod's grace period
-	// applies.
+	// ReasonFailedPostStartHook is a failed postStart hook.
 	ReasonFailedPostStartHook KillReason = "FailedPostStartHook"
 )
 
 // maxSeconds is the largest number of whole seconds that fits into a time.Duration.
 const maxSeconds = math.MaxInt64 / int64(time.Second)
 
-// Duration converts seconds to a time.Duration. A number that does not fit (a
-// time.Duration ends at about 292 years) gives the longest duration of its sign.
+// Duration converts seconds to a time.Duration. A number that does not fit (more than about
+// 292 years) becomes the longest duration of the same sign.
 func Duration(seconds int64) time.Duration {
 	switch {
 	case seconds > maxSeconds:

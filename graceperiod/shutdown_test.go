@@ -19,16 +19,16 @@ func TestForNodeShutdown(t *testing.T) {
 		want   int64
 	}{
 		{"nil pod", nil, 20, 20},
-		{"pod without a grace", &v1.Pod{}, 20, 20},
-		{"pod asks less", podWith(ptr.To(int64(5)), nil), 20, 5},
-		{"pod asks as much", podWith(ptr.To(int64(20)), nil), 20, 20},
-		{"pod asks more", podWith(ptr.To(int64(30)), nil), 20, 20},
-		{"pod asks 0", podWith(ptr.To(int64(0)), nil), 20, 0},
-		{"negative grace is raw", podWith(ptr.To(int64(-1)), nil), 20, -1},
-		{"the deletion's grace is left to ForPod", podWith(nil, ptr.To(int64(3))), 20, 20},
-		{"empty bucket", podWith(ptr.To(int64(30)), nil), 0, 0},
-		{"bucket overdrawn", podWith(ptr.To(int64(30)), nil), -4, -4},
-		{"extremes", podWith(ptr.To(int64(math.MinInt64)), nil), math.MaxInt64, math.MinInt64},
+		{"no spec", &v1.Pod{}, 20, 20},
+		{"shorter spec", podWithSpecAndDeletion(ptr.To(int64(5)), nil), 20, 5},
+		{"equal spec", podWithSpecAndDeletion(ptr.To(int64(20)), nil), 20, 20},
+		{"longer spec", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 20, 20},
+		{"spec of 0", podWithSpecAndDeletion(ptr.To(int64(0)), nil), 20, 0},
+		{"negative spec is returned unchanged", podWithSpecAndDeletion(ptr.To(int64(-1)), nil), 20, -1},
+		{"deletion is ignored", podWithSpecAndDeletion(nil, ptr.To(int64(3))), 20, 20},
+		{"bucket of 0", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 0, 0},
+		{"negative bucket", podWithSpecAndDeletion(ptr.To(int64(30)), nil), -4, -4},
+		{"spec of min int64", podWithSpecAndDeletion(ptr.To(int64(math.MinInt64)), nil), math.MaxInt64, math.MinInt64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, graceperiod.ForNodeShutdown(c.pod, c.bucket))

@@ -10,35 +10,34 @@ import (
 // minimumKillTimeout is the shortest result of [KillTimeout].
 const minimumKillTimeout = 10 * time.Second
 
-// KillTimeout returns how long to wait for the kill of a pod whose grace period is
-// seconds before the kill counts as overdue: one and a half times the grace period in
-// whole seconds, at least 10 s (the kubelet's killPodNow). It saturates like [Duration].
+// KillTimeout returns how long to wait for the kill of a pod with a grace period of
+// seconds: one and a half times as long in whole seconds, at least 10 s (the kubelet's
+// killPodNow). It saturates as [Duration] does.
 func KillTimeout(seconds int64) time.Duration {
 	grace := min(max(seconds, 0), maxSeconds) // so that grace+grace/2 cannot overflow
 	return max(minimumKillTimeout, Duration(grace+grace/2))
 }
 
-// Remaining returns the timeout, in seconds, that is left for the stop of a container
-// with a grace period of seconds, after its preStop hook and the wait for its turn took
-// elapsed. It subtracts only the whole seconds of elapsed, and is at least
-// [MinimumContainerSeconds] (the kubelet's killContainer). A negative elapsed counts
-// as 0, so that a clock that was set back does not lengthen the grace period.
+// Remaining returns the timeout, in seconds, for the stop of a container with a grace
+// period of seconds, after its preStop hook and its wait for other containers took elapsed.
+// It subtracts the whole seconds of elapsed, and is at least [MinimumContainerSeconds] (the
+// kubelet's killContainer). A negative elapsed counts as 0, so that a clock that was set
+// back does not extend the grace period.
 func Remaining(seconds int64, elapsed time.Duration) int64 {
 	whole := int64(max(elapsed, 0) / time.Second)
 	return max(max(seconds, 0)-whole, MinimumContainerSeconds)
 }
 
-// LeftOfDeletion returns how much of a pod's grace period is left at the time now, in
-// whole seconds. It is for an agent that restarted while the pod was terminating; the
-// kubelet itself starts the full grace period again then.
+// LeftOfDeletion returns the remaining grace period of a pod at the time now, in whole
+// seconds, for an agent that restarted while the pod was terminating. (The kubelet starts
+// the full grace period again.)
 //
 // The result is the time until metadata.deletionTimestamp, rounded up. It is at least
-// [MinimumPodSeconds], and at most metadata.deletionGracePeriodSeconds, even if the
-// clocks of the node and the API server disagree. A deletion whose
-// deletionGracePeriodSeconds is nil has ended, as for the API server, and gives
-// MinimumPodSeconds.
+// [MinimumPodSeconds], and at most metadata.deletionGracePeriodSeconds even if the clocks
+// of the node and the API server differ. If deletionGracePeriodSeconds is nil, the grace
+// period has ended, as for the API server, and the result is MinimumPodSeconds.
 //
-// A pod without a deletionTimestamp gets the grace period of [ForPod]; a nil pod gets
+// For a pod without a deletionTimestamp the result is that of [ForPod], for a nil pod
 // MinimumPodSeconds.
 func LeftOfDeletion(pod *v1.Pod, now time.Time) int64 {
 	if pod == nil || pod.DeletionTimestamp.IsZero() {
@@ -50,8 +49,8 @@ func LeftOfDeletion(pod *v1.Pod, now time.Time) int64 {
 	return MinimumPodSeconds
 }
 
-// secondsUntil returns the seconds from now to then, rounded up. It is 0 if then has
-// passed, and saturates at the largest int64.
+// secondsUntil returns the seconds from now to then, rounded up. It is 0 if then is in the
+// past, and saturates at the largest int64.
 func secondsUntil(then, now time.Time) int64 {
 	to, from := then.Unix(), now.Unix()
 	switch left := to - from; {

@@ -46,17 +46,17 @@ func TestRemaining(t *testing.T) {
 		elapsed time.Duration
 		want    int64
 	}{
-		{"nothing used", 30, 0, 30},
-		{"a fraction is not counted", 30, 999 * time.Millisecond, 30},
-		{"truncated", 30, 10*time.Second + 999*time.Millisecond, 20},
-		{"down to the floor", 30, 28 * time.Second, 2},
-		{"below the floor", 30, 29 * time.Second, 2},
-		{"overdrawn", 30, time.Hour, 2},
-		{"no grace", 0, 0, 2},
-		{"negative grace", math.MinInt64, longest, 2},
+		{"no time elapsed", 30, 0, 30},
+		{"fraction of a second elapsed", 30, 999 * time.Millisecond, 30},
+		{"fraction is truncated", 30, 10*time.Second + 999*time.Millisecond, 20},
+		{"down to the minimum", 30, 28 * time.Second, 2},
+		{"below the minimum", 30, 29 * time.Second, 2},
+		{"more than the grace period elapsed", 30, time.Hour, 2},
+		{"grace period of 0", 0, 0, 2},
+		{"negative grace period", math.MinInt64, longest, 2},
 		{"clock set back", 30, -time.Hour, 30},
-		{"clock set back at the extremes", math.MaxInt64, shortest, math.MaxInt64},
-		{"most", math.MaxInt64, longest, math.MaxInt64 - math.MaxInt64/int64(time.Second)},
+		{"clock set back, max int64", math.MaxInt64, shortest, math.MaxInt64},
+		{"max int64", math.MaxInt64, longest, math.MaxInt64 - math.MaxInt64/int64(time.Second)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, graceperiod.Remaining(c.seconds, c.elapsed))
@@ -65,13 +65,7 @@ func TestRemaining(t *testing.T) {
 }
 
 func TestLeftOfDeletion(t *testing.T) {
-	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	deleted := func(in time.Duration, grace *int64) *v1.Pod {
-		pod := podWith(ptr.To(int64(60)), grace)
-		pod.DeletionTimestamp = &metav1.Time{Time: now.Add(in)}
-		return pod
-	}
-	unset := podWith(ptr.To(int64(60)), nil)
+	unset := podWithSpecAndDeletion(ptr.To(int64(60)), nil)
 	unset.DeletionTimestamp = &metav1.Time{}
 	for _, c := range []struct {
 		name string
@@ -79,30 +73,30 @@ func TestLeftOfDeletion(t *testing.T) {
 		want int64
 	}{
 		{"nil pod", nil, 1},
-		{"not deleted, no grace", &v1.Pod{}, 1},
-		{"not deleted", podWith(ptr.To(int64(60)), nil), 60},
-		{"no timestamp, but a grace", podWith(ptr.To(int64(60)), ptr.To(int64(20))), 20},
-		{"a timestamp that is zero is none", unset, 60},
-		{"all of it", deleted(30*time.Second, ptr.To(int64(30))), 30},
-		{"some of it", deleted(10*time.Second, ptr.To(int64(30))), 10},
-		{"rounded up", deleted(10*time.Second+time.Nanosecond, ptr.To(int64(30))), 11},
-		{"a clock that is behind gains nothing", deleted(time.Hour, ptr.To(int64(30))), 30},
-		{"over just now", deleted(0, ptr.To(int64(30))), 1},
-		{"over for long", deleted(-time.Hour, ptr.To(int64(30))), 1},
-		{"a fraction over", deleted(-time.Nanosecond, ptr.To(int64(30))), 1},
-		{"forced", deleted(0, ptr.To(int64(0))), 1},
-		{"negative grace", deleted(time.Hour, ptr.To(int64(-5))), 1},
-		{"deletion without a grace", deleted(time.Hour, nil), 1},
-		{"extremes", deleted(longest, ptr.To(int64(math.MaxInt64))), math.MaxInt64/int64(time.Second) + 1},
+		{"not deleted, no spec", &v1.Pod{}, 1},
+		{"not deleted", podWithSpecAndDeletion(ptr.To(int64(60)), nil), 60},
+		{"no timestamp, deletion grace period", podWithSpecAndDeletion(ptr.To(int64(60)), ptr.To(int64(20))), 20},
+		{"zero timestamp", unset, 60},
+		{"all left", deletedPod(30*time.Second, ptr.To(int64(30))), 30},
+		{"some left", deletedPod(10*time.Second, ptr.To(int64(30))), 10},
+		{"rounded up", deletedPod(10*time.Second+time.Nanosecond, ptr.To(int64(30))), 11},
+		{"clock of the node is behind", deletedPod(time.Hour, ptr.To(int64(30))), 30},
+		{"ended now", deletedPod(0, ptr.To(int64(30))), 1},
+		{"ended long ago", deletedPod(-time.Hour, ptr.To(int64(30))), 1},
+		{"ended a nanosecond ago", deletedPod(-time.Nanosecond, ptr.To(int64(30))), 1},
+		{"forced", deletedPod(0, ptr.To(int64(0))), 1},
+		{"negative grace period", deletedPod(time.Hour, ptr.To(int64(-5))), 1},
+		{"deletion without a grace period", deletedPod(time.Hour, nil), 1},
+		{"max int64", deletedPod(longest, ptr.To(int64(math.MaxInt64))), math.MaxInt64/int64(time.Second) + 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, graceperiod.LeftOfDeletion(c.pod, now))
+			require.Equal(t, c.want, graceperiod.LeftOfDeletion(c.pod, testTime()))
 		})
 	}
 }
 
-// The difference of two times may be too large for a time.Duration, and for an int64.
-func TestLeftOfDeletionFarAway(t *testing.T) {
+// The difference of two times may overflow a time.Duration and an int64.
+func TestLeftOfDeletionDoesNotOverflow(t *testing.T) {
 	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 	for _, c := range []struct {
 		then, now time.Time
@@ -114,7 +108,7 @@ func TestLeftOfDeletionFarAway(t *testing.T) {
 		{time.Unix(math.MaxInt64, 9), time.Unix(0, 0), 600},
 		{time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64, 0), 1},
 	} {
-		pod := podWith(nil, ptr.To(int64(600)))
+		pod := podWithSpecAndDeletion(nil, ptr.To(int64(600)))
 		pod.DeletionTimestamp = &metav1.Time{Time: c.then}
 		require.Equal(t, c.want, graceperiod.LeftOfDeletion(pod, c.now), "%v to %v", c.now, c.then)
 	}

@@ -2,41 +2,37 @@ package graceperiod
 
 import v1 "k8s.io/api/core/v1"
 
-// ruleName names a rule that takes part in a grace period, such as "Deletion", "Spec" or
-// "PodMinimum".
+// ruleName is the name of a rule, such as "Deletion", "Spec" or "PodMinimum".
 type ruleName string
 
-// The rules. Each function asks some of them, in the order of the steps of its
-// explanation.
+// The rules. Each function evaluates some of them, in the order of its explanation's steps.
 const (
-	// ruleDeletion uses metadata.deletionGracePeriodSeconds, which the API
-	// server sets when the pod is deleted.
+	// ruleDeletion uses metadata.deletionGracePeriodSeconds.
 	ruleDeletion ruleName = "Deletion"
-	// ruleStartupProbe uses the grace period of a failed startup probe; it applies
-	// only if the pod's spec has one too.
+	// ruleStartupProbe uses the grace period of a failed startup probe. It applies only if
+	// the pod's spec has a grace period too.
 	ruleStartupProbe ruleName = "StartupProbe"
-	// ruleLivenessProbe uses the grace period of a failed liveness probe; it applies
-	// only if the pod's spec has one too.
+	// ruleLivenessProbe uses the grace period of a failed liveness probe. It applies only if
+	// the pod's spec has a grace period too.
 	ruleLivenessProbe ruleName = "LivenessProbe"
 	// ruleSpec uses spec.terminationGracePeriodSeconds.
 	ruleSpec ruleName = "Spec"
 	// ruleContainerMinimum uses [MinimumContainerSeconds] if no field is set.
 	ruleContainerMinimum ruleName = "ContainerMinimum"
-	// ruleCurrent starts with the grace period that the pod was given before; 0 is
-	// undecided.
+	// ruleCurrent starts with the grace period that the pod already has; 0 is undecided.
 	ruleCurrent ruleName = "Current"
 	// ruleOverride uses the override of the caller.
 	ruleOverride ruleName = "Override"
-	// ruleShrinksOnly goes back to the grace period that the pod was given before if
-	// the other rules would lengthen it.
-	ruleShrinksOnly ruleName = "ShrinksOnly"
+	// ruleNeverExtended restores the grace period that the pod already has, if the other
+	// rules would extend it.
+	ruleNeverExtended ruleName = "NeverExtended"
 	// rulePodMinimum raises the result to [MinimumPodSeconds].
 	rulePodMinimum ruleName = "PodMinimum"
 	// ruleNoOptions uses 0 for a delete without options.
 	ruleNoOptions ruleName = "NoOptions"
 	// ruleOptions uses options.gracePeriodSeconds of a delete.
 	ruleOptions ruleName = "Options"
-	// ruleNoGrace uses 0 if neither the options nor the pod have a grace period.
+	// ruleNoGrace uses 0 if neither the options nor the pod has a grace period.
 	ruleNoGrace ruleName = "NoGrace"
 	// ruleUnscheduled uses 0 for a pod without spec.nodeName.
 	ruleUnscheduled ruleName = "Unscheduled"
@@ -50,25 +46,23 @@ const (
 	// ruleDefault uses [DefaultSeconds] if the maximum is negative and the pod has no
 	// grace period.
 	ruleDefault ruleName = "Default"
-	// ruleBucket starts with the time that a bucket of a node shutdown has left.
+	// ruleBucket starts with the remaining time of a bucket of a node shutdown.
 	ruleBucket ruleName = "Bucket"
 )
 
-// step is one rule that was asked.
+// step is one rule that was evaluated.
 type step struct {
 	rule ruleName
-	// field is what the rule read: the path of a field of the pod, such as
-	// spec.containers[2].livenessProbe.terminationGracePeriodSeconds, or of the
-	// delete options, such as options.gracePeriodSeconds, or the name of a parameter
-	// of the function; "" if it read nothing.
+	// field is what the rule read: the path of a field of the pod or the delete options,
+	// such as spec.containers[2].livenessProbe.terminationGracePeriodSeconds, the name of a
+	// parameter, or "".
 	field string
-	// value is the rule's value in seconds: that of field, or a constant; 0 if set is
-	// false.
+	// value is the value of field, or a constant, in seconds. It is 0 if set is false.
 	value int64
-	// set reports whether the rule has a value. It is false only if the field named by field is nil.
+	// set is false if the field named by field is nil.
 	set bool
-	// applied reports whether value became the result so far. The last step with
-	// applied gives [Explanation.Seconds].
+	// applied reports whether value became the intermediate result. The value of the last
+	// step that applied is [Explanation.Seconds].
 	applied bool
 }
 
@@ -78,14 +72,14 @@ const (
 	fieldSpecGrace     = "spec.terminationGracePeriodSeconds"
 )
 
-// trace collects the steps of an explanation. A nil trace collects nothing, so that a
-// For function and its Explain function can share one body.
+// trace collects the steps of an explanation. A nil trace collects nothing, so that each
+// For function can share its body with its Explain function.
 type trace struct {
 	steps []step
 }
 
-// field adds a step for a rule that read value from field, and returns applied, so that
-// the caller can add the step and branch in one expression. This method, constant and
+// field adds a step for a rule that read value from field. It returns applied, so that the
+// caller can add the step and branch in one expression. This method, constant and
 // probeField are small enough to be inlined: a nil trace costs one comparison.
 func (t *trace) field(rule ruleName, field string, value *int64, applied bool) bool {
 	if t != nil {
@@ -102,8 +96,8 @@ func (t *trace) constant(rule ruleName, field string, seconds int64, applied boo
 	return applied
 }
 
-// probeField returns the path of a probe's grace period, "" for a nil trace: only an
-// explanation pays for the search of the container.
+// probeField returns the path of a probe's grace period. For a nil trace it returns "", and
+// does not search for the container.
 func (t *trace) probeField(pod *v1.Pod, container *v1.Container, rule ruleName) string {
 	if t == nil {
 		return ""
@@ -111,8 +105,7 @@ func (t *trace) probeField(pod *v1.Pod, container *v1.Container, rule ruleName) 
 	return containerPath(pod, container) + probePath(rule)
 }
 
-// add adds a step; a nil value is unset. It is not inlined because that would make some
-// For functions take half as long again.
+// add adds a step. Inlining it would make some For functions half as slow again.
 //
 //go:noinline
 func (t *trace) add(rule ruleName, field string, value *int64, applied bool) {

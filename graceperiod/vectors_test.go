@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -43,7 +42,7 @@ type vectors struct {
 	} `json:"check_graceful_delete"`
 	RepeatedDelete struct {
 		Columns []string
-		Cases   [][]any // as Columns says
+		Cases   [][]any // one value for each of Columns
 	} `json:"before_delete"`
 }
 
@@ -61,7 +60,7 @@ func TestVectorsForContainer(t *testing.T) {
 	require.Len(t, cases, 11)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			pod := podOf(container("app", c.Startup, c.Live))
+			pod := podOf(containerWithProbes("app", c.Startup, c.Live))
 			pod.Spec.TerminationGracePeriodSeconds = c.TGPS
 			require.Equal(t, c.Want, graceperiod.ForContainer(pod, &pod.Spec.Containers[0], c.Reason))
 		})
@@ -73,9 +72,9 @@ func TestVectorsForPod(t *testing.T) {
 	require.Len(t, cases, 5)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			seconds, shortened := graceperiod.ForPod(podWith(c.Spec, c.Deletion), 0, c.Override)
+			seconds, shortened := graceperiod.ForPod(podWithSpecAndDeletion(c.Spec, c.Deletion), 0, c.Override)
 			require.Equal(t, c.Want, seconds)
-			require.False(t, shortened, "nothing was given before")
+			require.False(t, shortened, "there was no current grace period")
 		})
 	}
 }
@@ -85,7 +84,7 @@ func TestVectorsForDelete(t *testing.T) {
 	require.Len(t, cases, 6)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			pod := podWith(c.TGPS, nil)
+			pod := podWithSpecAndDeletion(c.TGPS, nil)
 			pod.Spec.NodeName, pod.Status.Phase = c.Node, c.Phase
 			options := &metav1.DeleteOptions{GracePeriodSeconds: c.Opt}
 
@@ -100,14 +99,14 @@ func TestVectorsForDelete(t *testing.T) {
 	}
 }
 
-func TestVectorsBeforeDelete(t *testing.T) {
+func TestVectorsForRepeatedDelete(t *testing.T) {
 	group := readVectors(t).RepeatedDelete
 	require.Equal(t, []string{"cur", "opt", "want_obj_grace", "want_opt_grace", "graceful", "pending"}, group.Columns)
 	require.Len(t, group.Cases, 16)
-	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	now := testTime()
 	for _, row := range group.Cases {
 		t.Run(fmt.Sprint(row[:2]...), func(t *testing.T) {
-			pod := podWith(nil, seconds(row[0]))
+			pod := podWithSpecAndDeletion(nil, seconds(row[0]))
 			pod.DeletionTimestamp = &metav1.Time{Time: now}
 			options := &metav1.DeleteOptions{GracePeriodSeconds: seconds(row[1])}
 
@@ -120,25 +119,25 @@ func TestVectorsBeforeDelete(t *testing.T) {
 	}
 }
 
-// seconds converts a cell of the YAML file; nil is unset.
+// seconds converts a cell of the YAML file.
 func seconds(cell any) *int64 {
 	return ptr.To(int64(cell.(float64)))
 }
 
-// podWith is a pod with these two grace periods; nil is unset.
-func podWith(spec, deletion *int64) *v1.Pod {
+// podWithSpecAndDeletion returns a pod with these grace periods in its spec and metadata; nil is unset.
+func podWithSpecAndDeletion(spec, deletion *int64) *v1.Pod {
 	pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: spec}}
 	pod.DeletionGracePeriodSeconds = deletion
 	return pod
 }
 
-// podOf is a pod with these containers.
+// podOf returns a pod with these containers.
 func podOf(containers ...v1.Container) *v1.Pod {
 	return &v1.Pod{Spec: v1.PodSpec{Containers: containers}}
 }
 
-// container has two probes with these grace periods; nil is unset.
-func container(name string, startup, liveness *int64) v1.Container {
+// containerWithProbes returns a container whose probes have these grace periods; nil is unset.
+func containerWithProbes(name string, startup, liveness *int64) v1.Container {
 	return v1.Container{
 		Name:          name,
 		StartupProbe:  &v1.Probe{TerminationGracePeriodSeconds: startup},

@@ -8,38 +8,37 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// deadline is the end of the grace period of a pod or of one container. It only moves earlier. The
-// pod's mutex guards it.
+// deadline is when the grace period of a pod or of one container ends. It only moves earlier. The pod's
+// mutex guards it.
 type deadline struct {
-	granted   int64 // the grace period in seconds; 0 or less is possible
+	granted   int64 // the grace period in seconds; may be 0 or negative
 	end       time.Time
-	shortened bool // the grace period is shorter than the one granted first
+	shortened bool // the grace period is shorter than the first one
 }
 
-// deadlineIn returns the deadline of a grace period that begins now.
+// deadlineIn returns the deadline of a grace period that begins now. Negative seconds count as 0.
 func deadlineIn(seconds int64) deadline {
 	return deadline{granted: seconds, end: time.Now().Add(graceperiod.Duration(max(seconds, 0)))}
 }
 
-// isOver reports whether the deadline has passed.
-func (d deadline) isOver() bool { return !time.Now().Before(d.end) }
+func (d deadline) hasPassed() bool { return !time.Now().Before(d.end) }
 
-// stopTimeout returns the timeout of a StopContainer that is called now, in seconds: the rest of the
-// grace period, but at least 2 (the kubelet's minimumGracePeriodInSeconds). After the deadline this
-// minimum shrinks to 0 second by second. Otherwise each repeated call would grant 2 s more.
+// stopTimeout returns the timeout in seconds of a StopContainer call made now: the remaining grace
+// period, but at least 2 s (the kubelet's minimumGracePeriodInSeconds). After the deadline this minimum
+// shrinks to 0 second by second; otherwise each repeated call would add 2 s.
 func (d deadline) stopTimeout() int64 {
 	granted := max(d.granted, 0)
 	elapsed := graceperiod.Duration(granted) - time.Until(d.end)
 	timeout := graceperiod.Remaining(granted, elapsed)
 	late := time.Since(d.end)
-	if late < times.Lag { // a call made at the deadline may start a moment late, and still gets the minimum
+	if late < times.Lag { // timers fire late: a call meant for the deadline still gets the minimum
 		return timeout
 	}
 	minimum := graceperiod.Duration(graceperiod.MinimumContainerSeconds)
 	return min(timeout, int64(max(minimum-late, 0)/time.Second))
 }
 
-// cause returns the cause with which the deadline cuts a hook.
+// cause returns the cause with which the deadline cancels a hook.
 func (d deadline) cause() Cause {
 	if d.shortened {
 		return CauseShortened
@@ -47,16 +46,15 @@ func (d deadline) cause() Cause {
 	return CauseGraceSpent
 }
 
-// graceContext is the parent of a hook's context. It reports the present deadline of the container's
-// stop, which may move earlier; the deadline of a standard context cannot move. The context itself sets
-// no timer: the stop cancels the hook with a [Cause].
+// graceContext is the parent of a hook's context. Its Deadline reports the container's current
+// deadline, which may move earlier; the deadline of a standard context cannot move. It sets no timer:
+// the stop cancels the hook with a [Cause].
 type graceContext struct {
 	context.Context
 
 	stop *stop
 }
 
-// Deadline returns when the container's grace period ends now.
 func (g *graceContext) Deadline() (time.Time, bool) {
 	g.stop.pod.mu.Lock()
 	defer g.stop.pod.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package lifecycle terminates pods in a node agent as the kubelet does. It computes the grace period,
-// records the Killing events, runs the preStop hooks, and calls StopContainer, for sidecars after the
-// main containers. Each pod has one deadline, which only moves earlier.
+// Package lifecycle terminates pods in a node agent the way the kubelet does. It computes the grace period,
+// records Killing events, runs preStop hooks, and calls StopContainer, on main containers before sidecars.
+// A pod has one deadline, which only moves earlier.
 //
 //	package main
 //
@@ -10,11 +10,12 @@
 //		"log"
 //
 //		v1 "k8s.io/api/core/v1"
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 //		"github.com/kubegrace/kubegrace/lifecycle"
 //	)
 //
-//	// machine is the container runtime of the agent. One container runs on it.
+//	// machine is the container runtime of the agent. It runs one container.
 //	type machine struct{ running []lifecycle.Container }
 //
 //	func (m *machine) Running(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
@@ -36,7 +37,7 @@
 //			log.Fatal(err)
 //		}
 //		grace := int64(30)
-//		pod := &v1.Pod{Spec: v1.PodSpec{
+//		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1.PodSpec{
 //			TerminationGracePeriodSeconds: &grace,
 //			Containers: []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{
 //				PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}},
@@ -54,59 +55,54 @@
 //		}
 //	}
 //
-// # The runtime lists what runs
+// # How a pod is terminated
 //
-// Only the [Runtime] knows what runs. A termination requests a list, stops what is listed, and ends when
-// a later list is empty. Whether StopContainer fails, returns too early or is called twice: the next list
-// shows what still runs. A kubelet fork knows what runs, and passes [Request].Containers instead. A
-// StopContainer that succeeds is then proof that the container has ended.
+// The agent's [Runtime] lists the running containers. A termination stops every listed container, and ends
+// when a later list is empty. A caller that knows what is running, such as a kubelet fork, sets
+// [Request].Containers instead. A successful StopContainer then proves that the container has ended.
 //
-// # How a container is stopped
+// Each container has a goroutine that follows the kubelet's killContainer:
 //
-// One goroutine per container follows the kubelet's killContainer:
+//  1. Record the Killing event.
+//  2. Run the preStop hook. All hooks run in parallel, unless [TerminatorOptions].HooksAtTurn is set.
+//  3. A sidecar waits for main containers and for later sidecars, at most until the deadline.
+//  4. Call StopContainer with the remaining grace period, at least 2 s.
+//  5. List again. While the container is listed, repeat step 4 until GiveUpAfter past the deadline.
 //
-//  1. It records the Killing event.
-//  2. It runs the preStop hook if there is time, in parallel with other containers. [TerminatorOptions].HooksAtTurn moves
-//     this step after step 3.
-//  3. A sidecar waits for the main containers, and for the sidecars that are declared after it.
-//  4. It calls StopContainer with the rest of the grace period, in whole seconds, at least 2 s.
-//  5. It requests a list. If the list has the container, it repeats steps 4 and 5 after 100 ms to 1 s,
-//     until GiveUpAfter after the deadline.
+// A [PodStopper] is for pods that stop as a unit, such as virtual machines.
 //
-// Until the deadline, a container that could not be stopped still blocks sidecars. A [PodStopper] is for
-// pods that stop as a unit, such as virtual machines.
+// # Failures
 //
-// # When something fails
+//	What fails                       What happens                          What to do
+//	StopContainer fails, or returns  It is called again with the           Nothing.
+//	  while the container is listed    remaining grace period.
+//	StopContainer does not return    StopTimeoutSlack after its timeout    Nothing.
+//	                                   it is called again, with timeout 0.
+//	Running fails or does not        It is called again. An error never    Nothing.
+//	  return                           means that nothing is running.
+//	A container is still listed      RuntimeStuck with an error.           Call Terminate again. The
+//	  GiveUpAfter past the deadline                                          old deadline applies.
+//	A sidecar exits                  Nothing.                              Start it again while
+//	                                                                         ShouldRestart is true.
+//	A hook fails                     FailedPreStopHook event. The          Read HookResult.Err.
+//	                                   container is stopped.
+//	A hook does not return           Its context ends at the deadline.     End it with its context.
+//	A start does not return          RuntimeStuck. Start stops the         End it with its context.
+//	                                   container when it returns.
+//	A callback panics                The stack is logged. The call fails.  Fix the callback.
+//	The agent stops                  Close: LeftRunning.                   Pass LeftOfDeletion and
+//	                                                                         PreStopDone next time.
 //
-//	what fails                              what happens
-//	StopContainer fails                     it is called again with the rest of the grace period, if
-//	                                          the next list still has the container
-//	StopContainer returns, and the          it is called again in the same way
-//	  container is still listed
-//	StopContainer does not return           StopTimeoutSlack after its timeout it is called again, with
-//	                                          timeout 0, if the next list still has the container
-//	Running fails or does not return        it is called again; an error never means that nothing runs
-//	the container is listed GiveUpAfter     RuntimeStuck with an error; the next Terminate tries again,
-//	  after the deadline                      under the old deadline
-//	a sidecar exits                         the agent starts it again with Start while ShouldRestart
-//	                                          returns true
-//	a hook fails                            FailedPreStopHook event; the container is stopped
-//	a hook does not return                  its context ends at the deadline; the stop goes on
-//	a start does not return                 RuntimeStuck; Start stops what it starts later
-//	code of the embedder panics             a log line with the stack; the panic is that call's error
-//	the event recorder does not return      no grace period is lost; the end comes up to 1 s later
-//	the agent stops                         Close: LeftRunning; the next agent goes on with
-//	                                          [graceperiod.LeftOfDeletion] and PreStopDone
+// # Concurrency
 //
-// # Concurrency and tests
+// All methods are safe for concurrent use. A caller's context provides values and limits only the caller's
+// wait. [Terminator.Close] ends all goroutines. No mutex is held during a callback.
 //
-// A caller's context carries values and limits how long the caller waits; the termination goes on after
-// its end. [Terminator.Close] ends every goroutine, and names the containers whose goroutines do not end.
-// No mutex is held while the embedder's code runs. Package lifecycletest has a scripted runtime for
-// testing/synctest bubbles, in which an hour passes at once.
+// # Testing
+//
+// Package lifecycletest has a scripted runtime for testing/synctest.
 //
 // # Stability
 //
-// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
-// says how.
+// Stable: exported names change only in minor releases, and the changelog says how.
 package lifecycle

@@ -9,16 +9,17 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// recordKilling records the Killing event of the container.
 func (s *stop) recordKilling() {
 	s.record(containerReference(s.apiPod, s.role, s.container.Name), v1.EventTypeNormal, "Killing", killingMessage(s.options.message, s.container))
 }
 
-// killingMessage returns the message of the Killing event. Like the kubelet, it replaces the container's
-// ID in the request's message with the name, so that the events of several runs can be counted together.
-// It does not if the name contains the ID.
+// killingMessage returns the message of the Killing event. Like the kubelet, it replaces the container
+// ID with the name, so that the API server can aggregate the events of several runs. It does not if the
+// name contains the ID.
 func killingMessage(message string, c Container) string {
 	if message == "" || strings.Contains(c.Name, c.ID) {
 		return cmp.Or(message, "Stopping container "+c.Name)
@@ -26,30 +27,32 @@ func killingMessage(message string, c Container) string {
 	return strings.ReplaceAll(message, c.ID, c.Name)
 }
 
-// record records an event of the container.
+// record records an event about the container.
 func (s *stop) record(object runtime.Object, eventtype, reason, message string) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.recordLocked(object, eventtype, reason, message)
 }
 
-// recordLocked is record for a caller that holds the mutex.
+// recordLocked is record for callers that hold the mutex.
 func (s *stop) recordLocked(object runtime.Object, eventtype, reason, message string) {
 	if recorder := s.pod.terminator.opts.Events; recorder != nil {
-		s.notifyLocked(func() { recorder.Event(object, eventtype, reason, message) })
+		s.notifyLocked("the event recorder", func() { recorder.Event(object, eventtype, reason, message) })
 	}
 }
 
-// notifyLocked calls notify, which calls the event recorder or OnHook, in another goroutine. The calls
-// for one container run one after the other. Only the end of the stop waits for them, so that a slow
-// recorder does not use up the grace period. The mutex is held.
-func (s *stop) notifyLocked(notify func()) {
-	before, notified := s.notified, make(chan struct{})
-	s.notified = notified
-	s.pod.spawn(s.ctx, "the event recorder", s.apiPod, s.container.Name, func() error {
-		if before != nil {
-			<-before
+// notifyLocked runs notify, which calls what, the event recorder or OnHook, in another goroutine. The calls
+// for one container run in order. Only the end of the stop waits for them, so a slow recorder does not
+// use up the grace period. The caller holds the mutex.
+func (s *stop) notifyLocked(what string, notify func()) {
+	previous, notified := s.lastNotified, make(chan struct{})
+	s.lastNotified = notified
+	ctx, about := s.ctx, logValues(s.apiPod, s.container.Name)
+	s.pod.spawn(ctx, what, s.apiPod, s.container.Name, func() error {
+		if previous != nil {
+			<-previous
 		}
+		defer call.Watch(ctx, what, 0, about()...)()
 		notify()
 		return nil
 	}, func(err error) {
@@ -60,18 +63,18 @@ func (s *stop) notifyLocked(notify func()) {
 	})
 }
 
-// addError adds the error of a panic in the embedder's code to the result.
+// addError adds the error of a callback that panicked to the result.
 func (s *stop) addError(err error) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Err = errors.Join(s.result.Err, err)
 }
 
-// awaitEvents waits for the container's events for at most abandonAfter. They are then usually recorded
+// waitForEvents waits up to abandonAfter for the container's events, so that they are usually recorded
 // before the termination ends.
-func (s *stop) awaitEvents() {
+func (s *stop) waitForEvents() {
 	s.pod.mu.Lock()
-	notified := s.notified
+	notified := s.lastNotified
 	s.pod.mu.Unlock()
 	if notified == nil {
 		return
@@ -85,8 +88,7 @@ func (s *stop) awaitEvents() {
 	}
 }
 
-// recordWarning records a warning outside of a stop. It waits for the recorder for at most abandonAfter, so
-// that a recorder that hangs does not block the caller.
+// recordWarning records a Warning event outside a stop. It waits up to abandonAfter for the recorder.
 func (p *pod) recordWarning(ctx context.Context, apiPod *v1.Pod, container string, object runtime.Object, reason, message string) {
 	recorder := p.terminator.opts.Events
 	if recorder == nil {
@@ -94,6 +96,7 @@ func (p *pod) recordWarning(ctx context.Context, apiPod *v1.Pod, container strin
 	}
 	recorded := make(chan struct{})
 	p.spawn(ctx, "the event recorder", apiPod, container, func() error {
+		defer call.Watch(ctx, "the event recorder", 0, logValues(apiPod, container)()...)()
 		recorder.Event(object, v1.EventTypeWarning, reason, message)
 		return nil
 	}, func(error) { close(recorded) })
@@ -106,12 +109,11 @@ func (p *pod) recordWarning(ctx context.Context, apiPod *v1.Pod, container strin
 	}
 }
 
-// containerReference returns the object of a container's events, as the kubelet's GenerateContainerRef
-// does.
+// containerReference returns the object of a container's events (the kubelet's GenerateContainerRef).
 func containerReference(pod *v1.Pod, r role, name string) *v1.ObjectReference {
 	return &v1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod",
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-		FieldPath: r.list() + "{" + name + "}",
+		FieldPath: r.specField() + "{" + name + "}",
 	}
 }

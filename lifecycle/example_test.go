@@ -35,7 +35,7 @@ func Example() {
 		return
 	}
 	grace := int64(30)
-	pod := &v1.Pod{Spec: v1.PodSpec{
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1.PodSpec{
 		TerminationGracePeriodSeconds: &grace,
 		Containers: []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{
 			PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}},
@@ -157,7 +157,7 @@ func ExampleTerminator_Start() {
 	// Output:
 	// <nil>
 	// true
-	// failed to start container "web" of pod "shop_default(6d1f)": pod is being terminated, or was and has not been forgotten
+	// failed to start container "web" of pod "shop_default(6d1f)": pod is being terminated, or was terminated and not forgotten
 }
 
 func ExampleTerminator_PostStart() {

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -10,14 +11,19 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
 )
 
-// HTTPDoer sends an HTTP request; *http.Client implements it. [HandlerRunnerOptions.HTTP]
-// says what it must do.
+// HTTPDoer sends an HTTP request; *http.Client implements it. See [HandlerRunnerOptions.HTTP] for the
+// requirements.
 type HTTPDoer interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
-// get sends the request of an httpGet hook to the host that the hook names, or else to its
-// pod.
+// The errors of an httpGet hook whose pod has no IP address.
+var (
+	errNoStatusIP = errors.New("status.podIPs and status.podIP are empty, and PodIP is nil")
+	errNoPodIP    = errors.New("PodIP has returned no address")
+)
+
+// get sends the request of an httpGet hook to the hook's host, or to its pod if the hook has none.
 func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) error {
 	host, err := action.Host, error(nil)
 	if host == "" {
@@ -27,7 +33,7 @@ func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Cont
 		return err
 	}
 	if host == "" {
-		return fmt.Errorf("failed to find networking container: %s", podText(pod))
+		return fmt.Errorf("failed to find networking container: %s: %w", formatPod(pod), r.noIP)
 	}
 	sender := hookhttp.Sender{Doer: r.HTTP, UserAgent: r.UserAgent, FailOnStatus: r.FailOnHTTPStatus}
 	plain, err := sender.Get(ctx, host, pod, container, action)
@@ -42,7 +48,7 @@ func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Cont
 	return err
 }
 
-// statusIP returns the first IP address in the pod's status, "" if it has none.
+// statusIP returns the first IP address in the pod's status; "" if there is none.
 func statusIP(_ context.Context, pod *v1.Pod) (string, error) {
 	switch {
 	case pod == nil:

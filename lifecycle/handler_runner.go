@@ -14,90 +14,96 @@ import (
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/internal/nilcheck"
 	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// defaultUserAgent is the User-Agent of httpGet hooks in a kubelet of Kubernetes 1.37.
+// defaultUserAgent is the User-Agent of httpGet hooks in the kubelet of Kubernetes 1.37.
 const defaultUserAgent = "kube-lifecycle/1.37"
 
-// handlerKind is the kind of a hook's handler. It serves as a metric label.
+// handlerKind is the kind of a hook's handler. It is a metric label.
 type handlerKind string
 
 const (
 	kindExec    handlerKind = "exec"
 	kindHTTPGet handlerKind = "httpGet"
 	kindSleep   handlerKind = "sleep"
-	kindOther   handlerKind = "other" // no handler, or tcpSocket, which cannot be run
+	kindOther   handlerKind = "other" // nil, empty or tcpSocket, which cannot run
 )
 
-// HandlerRunnerOptions configures the runner of [NewHandlerRunner]. The zero value runs httpGet and sleep
-// hooks; exec hooks need Commands.
+// HandlerRunnerOptions configures [NewHandlerRunner]. The zero value runs httpGet and sleep hooks; exec
+// hooks need Commands.
 type HandlerRunnerOptions struct {
-	// Commands runs the commands of exec hooks. If it is nil, every exec hook fails.
+	// Commands runs the commands of exec hooks; nil: exec hooks fail.
 	Commands CommandRunner
-	// HTTP sends the requests of httpGet hooks. It must end a request when the request's context
-	// ends, and keep no connection open after that.
+	// HTTP sends the requests of httpGet hooks. When a request's context ends, it must end the request
+	// and close the connection.
 	//
-	// nil means a client like the kubelet's. That client does not verify certificates, and follows
-	// at most ten redirects, on the same host only. Unlike the kubelet's, it does not send a hook's
-	// headers to another port or scheme.
+	// nil means a client like the kubelet's, which does not verify certificates, and follows up to ten
+	// redirects on the same host. Unlike the kubelet's, it does not send a hook's headers to another
+	// port or scheme.
 	HTTP HTTPDoer
-	// PodIP returns the IP address of a pod for an httpGet hook without a host. The hook fails if
-	// PodIP returns an error or "". nil means the first of the pod status's podIPs, or else its
-	// podIP.
+	// PodIP returns the pod's IP address, for httpGet hooks without a host. An error or "" fails the
+	// hook. nil means the first of the status's podIPs, or else its podIP.
 	PodIP func(context.Context, *v1.Pod) (string, error)
-	// UserAgent is the User-Agent header of httpGet hooks that do not set one. "" means that of a
-	// kubelet, kube-lifecycle/1.37.
+	// UserAgent is the User-Agent of httpGet hooks that do not set it; "" means the kubelet's,
+	// kube-lifecycle/1.37.
 	UserAgent string
-	// FailOnHTTPStatus makes a hook fail if the response's status is not 2xx. A redirect to another
-	// host fails too, because it is not followed. If FailOnHTTPStatus is false, any response is a
-	// success, as in the kubelet.
+	// FailOnHTTPStatus fails a hook whose response is not 2xx. A redirect to another host is not
+	// followed and fails too. If false, any response is a success, as in the kubelet.
 	FailOnHTTPStatus bool
-	// Events records that an HTTPS hook was answered in plain HTTP; nil: no event is
-	// recorded.
+	// Events records that a server answered an HTTPS hook in plain HTTP; nil: not recorded.
 	Events EventRecorder
-	// Metrics counts hooks that were answered in plain HTTP, and sleeps that ended
-	// early; nil: nothing is counted.
+	// Metrics counts hooks answered in plain HTTP and sleeps that ended early; nil: not counted.
 	Metrics *metrics.Lifecycle
-	// Gates is read once, for [PodLifecycleSleepAction]; nil: its default.
+	// Gates is read once, for [PodLifecycleSleepAction]; nil: the feature's default.
 	Gates featuregate.FeatureGate
 }
 
-// handlerRunner is the [HandlerRunner] of this package. It has no state but its options.
+// handlerRunner is this package's [HandlerRunner].
 type handlerRunner struct {
 	HandlerRunnerOptions
 
-	sleepEnabled bool // PodLifecycleSleepAction is on
+	sleepEnabled bool  // PodLifecycleSleepAction is on
+	noIP         error // that a pod has no IP address
 }
 
-// NewHandlerRunner makes a runner of exec, httpGet and sleep hooks. It behaves like the
-// kubelet's, and returns the same messages, with these differences:
+// NewHandlerRunner returns a runner of exec, httpGet and sleep hooks. It behaves like the kubelet's and
+// returns the same messages, except:
 //
-//   - The request of an httpGet hook ends with ctx, and uses no proxy. The kubelet's request
-//     ignores ctx (k/k#103300).
-//   - A command's timeout is the time until ctx's deadline, and after the deadline the command
-//     does not run. The kubelet sets no timeout.
-//   - A sleep does not fail if ctx ends with the cause [CauseContainerExited] (k/k#134338), or if less
-//     than 100 ms of it are left.
+//   - The request of an httpGet hook ends with ctx and uses no proxy. The kubelet's ignores ctx (k/k#103300).
+//   - A command's timeout is the time until ctx's deadline. After the deadline the command does not run.
+//     The kubelet sets no timeout.
+//   - A sleep succeeds if ctx ends with the cause [CauseContainerExited] (k/k#134338), or less than
+//     100 ms before the end of the sleep.
 //
-// A hook ends when ctx ends, and its error then wraps the cause. The runner may be used concurrently.
-// Every argument of Run but ctx may be nil. The runner does not recover a panic of Commands, HTTP or
-// PodIP; a [Terminator] does.
+// A hook ends when ctx ends, with an error that wraps ctx's cause. The runner is safe for concurrent
+// use. All arguments of Run except ctx may be nil. An option that holds a nil pointer counts as nil. The
+// runner does not recover panics of Commands, HTTP or PodIP; a [Terminator] does.
 func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 	opts.UserAgent = cmp.Or(opts.UserAgent, defaultUserAgent)
-	if opts.HTTP == nil {
+	if opts.HTTP == nil || nilcheck.IsTypedNil(opts.HTTP) {
 		opts.HTTP = hookhttp.NewClient(nil)
 	}
-	if opts.PodIP == nil {
-		opts.PodIP = statusIP
+	if nilcheck.IsTypedNil(opts.Commands) {
+		opts.Commands = nil // so that exec hooks fail with an error
 	}
-	return &handlerRunner{HandlerRunnerOptions: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction)}
+	if nilcheck.IsTypedNil(opts.Events) {
+		opts.Events = nil
+	}
+	if nilcheck.IsTypedNil(opts.Gates) {
+		opts.Gates = nil
+	}
+	noIP := errNoPodIP
+	if opts.PodIP == nil {
+		opts.PodIP, noIP = statusIP, errNoStatusIP
+	}
+	return &handlerRunner{HandlerRunnerOptions: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction), noIP: noIP}
 }
 
-// Run implements [HandlerRunner]. If a handler has several fields set, Run uses the first of
-// exec, httpGet and sleep. A handler with none of them, such as tcpSocket, is an error, as
-// in the kubelet.
+// Run implements [HandlerRunner]. Of several handlers, Run uses the first of exec, httpGet and sleep.
+// Without any of them, as with tcpSocket, it returns an error, as the kubelet does.
 func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	var err error
 	var hook, action, output string
@@ -137,34 +143,33 @@ func kindOf(handler *v1.LifecycleHandler) handlerKind {
 	}
 }
 
-// hookFailed returns the kubelet's message for a hook that failed. It does not use fmt, because fmt needs
-// more stack: the stacks of all sleeps would grow when many are cancelled at once.
+// hookFailed returns the kubelet's message for a failed hook. It avoids fmt, which needs a larger
+// stack: when many sleeps are cancelled at once, all their stacks would grow.
 func hookFailed(hook, action string, pod *v1.Pod, container *v1.Container, err error) string {
 	name := ""
 	if container != nil {
 		name = container.Name
 	}
 	return hook + " lifecycle hook (" + action + ") for Container " + strconv.Quote(name) +
-		" in Pod " + strconv.Quote(podText(pod)) + " failed - error: " + err.Error()
+		" in Pod " + strconv.Quote(formatPod(pod)) + " failed - error: " + err.Error()
 }
 
-// podText formats a pod as the kubelet does: name_namespace(uid).
-func podText(pod *v1.Pod) string {
+// formatPod returns name_namespace(uid), as the kubelet's format.Pod does.
+func formatPod(pod *v1.Pod) string {
 	if pod == nil {
 		return "<nil>"
 	}
 	return pod.Name + "_" + pod.Namespace + "(" + string(pod.UID) + ")"
 }
 
-// maxOutput is the most bytes of a command's output that a message contains. A command that prints
-// hundreds of megabytes must not use up the agent's memory.
+// maxOutput limits the bytes of a command's output in a message, so that a command that prints hundreds
+// of megabytes does not exhaust the agent's memory.
 const maxOutput = 64 << 10
 
-var errNoCommands = errors.New("no command runner for exec hooks, Commands is nil")
+var errNoCommands = errors.New("no command runner for exec hooks: Commands is nil")
 
-// exec runs a command in the container of the hook. Its timeout is the time until ctx's
-// deadline; in the kubelet it has none. The output of a command that failed is returned for
-// the message, and is never in the error.
+// exec runs the command of an exec hook. The output of a failed command is only for the message, and
+// never part of the error.
 func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []string) (output string, err error) {
 	var printed []byte
 	var timeout time.Duration // 0: no limit
@@ -188,23 +193,24 @@ func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []stri
 	return fmt.Sprintf(", message: %q", printed[:min(len(printed), maxOutput)]), err
 }
 
-// sleepTolerance is how much of a sleep may be left when it is cancelled but still counts as completed.
-// A sleep may be as long as the grace period (KEP-3960), which begins a moment before the sleep. In the
-// kubelet such a sleep completes too.
+// sleepTolerance is how long before its end a cancelled sleep still counts as completed. A sleep may be
+// as long as the grace period (KEP-3960), which starts a moment earlier. The kubelet lets such a sleep
+// complete too.
 const sleepTolerance = 100 * time.Millisecond
 
-// sleepCutError is the error of a sleep that was cancelled. It wraps the cause.
-type sleepCutError struct{ cause error }
+// sleepCancelledError is the error of a cancelled sleep. It wraps the cause.
+type sleepCancelledError struct{ cause error }
 
 // Error returns the kubelet's text.
-func (e *sleepCutError) Error() string { return "container terminated before sleep hook finished" }
+func (e *sleepCancelledError) Error() string {
+	return "container terminated before sleep hook finished"
+}
 
 // Unwrap returns the cause.
-func (e *sleepCutError) Unwrap() error { return e.cause }
+func (e *sleepCancelledError) Unwrap() error { return e.cause }
 
-// sleep runs a sleep hook (KEP-3960). It returns at once, without an error, if seconds is 0
-// or less or the feature is off. A sleep that ends because its container has exited is no
-// failure (k/k#134338).
+// sleep runs a sleep hook (KEP-3960). It succeeds at once if seconds is not positive or the feature is
+// off. A sleep also succeeds when its container exits (k/k#134338).
 func (r *handlerRunner) sleep(ctx context.Context, seconds int64) error {
 	if !r.sleepEnabled || seconds <= 0 {
 		return nil
@@ -222,8 +228,8 @@ func (r *handlerRunner) sleep(ctx context.Context, seconds int64) error {
 	return err
 }
 
-// sleepEnded counts a sleep that cause ended early, and returns its error. The error is [CauseContainerExited]
-// if that was the cause, and nil if less than sleepTolerance was left.
+// sleepEnded counts a sleep that was cancelled with cause, and returns its error: nil if less than
+// sleepTolerance remained, and [CauseContainerExited] if that is the cause.
 func (r *handlerRunner) sleepEnded(left time.Duration, cause error) error {
 	switch {
 	case left < sleepTolerance:
@@ -233,6 +239,6 @@ func (r *handlerRunner) sleepEnded(left time.Duration, cause error) error {
 		return CauseContainerExited
 	default:
 		r.Metrics.SleepTerminatedEarly()
-		return &sleepCutError{cause: cause}
+		return &sleepCancelledError{cause: cause}
 	}
 }

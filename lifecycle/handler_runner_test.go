@@ -120,11 +120,11 @@ func TestHooksSurviveNilArguments(t *testing.T) {
 	}{
 		"exec": {
 			v1.LifecycleHandler{Exec: &v1.ExecAction{}},
-			`Exec lifecycle hook ([]) for Container "" in Pod "<nil>" failed - error: no command runner for exec hooks, Commands is nil, message: ""`,
+			`Exec lifecycle hook ([]) for Container "" in Pod "<nil>" failed - error: no command runner for exec hooks: Commands is nil, message: ""`,
 		},
 		"httpGet without a pod": {
 			v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Port: intstr.FromInt32(80)}},
-			`HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: failed to find networking container: <nil>`,
+			`HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: failed to find networking container: <nil>: status.podIPs and status.podIP are empty, and PodIP is nil`,
 		},
 		"httpGet without a container": {
 			v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Host: "localhost", Port: intstr.FromString("admin")}},

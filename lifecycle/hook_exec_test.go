@@ -100,8 +100,8 @@ func (overdue) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 
 func TestExecHookWithoutCommandRunner(t *testing.T) {
 	msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, execHandler("true"))
-	require.EqualError(t, err, "no command runner for exec hooks, Commands is nil")
-	require.Equal(t, `Exec lifecycle hook ([true]) for Container "server" in Pod "web_shop(42)" failed - error: no command runner for exec hooks, Commands is nil, message: ""`, msg)
+	require.EqualError(t, err, "no command runner for exec hooks: Commands is nil")
+	require.Equal(t, `Exec lifecycle hook ([true]) for Container "server" in Pod "web_shop(42)" failed - error: no command runner for exec hooks: Commands is nil, message: ""`, msg)
 }
 
 // Only the first 64 KiB of a command's output are put into the message.

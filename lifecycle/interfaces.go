@@ -10,62 +10,61 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ErrContainerNotFound is wrapped by the StopContainer error of a [Runtime] that has no such container.
-// The terminator takes this error as a success.
+// ErrContainerNotFound is wrapped by the StopContainer error of a [Runtime] that does not know the
+// container. The terminator treats it as success.
 var ErrContainerNotFound = errors.New("container not found")
 
 // ErrKilled may be wrapped by the error of a [Runtime] or [PodStopper] that had to kill the container.
-// The terminator takes this error as a success: the container has ended. Its outcome is
-// [OutcomeGraceExceeded], or [OutcomeForced] if a call had the timeout 0.
+// The terminator treats it as success, with the outcome [OutcomeGraceExceeded], or [OutcomeForced] if a
+// call had timeout 0.
 var ErrKilled = errors.New("the runtime has killed the container")
 
-// Container is one run of a container. Two runs with the same ID differ in Began.
+// Container is one run of a container. Began tells runs with the same ID apart.
 type Container struct {
-	// Name is the name of the container in the pod's spec. If the spec has no such container, it
-	// is stopped without a hook and without waiting for others, and its result has an error.
+	// Name is the container's name in the pod's spec. A container that the spec lacks is stopped
+	// without a hook and without waiting for others, and its result has an error.
 	Name string
-	// ID is the agent's own ID of the container. It must not be empty, nor have the prefix
-	// ("containerd://") that IDs in a pod's status have. The [Runtime], the [CommandRunner] and
-	// the [ExitWatcher] get only the ID. It must therefore be unique on the node at any one time.
+	// ID is the agent's ID of the container, without the prefix ("containerd://") that IDs in a pod's
+	// status have. It must not be empty. It must be unique on the node at any time, because the
+	// [Runtime], the [CommandRunner] and the [ExitWatcher] get no other identification.
 	ID string
-	// Began is a time that does not change during the run, such as CRI's CreatedAt. If it is zero,
-	// the terminator can tell two runs with the same ID apart only if a list between them lacks
-	// the ID.
+	// Began is a time that stays the same during the run, such as CRI's CreatedAt. If it is zero, the
+	// terminator recognizes a new run with the same ID only after a list without that ID.
 	Began time.Time
-	// PreStopDone says that a previous agent has run the preStop hook for this run. The hook then
-	// does not run again.
+	// PreStopDone says that a previous agent ran the preStop hook for this run. The hook does not run
+	// again.
 	PreStopDone bool
 }
 
-// Runtime is the agent's container runtime. This package imports no gRPC: an adapter for CRI has
-// to turn the gRPC code NotFound into [ErrContainerNotFound].
+// Runtime is the agent's container runtime. An adapter for CRI must convert the gRPC code NotFound to
+// [ErrContainerNotFound]; this package does not import gRPC.
 type Runtime interface {
 	// Running lists the pod's containers that have not ended, including those that may have been
-	// started. The list must show a moment after the call began, so a runtime that polls waits for
-	// its next poll. After an error the terminator calls Running again; an error never means that
-	// nothing runs. An error that wraps [errors.ErrUnsupported] says that the runtime cannot list.
-	// Running must return when ctx ends, [TerminatorOptions].StopTimeoutSlack after the call.
+	// started. The list must be taken after the call began: a runtime that polls waits for its next
+	// poll. After an error the terminator calls Running again; an error never means that nothing is
+	// running. An error that wraps [errors.ErrUnsupported] means that the runtime cannot list. Running
+	// must return when ctx ends, which is [TerminatorOptions].StopTimeoutSlack after the call.
 	Running(ctx context.Context, pod *v1.Pod) ([]Container, error)
-	// StopContainer follows CRI's RuntimeService. It sends the stop signal, waits up to
-	// timeoutSeconds for the container to end, and then kills it; a timeout of 0 kills at once. It
-	// returns nil when the container has ended, even if that was before the call. The error wraps
-	// [ErrContainerNotFound] if there is no such container, and may wrap [ErrKilled] if
-	// StopContainer had to kill. After any other error the terminator calls again, with the rest
-	// of the grace period. StopContainer must return when ctx ends.
+	// StopContainer follows CRI's RuntimeService. It sends the stop signal, waits up to timeoutSeconds
+	// for the container to end, and then kills it; timeout 0 kills at once. It returns nil when the
+	// container has ended, even if that was before the call. The error wraps [ErrContainerNotFound] if
+	// the container is unknown, and may wrap [ErrKilled] if StopContainer had to kill it. After any
+	// other error the terminator calls again, with the remaining grace period. StopContainer must
+	// return when ctx ends.
 	//
-	// The terminator may make a second, concurrent call for the same container, with a shorter
-	// timeout. The runtime must then kill the container at the end of the shorter timeout. It may
-	// send the stop signal again or not.
+	// The terminator may make a concurrent second call for the same container with a shorter timeout.
+	// The runtime must then kill the container after the shorter timeout. It need not send the stop
+	// signal again.
 	StopContainer(ctx context.Context, containerID string, timeoutSeconds int64) error
 }
 
 // RuntimeFunc is a [Runtime] that cannot list. The function is its StopContainer, and must not be nil.
-// Every [Request] must then have Containers.
+// Every [Request] must set Containers.
 type RuntimeFunc func(ctx context.Context, containerID string, timeoutSeconds int64) error
 
 // Running returns an error that wraps [errors.ErrUnsupported].
 func (f RuntimeFunc) Running(context.Context, *v1.Pod) ([]Container, error) {
-	return nil, fmt.Errorf("a RuntimeFunc cannot list what runs, so that Containers must be set: %w", errors.ErrUnsupported)
+	return nil, fmt.Errorf("a RuntimeFunc cannot list containers, set Request.Containers: %w", errors.ErrUnsupported)
 }
 
 // StopContainer calls the function.
@@ -73,39 +72,37 @@ func (f RuntimeFunc) StopContainer(ctx context.Context, containerID string, time
 	return f(ctx, containerID, timeoutSeconds)
 }
 
-// PodStopper replaces a [Runtime] for pods whose containers stop as a unit, such as a virtual machine or
-// a remote job.
+// PodStopper replaces a [Runtime] for pods whose containers stop as a unit, such as virtual machines or
+// remote jobs.
 type PodStopper interface {
-	// Running is Runtime.Running.
+	// Running is like Runtime.Running.
 	Running(ctx context.Context, pod *v1.Pod) ([]Container, error)
-	// StopPod does for all containers of the pod what Runtime.StopContainer does for one.
+	// StopPod stops all containers of the pod, as Runtime.StopContainer stops one.
 	StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error
 }
 
-// HandlerRunner runs one lifecycle hook and waits for it. It is the kubelet's HandlerRunner, but the
-// container's ID is an opaque string. ctx ends when the hook must end. Its Deadline method tells when
-// that is for a preStop hook. Run returns a message for a log, which is empty if the hook succeeds.
+// HandlerRunner runs a lifecycle hook and waits for it. It is the kubelet's HandlerRunner, with an
+// opaque container ID. The hook must end when ctx ends; for a preStop hook, ctx.Deadline returns that
+// time. Run returns a message for the log, "" if the hook succeeds.
 type HandlerRunner interface {
 	Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error)
 }
 
-// CommandRunner runs the command of an exec hook in a container, and returns its stdout and stderr
-// together. A timeout of 0 or less means that only ctx limits the command. ctx ends at the same time as
-// the timeout, so a runner that heeds ctx may ignore the timeout. Only the first 64 KiB of the output
-// are used.
+// CommandRunner runs the command of an exec hook in a container, and returns its combined stdout and
+// stderr, of which only the first 64 KiB are used. timeout is the time until ctx ends, so a runner that
+// honors ctx may ignore it; 0 or less means no limit but ctx.
 type CommandRunner interface {
 	RunInContainer(ctx context.Context, containerID string, cmd []string, timeout time.Duration) ([]byte, error)
 }
 
-// ExitWatcher tells when a container has exited, which ends its sleep hook. The terminator does not take
-// an exit as proof that the container has ended; only [Runtime].Running is. Exited returns a channel that
-// is closed when the container exits, or closed already if it has exited before. A nil channel means
-// that the exit of this container cannot be watched.
+// ExitWatcher reports when a container exits, which ends its sleep hook. It does not prove to the
+// terminator that the container has ended; only [Runtime].Running does. Exited returns a channel that
+// is closed when the container exits or has already exited; nil: the container cannot be watched.
 type ExitWatcher interface {
 	Exited(containerID string) <-chan struct{}
 }
 
-// EventRecorder records an event about an object. The EventRecorder of client-go implements it.
+// EventRecorder records an event about an object; the EventRecorder of client-go implements it.
 type EventRecorder interface {
 	Event(object runtime.Object, eventtype, reason, message string)
 }

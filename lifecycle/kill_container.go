@@ -10,46 +10,46 @@ import (
 )
 
 // KillContainer stops one container of a pod that keeps running, and waits until the container has
-// ended. Call it when the container's liveness probe, startup probe or postStart hook has failed, or
-// when its definition has changed. [graceperiod.ForContainer] gives the grace period. The Killing
-// event, the preStop hook and the stop are those of [Terminator.KillPod], but the container does not
-// wait for other containers. Concurrent calls for several containers run in parallel (k/k#138146).
+// ended. Call it when a liveness probe, startup probe or postStart hook has failed, or when the
+// container's definition has changed. [graceperiod.ForContainer] gives the grace period. The Killing
+// event, the preStop hook and the stop are as in [Terminator.KillPod], but the container does not wait
+// for others. Concurrent calls for several containers run in parallel (k/k#138146).
 //
-// KillContainer stops the run that the runtime lists with c.ID and, unless it is zero, with c.Began.
-// The outcome is [OutcomeNotFound] if the runtime lists no such run. If the runtime cannot list, a
-// StopContainer that succeeds is proof that the container has ended.
+// KillContainer stops the run that the runtime lists with c.ID and, unless it is zero, with c.Began. If
+// there is no such run, the outcome is [OutcomeNotFound]. If the runtime cannot list, a successful
+// StopContainer proves that the container has ended.
 //
-// If the container is being stopped already, alone or with its pod, KillContainer waits for that stop,
-// and shortens it if its own deadline is earlier. A sidecar that was waiting for its turn is then
-// stopped at once, and may be started again ([Termination.ShouldRestart]). If a termination of the pod
-// begins meanwhile, it includes the container, which then has the earlier of the two deadlines. When
-// ctx ends first, the stop goes on, and the error is a [*StillRunningError]. The preStop hook runs at
-// most once for each run.
+// If the container is already being stopped, alone or with its pod, KillContainer waits for that stop,
+// and shortens it if its own deadline is earlier. A sidecar that was waiting for other containers is
+// stopped at once, and may be started again ([Termination.ShouldRestart]). A pod termination that
+// begins meanwhile includes the container, with the earlier of both deadlines. The preStop hook runs at
+// most once per run. When ctx ends first, the stop continues, and the error is a [*StillRunningError].
 //
-// It is an error if the pod is nil, or if c.ID is empty or has a prefix such as "containerd://". With
-// a [PodStopper] the error wraps [errors.ErrUnsupported].
+// It is an error if the pod is nil, or if c.ID is empty or has a prefix such as "containerd://". With a
+// [PodStopper] the error wraps [errors.ErrUnsupported].
 func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Container, req ContainerRequest) (ContainerResult, error) {
 	result := ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}
+	if err := tr.check(pod); err != nil {
+		return result, err
+	}
 	switch err := c.check(); {
-	case pod == nil:
-		return result, errNoPod
 	case err != nil:
-		return result, fmt.Errorf("failed to stop a container of pod %q: %w", podText(pod), err)
+		return result, fmt.Errorf("failed to stop container of pod %q: %w", formatPod(pod), err)
 	case tr.opts.Pods != nil:
-		return result, fmt.Errorf("failed to stop container %q alone: the containers of the pod stop as a unit: %w", c.Name, errors.ErrUnsupported)
+		return result, fmt.Errorf("failed to stop container %q: the pod's containers stop as a unit: %w", c.Name, errors.ErrUnsupported)
 	case tr.ctx.Err() != nil:
 		result.Outcome = OutcomeLeftRunning
 		return result, ErrClosed
 	}
 	until := deadlineIn(req.grace(pod, c.Name))
-	options := stopOptions{alone: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
+	options := stopOptions{ignoreOrder: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
 	p := tr.lock(pod)
 	l := p.requestList(tr.callContext(ctx), pod)
 	p.unlock()
 	err := l.wait(ctx)
-	options.trusted = errors.Is(err, errors.ErrUnsupported)
-	if err != nil && !options.trusted {
-		klog.FromContext(ctx).Error(err, "Failed to list the containers of a pod, of which one is stopped", "pod", klog.KObj(pod), "containerName", c.Name)
+	options.trustSuccess = errors.Is(err, errors.ErrUnsupported)
+	if err != nil && !options.trustSuccess {
+		klog.FromContext(ctx).Error(err, "Failed to list the pod's containers, will stop the container without a list", "pod", klog.KObj(pod), "containerName", c.Name)
 	}
 	if err == nil {
 		listed, found := l.find(c)
@@ -60,7 +60,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 		c = listed
 	}
 	p = tr.lock(pod)
-	if s := p.stopOf(c); p.hasEndedSince(l, c) && (s == nil || !s.isUnderWay()) {
+	if s := p.stopOf(c); p.hasEndedSince(l, c) && (s == nil || !s.inProgress()) {
 		defer p.unlock()
 		if result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound; s != nil && s.result.Outcome.hasEnded() {
 			result = s.result
@@ -68,11 +68,11 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 		return result, nil
 	}
 	s := p.stop(tr.callContext(ctx), pod, c, until, options)
-	if t := p.termination; t.isUnderWay() {
-		t.join(s)
+	if t := p.termination; t.inProgress() {
+		t.include(s)
 	}
 	done := s.done
-	p.giveTurns()
+	p.unblockStops()
 	p.unlock()
 	select {
 	case <-done:
@@ -83,7 +83,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	return result, Result{Containers: []ContainerResult{result}}.Err()
 }
 
-// hasEndedSince reports whether a list that began after another one lacks a run.
+// hasEndedSince reports whether a list newer than l lacks the run.
 func (p *pod) hasEndedSince(l *list, c Container) bool {
-	return l.number > 0 && p.lists.answered > l.number && !p.lists.has(c)
+	return l.number > 0 && p.lists.newestNumber > l.number && !p.lists.has(c)
 }

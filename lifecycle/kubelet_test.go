@@ -209,7 +209,7 @@ func (l killTimeline) String() string {
 
 // stopContainer is the runtime's: the stop signal, then SIGKILL after the timeout. The client of the kubelet
 // waits 2 minutes longer.
-func (k *kubeletKill) stopContainer(c killContainer, at time.Duration, seconds int64) (returned time.Duration, answer stopAnswer) {
+func (k *kubeletKill) stopContainer(c killContainer, at time.Duration, seconds int64) (returned time.Duration, answer stopReply) {
 	k.lines.add(at, c.Name, "StopContainer with timeout %d", seconds)
 	if k.endsAt[c.Name] <= at {
 		return at, stopSucceeds
@@ -256,10 +256,10 @@ type killContainer struct {
 }
 
 type (
-	killRole   string
-	killHook   string
-	hookEnd    string
-	stopAnswer string
+	killRole  string
+	killHook  string
+	hookEnd   string
+	stopReply string
 )
 
 const (
@@ -279,13 +279,13 @@ const (
 	hookReturnsError hookEnd = "error"
 	hookPanicked     hookEnd = "panic"
 
-	stopSucceeds stopAnswer = ""
-	stopRefused  stopAnswer = "refused"
-	stopHung     stopAnswer = "hung"
+	stopSucceeds stopReply = ""
+	stopRefused  stopReply = "refused"
+	stopHung     stopReply = "hung"
 )
 
 // answer returns what a call of StopContainer does, counted from 1.
-func (c killContainer) answer(call int) stopAnswer {
+func (c killContainer) answer(call int) stopReply {
 	switch {
 	case call <= c.Refuses:
 		return stopRefused

@@ -9,53 +9,77 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// lists makes the Running calls for a pod, one at a time. A request needs a call that begins after
-// it, because an earlier call may have missed what has changed. All requests that come during a call
-// therefore share the next call.
+// lists makes the Running calls for a pod, one at a time. A request needs a call that starts after it,
+// because an earlier call may miss the latest change. All requests that arrive during a call share the
+// next one.
 type lists struct {
-	begun    int         // how many calls have begun
-	answered int         // the number of the newest call that has succeeded
-	newest   []Container // what that call has listed
-	underWay *list
-	next     *list // nil: nobody has requested one
+	started      int         // number of calls started
+	newestNumber int         // number of the newest call that succeeded
+	newestRuns   []Container // what that call returned
+	inProgress   *list
+	queued       *list // nil: not requested
+	failed       error // the newest failure since the last success; nil: none
+	failures     int   // number of failures since the last success
+	hasSharedIDs bool  // the newest list has containers with the same ID, which was logged
 }
 
-// list is one call of Running.
+// listFailed notes the failure of a list, and reports whether it must be logged: if it is the first, or
+// differs from the one before. It locks the mutex.
+func (p *pod) listFailed(err error) (isNews bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lists.failures++
+	isNews = p.lists.failed == nil || p.lists.failed.Error() != err.Error()
+	p.lists.failed = err
+	return isNews
+}
+
+// listSucceeded notes the success of a list, and returns the number of failures before it. It locks the
+// mutex.
+func (p *pod) listSucceeded() (failures int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	failures = p.lists.failures
+	p.lists.failed, p.lists.failures = nil, 0
+	return failures
+}
+
+// list is one Running call.
 type list struct {
 	ctx     context.Context
 	pod     *v1.Pod
-	number  int // from 1
+	number  int // from 1, in the order of the calls
 	done    chan struct{}
 	running []Container
 	err     error
 }
 
-// has reports whether the newest list has a run. If Began is zero on either side, any run with the ID
+// has reports whether the newest list has the run. If Began is zero on either side, any run with the ID
 // matches.
 func (l *lists) has(c Container) bool {
-	return slices.ContainsFunc(l.newest, func(other Container) bool {
+	return slices.ContainsFunc(l.newestRuns, func(other Container) bool {
 		return other.ID == c.ID && (c.Began.IsZero() || other.Began.IsZero() || runOf(other) == runOf(c))
 	})
 }
 
-// requestList returns a list that begins after this request: now, or when the call that is under way has
-// ended. The mutex is held.
+// requestList returns a list that is requested now, or when the call in progress returns. The caller
+// holds the mutex.
 func (p *pod) requestList(ctx context.Context, apiPod *v1.Pod) *list {
-	l := p.lists.next
+	l := p.lists.queued
 	if l == nil {
 		l = &list{ctx: ctx, pod: apiPod, done: make(chan struct{})}
-		p.lists.next = l
+		p.lists.queued = l
 	}
-	if p.lists.underWay == nil {
-		p.beginList()
+	if p.lists.inProgress == nil {
+		p.startList()
 	}
 	return l
 }
 
-// beginList makes the next call, if one was requested. The mutex is held.
-func (p *pod) beginList() {
-	l := p.lists.next
-	p.lists.next = nil
+// startList makes the next call, if one is queued. The caller holds the mutex.
+func (p *pod) startList() {
+	l := p.lists.queued
+	p.lists.queued = nil
 	switch {
 	case l == nil:
 		return
@@ -64,17 +88,17 @@ func (p *pod) beginList() {
 		close(l.done)
 		return
 	}
-	p.lists.underWay = l
-	p.lists.begun++
-	l.number = p.lists.begun
+	p.lists.inProgress = l
+	p.lists.started++
+	l.number = p.lists.started
 	ctx, cancel := context.WithCancelCause(l.ctx)
-	slow := time.AfterFunc(p.terminator.opts.StopTimeoutSlack, func() { // does not wait for a runtime that ignores its context
-		err := fmt.Errorf("the runtime did not list what runs within %v", p.terminator.opts.StopTimeoutSlack)
+	slow := time.AfterFunc(p.terminator.opts.StopTimeoutSlack, func() { // the runtime may ignore its context
+		err := fmt.Errorf("the runtime did not list the pod's containers within %v (StopTimeoutSlack)", p.terminator.opts.StopTimeoutSlack)
 		cancel(err)
-		p.endList(l, nil, err)
+		p.finishList(l, nil, err)
 	})
 	var running []Container
-	p.spawn(ctx, "the list of the runtime", l.pod, "", func() (err error) {
+	p.spawnAfter(ctx, p.lists.failed, "the runtime's list", l.pod, "", func() (err error) {
 		if pods := p.terminator.opts.Pods; pods != nil {
 			running, err = pods.Running(ctx, l.pod)
 		} else {
@@ -83,14 +107,18 @@ func (p *pod) beginList() {
 		return err
 	}, func(err error) {
 		slow.Stop()
-		p.endList(l, running, err)
+		p.finishList(l, running, err)
 		cancel(nil)
 	})
 }
 
-// endList sets the answer of a list, applies it to the pod, and begins the next list. An answer that comes
-// too late changes nothing.
-func (p *pod) endList(l *list, running []Container, err error) {
+// finishList sets a list's result, applies it to the pod, and starts the next list. It ignores a result
+// that arrives after the timeout.
+func (p *pod) finishList(l *list, running []Container, err error) {
+	shared := sharedIDs(running)
+	if p.isNewSharing(shared) {
+		shared.log(l.ctx, l.pod)
+	}
 	p.mu.Lock()
 	defer p.unlock()
 	if isClosed(l.done) {
@@ -98,42 +126,55 @@ func (p *pod) endList(l *list, running []Container, err error) {
 	}
 	for i := range running {
 		if invalid := running[i].check(); err == nil && invalid != nil {
-			err = fmt.Errorf("the list of the runtime: %w", invalid)
+			err = fmt.Errorf("the runtime's list: %w", invalid)
 		}
 	}
 	l.running, l.err = running, err
-	if p.lists.underWay = nil; err == nil {
-		p.lists.answered, p.lists.newest = l.number, running
-		p.applyList(l)
+	if p.lists.inProgress = nil; err == nil {
+		p.lists.newestNumber, p.lists.newestRuns = l.number, running
+		p.applyList(l, shared)
 	}
 	close(l.done)
-	p.beginList()
+	p.startList()
 }
 
-// applyList brings the pod up to date with a list. A run that is not listed has ended. If the pod is
-// being terminated, every listed run is stopped. The mutex is held.
-func (p *pod) applyList(l *list) {
+// isNewSharing reports whether a list has containers with the same ID and the list before had none. It
+// locks the mutex.
+func (p *pod) isNewSharing(shared idNames) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	isNew := shared != nil && !p.lists.hasSharedIDs
+	p.lists.hasSharedIDs = shared != nil
+	return isNew
+}
+
+// applyList updates the pod from a list. A run that is not listed has ended. During a termination,
+// every listed run is stopped. The caller holds the mutex.
+func (p *pod) applyList(l *list, shared idNames) {
 	t := p.termination
-	stopsAll := t.isUnderWay() && t.usesLists
+	stopsAll := t.inProgress() && t.usesLists
 	for _, c := range l.running {
 		s := p.stopOf(c)
 		if stopsAll {
-			s = t.add(c, s, stopOptions{oneAttempt: t.request.OneAttempt, message: t.request.Message, hooks: t.request.Hooks})
+			s = t.stopContainer(c, s, stopOptions{oneAttempt: t.request.OneAttempt, message: t.request.Message, hooks: t.request.Hooks})
 		}
 		if s != nil {
 			s.listedBy = l.number
 		}
 	}
+	if stopsAll {
+		t.share(shared)
+	}
 	p.dropEnded(func(s *stop) bool { return s.listedBy != l.number })
 	for c := range p.starts {
-		if c.returned && c.listedBy <= l.number { // the list shows what this start has started
+		if c.returned && c.listedBy <= l.number { // the list includes what this start created
 			delete(p.starts, c)
 		}
 	}
-	p.giveTurns()
+	p.unblockStops()
 }
 
-// find returns the listed run with the ID of c and, unless it is zero, with c.Began.
+// find returns the listed run with c.ID and, unless it is zero, with c.Began.
 func (l *list) find(c Container) (listed Container, found bool) {
 	for _, other := range l.running {
 		if other.ID == c.ID && (c.Began.IsZero() || runOf(other) == runOf(c)) {
@@ -144,7 +185,7 @@ func (l *list) find(c Container) (listed Container, found bool) {
 	return Container{}, false
 }
 
-// wait waits for the answer of a list, at most until ctx ends, and returns its error.
+// wait waits for the list until ctx ends, and returns its error.
 func (l *list) wait(ctx context.Context) error {
 	select {
 	case <-l.done:

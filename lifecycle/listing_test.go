@@ -75,7 +75,7 @@ func TestAListThatFailsUntilItIsGivenUp(t *testing.T) {
 				b.declare("web")
 				b.rt.SetLists(lists)
 				result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
-				require.ErrorContains(b, err, "the runtime has not listed what runs")
+				require.ErrorContains(b, err, "the runtime has not listed the pod's containers")
 				require.Len(b, result.Containers, 2)
 				for _, c := range result.Containers {
 					require.Equal(b, lifecycle.OutcomeRuntimeStuck, c.Outcome)
@@ -111,7 +111,7 @@ func TestARuntimeThatCannotListNeedsContainers(t *testing.T) {
 
 // An ID as a pod's status has it is refused by name, wherever it is given.
 func TestAnIDWithItsPrefixIsRefused(t *testing.T) {
-	const text = `container "app": ID: must be without the prefix "containerd://", is "containerd://x"`
+	const text = `container "app": ID: must not have the prefix "containerd://", is "containerd://x"`
 	inBubble(t, 10, func(b *bed) {
 		prefixed := lifecycle.Container{Name: "app", ID: "containerd://x"}
 		b.declare("app")
@@ -124,7 +124,7 @@ func TestAnIDWithItsPrefixIsRefused(t *testing.T) {
 
 		b.rt.Start(b.pod, "app", "containerd://x", lifecycletest.Script{})
 		result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
-		require.ErrorContains(b, err, "the list of the runtime: "+text)
+		require.ErrorContains(b, err, "the runtime's list: "+text)
 		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome())
 		require.Empty(b, b.rt.Stops())
 	}, withShortGiveUp)

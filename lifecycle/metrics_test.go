@@ -48,13 +48,13 @@ func TestMetricsOfTerminations(t *testing.T) {
 		close(deaf)
 	}, counted)
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP kubelet_containers_killed_after_grace_total Containers that used up their grace period and were killed.
+# HELP kubelet_containers_killed_after_grace_total Containers that were killed because their grace period had ended.
 # TYPE kubelet_containers_killed_after_grace_total counter
 kubelet_containers_killed_after_grace_total 3
-# HELP kubelet_pod_termination_grace_period_exceeded_total Pods of which a container had to be killed because the termination grace period was over.
+# HELP kubelet_pod_termination_grace_period_exceeded_total Pods with a container that was killed because the termination grace period had ended.
 # TYPE kubelet_pod_termination_grace_period_exceeded_total counter
 kubelet_pod_termination_grace_period_exceeded_total 1
-# HELP kubelet_prestop_hooks_abandoned_total PreStop hooks that went on after they were cancelled and were not waited for.
+# HELP kubelet_prestop_hooks_abandoned_total PreStop hooks that did not return when their context was cancelled.
 # TYPE kubelet_prestop_hooks_abandoned_total counter
 kubelet_prestop_hooks_abandoned_total 1
 # HELP kubelet_sleep_action_ended_by_container_exit_total Sleep hooks that ended because their container had exited.
@@ -85,7 +85,7 @@ func TestAForcedContainerIsNotCountedAsKilledAfterItsGrace(t *testing.T) {
 		require.Equal(b, lifecycle.OutcomeForced, b.kill().Outcome())
 	}, func(o *lifecycle.TerminatorOptions) { o.Metrics = handle })
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP kubelet_containers_killed_after_grace_total Containers that used up their grace period and were killed.
+# HELP kubelet_containers_killed_after_grace_total Containers that were killed because their grace period had ended.
 # TYPE kubelet_containers_killed_after_grace_total counter
 kubelet_containers_killed_after_grace_total 0
 `), "kubelet_containers_killed_after_grace_total"))
@@ -103,7 +103,7 @@ func TestAPodThatExceedsItsGraceIsCountedOnce(t *testing.T) {
 		b.kill()
 	}, func(o *lifecycle.TerminatorOptions) { o.Metrics = handle })
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP kubelet_pod_termination_grace_period_exceeded_total Pods of which a container had to be killed because the termination grace period was over.
+# HELP kubelet_pod_termination_grace_period_exceeded_total Pods with a container that was killed because the termination grace period had ended.
 # TYPE kubelet_pod_termination_grace_period_exceeded_total counter
 kubelet_pod_termination_grace_period_exceeded_total 1
 `), "kubelet_pod_termination_grace_period_exceeded_total"))

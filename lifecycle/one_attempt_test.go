@@ -74,7 +74,7 @@ func TestAStopOfOneAttemptThatDoesNotReturn(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1, IgnoreTerm: true})
 		_, err := onceForContainer(b)
-		require.ErrorContains(b, err, "StopContainer has not returned for")
+		require.ErrorContains(b, err, "StopContainer has not returned after")
 		require.Len(b, b.rt.Stops(), 1)
 		_, err = onceForContainer(b)
 		require.NoError(b, err)

@@ -99,7 +99,7 @@ func TestCodeThatDoesNotReturn(t *testing.T) {
 					if test.inHook {
 						err = app.Hook.Err
 					}
-					require.Regexp(b, "the (list of the runtime|runtime|exit watcher|event recorder|hook) (panicked: boom|ended its goroutine)", err)
+					require.Regexp(b, "(the runtime's list|StopContainer|the exit watcher|the event recorder|the hook) (panicked: boom|ended its goroutine)", err)
 				}, test.options)
 			})
 		}

@@ -17,7 +17,7 @@ import (
 
 // asUnit makes the containers of a pod stop together.
 func asUnit(o *lifecycle.TerminatorOptions) {
-	o.Pods = lifecycletest.Unit{Runtime: o.Runtime.(*lifecycletest.Runtime)}
+	o.Pods, o.Runtime = lifecycletest.Unit{Runtime: o.Runtime.(*lifecycletest.Runtime)}, nil
 }
 
 // draining is a container whose hook takes a while.
@@ -60,7 +60,7 @@ func TestAContainerOfAUnitIsNotKilledAlone(t *testing.T) {
 		app := b.addMain("app", nil, lifecycletest.Script{})
 		_, err := b.KillContainer(b.Context(), b.pod, app, lifecycle.ContainerRequest{})
 		require.ErrorIs(b, err, errors.ErrUnsupported)
-		require.ErrorContains(b, err, `failed to stop container "app" alone`)
+		require.ErrorContains(b, err, `failed to stop container "app": the pod's containers stop as a unit`)
 		require.Empty(b, b.rt.Stops())
 	}, asUnit)
 }

@@ -8,28 +8,29 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// PostStart runs the postStart hook of a container that was started, and waits for it. It uses the same
+// PostStart runs the postStart hook of a started container and waits for it, with the same
 // [HandlerRunner] as preStop hooks. It returns nil if there is no hook.
 //
 // If the hook fails, PostStart records a FailedPostStartHook event and kills the container as
-// [Terminator.KillContainer] does, which a [PodStopper] does not support. The error wraps the errors of
+// [Terminator.KillContainer] does, which a [PodStopper] does not support. The error joins the errors of
 // the hook and of the kill. The agent's restart policy decides what happens next. It is an error if the
-// pod is nil, if its spec has no container of this name, or if c.ID is empty or has a prefix. After
+// pod is nil, if its spec lacks the container, or if c.ID is empty or has a prefix. After
 // [Terminator.Close] the hook does not run, and the error wraps [ErrClosed].
 //
-// The context of the hook is derived from ctx. It also ends
+// The hook's context derives from ctx. It also ends
 //
 //   - when the container exits during a sleep, which is not a failure;
-//   - when the container is being stopped and has ended or used up its grace period, but not when
-//     the termination of its pod begins (KEP-4438);
+//   - when a stop of the container has ended or has used up its grace period, but not when the pod's
+//     termination begins (KEP-4438);
 //   - with the cause [CauseTerminatorClosed], when the terminator is closed.
 //
-// PostStart only returns the hook's error, without an event and a kill, if by then
+// PostStart returns the hook's error without an event or a kill if, by then,
 //
-//   - ctx has ended;
-//   - a stop of the container, or a termination of its pod, has begun;
+//   - ctx has ended,
+//   - a stop of the container or a termination of its pod has begun, or
 //   - the terminator was closed.
 //
 // A hook that ignores its context blocks only this call.
@@ -38,7 +39,7 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("postStart hook of container %q in pod %q failed: %w", c.Name, podText(pod), err)
+	err = fmt.Errorf("postStart hook of container %q in pod %q failed: %w", c.Name, formatPod(pod), err)
 	if !failed {
 		return err
 	}
@@ -48,16 +49,16 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 	return errors.Join(err, killErr)
 }
 
-// postStart runs the hook. failed reports that the hook has failed, that the event was recorded, and that
-// the caller has to kill the container.
+// postStart runs the hook. failed reports that the hook has failed and the event was recorded, so the
+// caller must kill the container.
 func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container) (failed bool, err error) {
-	if pod == nil {
-		return false, errNoPod
+	if err := tr.check(pod); err != nil {
+		return false, err
 	}
 	spec, role := findContainer(pod, c.Name)
 	switch err := c.check(); {
 	case spec == nil:
-		return false, errors.New("the pod's spec has no container of this name")
+		return false, errNotInSpec
 	case err != nil:
 		return false, err
 	case spec.Lifecycle == nil || spec.Lifecycle.PostStart == nil:
@@ -66,13 +67,14 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 		return false, ErrClosed
 	}
 	handler := spec.Lifecycle.PostStart
-	ctx, cut := context.WithCancelCause(caller)
-	defer cut(nil)
+	ctx, cancel := context.WithCancelCause(caller)
+	defer cancel(nil)
 	p := tr.lock(pod)
 	p.postStarts++
 	p.unlock()
 	returned := make(chan struct{})
 	p.spawn(ctx, "the hook", pod, c.Name, func() error {
+		defer call.WatchEnd(ctx, "the postStart hook", logValues(pod, c.Name)()...)()
 		_, err := tr.opts.Hooks.Run(ctx, c.ID, pod, spec, handler)
 		return err
 	}, func(hookErr error) {
@@ -81,11 +83,11 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	})
 	var exited <-chan struct{}
 	if kindOf(handler) == kindSleep {
-		exited = p.watchExit(ctx, pod, c, func(error) {}) // a panic is logged already
+		exited = p.watchExit(ctx, pod, c, func(error) {}) // a panic has been logged
 	}
-	cause := p.awaitPostStart(c, returned, exited)
+	cause := p.waitForPostStart(c, returned, exited)
 	if cause != nil {
-		cut(cause)
+		cancel(cause)
 		<-returned
 	}
 	p.mu.Lock()
@@ -108,19 +110,19 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	return failed, err
 }
 
-// awaitPostStart waits until a postStart hook has returned or has to be cancelled. It returns the cause
-// of the cancellation; nil if the hook has returned.
-func (p *pod) awaitPostStart(c Container, returned, exited <-chan struct{}) error {
+// waitForPostStart waits until a postStart hook returns or must be cancelled. It returns the cause of
+// the cancellation; nil if the hook has returned.
+func (p *pod) waitForPostStart(c Container, returned, exited <-chan struct{}) error {
 	for {
 		p.mu.Lock()
 		s := p.stopOf(c)
-		if p.stopBegun == nil {
-			p.stopBegun = make(chan struct{})
+		if p.nextStop == nil {
+			p.nextStop = make(chan struct{})
 		}
-		begun := p.stopBegun
-		var over, ended <-chan struct{}
+		nextStop := p.nextStop
+		var expired, ended <-chan struct{}
 		if s != nil {
-			over, ended = s.over, s.done
+			expired, ended = s.expired, s.done
 		}
 		p.mu.Unlock()
 		select {
@@ -128,13 +130,13 @@ func (p *pod) awaitPostStart(c Container, returned, exited <-chan struct{}) erro
 			return nil
 		case <-exited:
 			return CauseContainerExited
-		case <-over:
+		case <-expired:
 			return s.deadlineCause()
 		case <-ended:
 			return ErrTerminating
 		case <-p.terminator.ctx.Done():
 			return CauseTerminatorClosed
-		case <-begun:
+		case <-nextStop:
 		}
 	}
 }

@@ -40,9 +40,9 @@ func TestWhatPostStartRefuses(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		b.addPostStart(exec(), lifecycletest.Script{})
 		for text, c := range map[string]lifecycle.Container{
-			"the pod's spec has no container of this name":                                         named("other"),
-			`container "app": ID: must be set`:                                                     {Name: "app"},
-			`container "app": ID: must be without the prefix "containerd://", is "containerd://a"`: {Name: "app", ID: "containerd://a"},
+			"the pod's spec has no such container":                                               named("other"),
+			`container "app": ID: must be set`:                                                   {Name: "app"},
+			`container "app": ID: must not have the prefix "containerd://", is "containerd://a"`: {Name: "app", ID: "containerd://a"},
 		} {
 			require.ErrorContains(b, b.PostStart(b.Context(), b.pod, c), text)
 		}

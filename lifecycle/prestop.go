@@ -7,25 +7,28 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// abandonAfter is how long a cancelled hook may take to return before it is [HookAbandoned]. StopContainer
-// does not wait for the hook. The end of the termination does, so that the result is final then.
+// abandonAfter is how long a cancelled hook may take to return before it is [HookAbandoned].
+// StopContainer does not wait for the hook. The end of the termination does, so that its result is
+// final.
 const abandonAfter = time.Second
 
 var errHookFailed = errors.New("the hook returned an error; see the result, OnHook or log verbosity 1")
 
 // preStop is the state of a run's preStop hook. The pod's mutex guards it.
 type preStop struct {
-	isDone    bool // it was begun or skipped, by this agent or a previous one
-	kind      handlerKind
-	startedAt time.Time
-	cutAt     time.Time     // zero: it was not cancelled
-	returned  chan struct{} // closed when it has returned and its outcome is set and logged; nil: it was not called
+	handled     bool // this agent or a previous one has begun or skipped it
+	kind        handlerKind
+	startedAt   time.Time
+	cancelledAt time.Time     // zero: not cancelled
+	returned    chan struct{} // closed when the hook has returned and its outcome is set and logged; nil: the hook was not called
 }
 
-// runHook runs the container's preStop hook if it is due. It returns when the hook has returned or was
-// cut.
+// runHook runs the container's preStop hook, unless it is to be skipped. It returns when the hook has
+// returned or was cancelled.
 func (s *stop) runHook() {
 	if s.spec == nil || s.spec.Lifecycle == nil || s.spec.Lifecycle.PreStop == nil || s.ctx.Err() != nil {
 		return
@@ -37,47 +40,47 @@ func (s *stop) runHook() {
 	if !s.beginHook(handler) {
 		return
 	}
-	ctx, cut := context.WithCancelCause(&graceContext{Context: s.ctx, stop: s})
-	defer cut(nil)
+	ctx, cancel := context.WithCancelCause(&graceContext{Context: s.ctx, stop: s})
+	defer cancel(nil)
 	s.pod.spawn(ctx, "the hook", s.apiPod, s.spec.Name, func() error {
 		_, err := hooks.Run(ctx, s.container.ID, s.apiPod, s.spec, handler)
 		return err
 	}, s.hookReturned)
 	var exited <-chan struct{}
-	if s.hook.kind == kindSleep { // other hooks may have work to do outside the container after its exit
+	if s.hook.kind == kindSleep { // other hooks may have work to do outside the exited container
 		exited = s.pod.watchExit(ctx, s.apiPod, s.container, s.addError)
 	}
 	select {
 	case <-s.hook.returned:
 	case <-exited:
-		cut(s.cutHook(CauseContainerExited))
-	case <-s.over:
-		cut(s.cutHook(s.deadlineCause()))
+		cancel(s.cancelHook(CauseContainerExited))
+	case <-s.expired:
+		cancel(s.cancelHook(s.deadlineCause()))
 	case <-s.ctx.Done():
-		cut(s.cutHook(CauseTerminatorClosed))
+		cancel(s.cancelHook(CauseTerminatorClosed))
 	}
 }
 
-// beginHook reports whether the hook has to run, and marks it as begun or skipped. A hook is skipped if
-// it has been begun before for this run, if the deadline has passed, or if it is a sleep and the feature
-// is off.
+// beginHook marks the hook as begun or skipped, and reports whether to run it. A hook is skipped if it
+// has begun before for this run, if the deadline has passed, or if it is a sleep and the feature is
+// off.
 func (s *stop) beginHook(handler *v1.LifecycleHandler) bool {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	h := &s.hook
-	wasDone := h.isDone
-	h.isDone, h.kind = true, kindOf(handler)
-	if wasDone || s.deadline.isOver() || h.kind == kindSleep && !s.pod.terminator.isSleepEnabled(s.options.hooks) {
+	wasDone := h.handled
+	h.handled, h.kind = true, kindOf(handler)
+	if wasDone || s.deadline.hasPassed() || h.kind == kindSleep && !s.pod.terminator.isSleepEnabled(s.options.hooks) {
 		s.result.Hook.Outcome = cmp.Or(s.result.Hook.Outcome, HookSkipped)
 		return false
 	}
 	s.result.Phase = PhaseHook
-	h.startedAt, h.cutAt, h.returned = time.Now(), time.Time{}, make(chan struct{})
+	h.startedAt, h.cancelledAt, h.returned = time.Now(), time.Time{}, make(chan struct{})
 	return true
 }
 
-// isSleepEnabled reports whether sleep hooks run. The runner of a request decides if it is of this
-// package, and otherwise the terminator's feature gates.
+// isSleepEnabled reports whether sleep hooks run: the feature gates of the request's runner decide if
+// it is this package's, otherwise the terminator's.
 func (tr *Terminator) isSleepEnabled(hooks HandlerRunner) bool {
 	if builtin, _ := hooks.(*handlerRunner); builtin != nil {
 		return builtin.sleepEnabled
@@ -85,54 +88,53 @@ func (tr *Terminator) isSleepEnabled(hooks HandlerRunner) bool {
 	return tr.sleepEnabled
 }
 
-// deadlineCause returns the cause with which the deadline cuts a hook.
+// deadlineCause returns the cause with which the deadline cancels a hook.
 func (s *stop) deadlineCause() Cause {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	return s.deadline.cause()
 }
 
-// cutHook notes why the hook is cancelled, unless it has just returned. It returns the cause.
-func (s *stop) cutHook(cause Cause) Cause {
+// cancelHook records why the hook is cancelled, unless it has already returned. It returns cause.
+func (s *stop) cancelHook(cause Cause) Cause {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	if s.result.Hook.Outcome == "" {
-		s.hook.cutAt, s.result.Hook.Cause = time.Now(), cause
+		s.hook.cancelledAt, s.result.Hook.Cause = time.Now(), cause
 	}
 	return cause
 }
 
 // hookReturned sets the outcome of a hook that has returned, and logs a failure. The hook's error may
-// contain its output, which may be secret. The event and the log therefore omit the error; only
-// verbosity 1 shows it.
+// contain secret output, so the event and the log omit it; only verbosity 1 shows it.
 func (s *stop) hookReturned(err error) {
-	defer close(s.hook.returned) // after the log line, which is then there when the termination ends
+	defer close(s.hook.returned) // after the log line, so that it precedes the end of the termination
 	if s.setHookOutcome(err) != HookFailed {
 		return
 	}
 	logger := s.logger()
-	if !logger.V(1).Enabled() && !errors.Is(err, errNoCommands) {
+	if !logger.V(1).Enabled() && !errors.Is(err, errNoCommands) && !errors.Is(err, errNoStatusIP) && !errors.Is(err, errNoPodIP) {
 		err = errHookFailed
 	}
 	logger.Error(err, "PreStop hook failed")
 }
 
-// setHookOutcome sets and returns the outcome of a hook that has returned. If the hook was cut, or returns
-// after the deadline, its error is not a failure. A hook without an error has completed even if it was
-// cut, unless the cause was the exit of its container.
+// setHookOutcome sets and returns the outcome of a hook that has returned. An error is not a failure if
+// the hook was cancelled or the deadline has passed. A cancelled hook without an error has completed,
+// unless its container exited.
 func (s *stop) setHookOutcome(err error) HookOutcome {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	hook := &s.result.Hook
 	switch {
 	case hook.Cause != "":
-	case s.deadline.isOver():
+	case s.deadline.hasPassed():
 		hook.Cause = s.deadline.cause()
 	case s.ctx.Err() != nil:
 		hook.Cause = CauseTerminatorClosed
 	}
 	switch {
-	case hook.Outcome == HookAbandoned: // an outcome is final
+	case hook.Outcome == HookAbandoned: // final
 	case err == nil && hook.Cause != CauseContainerExited:
 		hook.Cause = ""
 		s.endHook(HookCompleted)
@@ -146,7 +148,7 @@ func (s *stop) setHookOutcome(err error) HookOutcome {
 	return hook.Outcome
 }
 
-// endHook sets the outcome of the hook, counts it, and calls OnHook. The mutex is held.
+// endHook sets the hook's outcome, counts it, and calls OnHook. The caller holds the mutex.
 func (s *stop) endHook(outcome HookOutcome) {
 	opts := &s.pod.terminator.opts
 	s.result.Hook.Outcome, s.result.Hook.Took = outcome, time.Since(s.hook.startedAt)
@@ -154,30 +156,39 @@ func (s *stop) endHook(outcome HookOutcome) {
 	if opts.OnHook != nil {
 		c, result := s.container, s.result.Hook
 		c.PreStopDone = true
-		s.notifyLocked(func() { opts.OnHook(s.apiPod, c, result) })
+		s.notifyLocked("OnHook", func() { opts.OnHook(s.apiPod, c, result) })
 	}
 }
 
-// awaitHook waits until a hook that was cut returns, and abandons it after abandonAfter.
-func (s *stop) awaitHook() {
+// waitForHook waits until a cancelled hook returns, and abandons it after abandonAfter.
+func (s *stop) waitForHook() {
 	if s.hook.returned == nil {
 		return
 	}
-	timer := time.NewTimer(time.Until(s.hook.cutAt.Add(abandonAfter)))
+	timer := time.NewTimer(time.Until(s.hook.cancelledAt.Add(abandonAfter)))
 	defer timer.Stop()
 	select {
 	case <-s.hook.returned:
 	case <-timer.C:
-		s.pod.mu.Lock()
-		defer s.pod.mu.Unlock()
-		if s.result.Hook.Outcome == "" {
-			s.endHook(HookAbandoned)
+		if s.abandonHook() {
+			s.logger().Error(nil, "PreStop hook has not returned after its cancellation, no longer waiting for it")
 		}
 	}
 }
 
-// watchExit returns a channel that is closed when a container exits; nil if there is no ExitWatcher. It
-// calls the watcher in another goroutine, which ends with ctx, and calls failed if the watcher panics.
+// abandonHook stops waiting for a cancelled hook, and reports whether it has not returned.
+func (s *stop) abandonHook() bool {
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	if s.result.Hook.Outcome != "" {
+		return false
+	}
+	s.endHook(HookAbandoned)
+	return true
+}
+
+// watchExit returns a channel that is closed when the container exits; nil without an ExitWatcher. It
+// watches in another goroutine until ctx ends, and calls failed if the watcher panics.
 func (p *pod) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, failed func(error)) <-chan struct{} {
 	watcher := p.terminator.opts.Exits
 	if watcher == nil {
@@ -185,7 +196,9 @@ func (p *pod) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, failed
 	}
 	exited := make(chan struct{})
 	p.spawn(ctx, "the exit watcher", apiPod, c.Name, func() error {
+		returned := call.Watch(ctx, "the exit watcher", 0, logValues(apiPod, c.Name)()...)
 		watched := watcher.Exited(c.ID)
+		returned()
 		if watched == nil {
 			return nil
 		}

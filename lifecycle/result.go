@@ -6,32 +6,31 @@ import (
 	"time"
 )
 
-// Outcome says how the stop of a container ended; "" means that it has not ended yet. It serves as a
-// metric label.
+// Outcome says how the stop of a container ended; "" while it has not. It is a metric label.
 type Outcome string
 
 const (
 	// OutcomeGraceful means that the container ended within its grace period.
 	OutcomeGraceful Outcome = "Graceful"
 	// OutcomeNotFound means that there was nothing to stop: the runtime did not list the container, or
-	// did not have it any more. It is a success.
+	// no longer had it. It is a success.
 	OutcomeNotFound Outcome = "NotFound"
 	// OutcomeGraceExceeded means that the container used up its grace period and the runtime killed it.
 	// Without [ErrKilled] this is assumed if StopContainer took as long as its timeout.
 	OutcomeGraceExceeded Outcome = "GraceExceeded"
-	// OutcomeForced means that the container has ended after a StopContainer with timeout 0. Earlier calls
-	// had not returned in time, or the deadline had passed. It is not known whether the container
-	// had time to end by itself.
+	// OutcomeForced means that the container ended after a StopContainer with timeout 0, because
+	// earlier calls had not returned in time or the deadline had passed. The container may or may not
+	// have ended by itself.
 	OutcomeForced Outcome = "Forced"
-	// OutcomeRuntimeStuck means that the container may still run. When the terminator gave up, the runtime
-	// listed the container, could not list, or could not stop it, or its start had not returned.
+	// OutcomeRuntimeStuck means that the container may still run: when the terminator gave up, the
+	// runtime still listed it, could not list or could not stop it, or its start had not returned.
 	OutcomeRuntimeStuck Outcome = "RuntimeStuck"
 	// OutcomeLeftRunning means that the terminator was closed before the container had ended. A
-	// StopContainer that was under way may still end it.
+	// StopContainer call in progress may still end it.
 	OutcomeLeftRunning Outcome = "LeftRunning"
 )
 
-// Outcomes returns all outcomes but "", from the best to the worst.
+// Outcomes returns all outcomes except "", from best to worst.
 func Outcomes() []Outcome {
 	return []Outcome{OutcomeGraceful, OutcomeNotFound, OutcomeGraceExceeded, OutcomeForced, OutcomeRuntimeStuck, OutcomeLeftRunning}
 }
@@ -41,49 +40,51 @@ func (o Outcome) hasEnded() bool {
 	return o != "" && o != OutcomeRuntimeStuck && o != OutcomeLeftRunning
 }
 
-// HookOutcome says how the preStop hook of a container ended; "" means that the container
-// has no hook, or that the hook has not ended yet.
+// HookOutcome says how the preStop hook of a container ended; "" if there is no hook or it has not
+// ended.
 type HookOutcome string
 
 const (
 	// HookCompleted means that the hook returned without an error.
 	HookCompleted HookOutcome = "Completed"
-	// HookFailed means that the hook returned an error, or panicked. A
-	// FailedPreStopHook event was recorded, and the container was stopped.
+	// HookFailed means that the hook returned an error or panicked. A FailedPreStopHook event was
+	// recorded, and the container was stopped.
 	HookFailed HookOutcome = "Failed"
-	// HookCut means that the hook was cancelled. [HookResult].Cause says why.
+	// HookCut means that the hook was cancelled; see [HookResult].Cause.
 	HookCut HookOutcome = "Cut"
-	// HookAbandoned means that the hook did not return within a second after it was
-	// cancelled. The stop did not wait for it.
+	// HookAbandoned means that the hook did not return within a second of its cancellation. The stop
+	// did not wait for it.
 	HookAbandoned HookOutcome = "Abandoned"
-	// HookSkipped means that there was no time for the hook, that it had run before
+	// HookSkipped means that there was no time for the hook, that it had already run
 	// ([Container].PreStopDone), or that it is a sleep and [PodLifecycleSleepAction] is off.
 	HookSkipped HookOutcome = "Skipped"
 )
 
-// Cause says why a hook was cancelled. It is an error: [context.Cause] returns it for the hook's context.
+// Cause says why a hook was cancelled. It is an error, which [context.Cause] returns for the hook's
+// context.
 type Cause string
 
 const (
 	// CauseGraceSpent means that the grace period was used up.
 	CauseGraceSpent Cause = "GraceSpent"
-	// CauseShortened means that the grace period was shortened during the termination, and
-	// then used up.
+	// CauseShortened means that the grace period was shortened during the termination, and then used
+	// up.
 	CauseShortened Cause = "Shortened"
 	// CauseContainerExited means that the container exited by itself, which ends a sleep.
 	CauseContainerExited Cause = "ContainerExited"
-	// CauseTerminatorClosed means that [Terminator.Close] was called. errors.Is finds [ErrClosed] in it.
+	// CauseTerminatorClosed means that [Terminator.Close] was called. It matches [ErrClosed] in
+	// errors.Is.
 	CauseTerminatorClosed Cause = "TerminatorClosed"
 )
 
-// Error returns the cause as it is, such as "GraceSpent".
+// Error returns the cause, such as "GraceSpent".
 func (c Cause) Error() string { return string(c) }
 
-// Is makes [errors.Is] find [ErrClosed] in [CauseTerminatorClosed].
+// Is makes [CauseTerminatorClosed] match [ErrClosed] in [errors.Is].
 func (c Cause) Is(target error) bool { return c == CauseTerminatorClosed && target == ErrClosed }
 
-// Phase says which step of its stop a container has reached, for programs that show
-// [Termination.Result] while the termination is under way.
+// Phase is the step that the stop of a container has reached, for programs that show
+// [Termination.Result] during a termination.
 type Phase string
 
 const (
@@ -91,7 +92,7 @@ const (
 	PhaseHook Phase = "Hook"
 	// PhaseWaiting means that the container waits for other containers.
 	PhaseWaiting Phase = "Waiting"
-	// PhaseStopping means that StopContainer, or StopPod, is called until the container has ended.
+	// PhaseStopping means that StopContainer or StopPod is being called.
 	PhaseStopping Phase = "Stopping"
 	// PhaseEnded means that the stop has ended, with any outcome.
 	PhaseEnded Phase = "Ended"
@@ -99,63 +100,64 @@ const (
 
 // HookResult is the result of a container's preStop hook.
 type HookResult struct {
-	// Outcome is "" if the container has no hook, and while the hook has not ended.
+	// Outcome is "" if the container has no hook or the hook has not ended.
 	Outcome HookOutcome
-	// Took is how long the hook ran until it returned or was abandoned; 0 if it did not run or
-	// has not ended.
+	// Took is how long the hook ran until it returned or was abandoned; 0 if it did not run or has not
+	// ended.
 	Took time.Duration
 	// Cause is why the hook was cut or abandoned; "" for other outcomes.
 	Cause Cause
-	// Err is the error of a hook that failed; nil for other outcomes. It may contain secret output
-	// of the hook.
+	// Err is the error of a failed hook; nil for other outcomes. It may contain secret output of the
+	// hook.
 	Err error
 }
 
-// ContainerResult is the result of one run of a container so far.
+// ContainerResult is the result so far of one run of a container.
 type ContainerResult struct {
-	// Name is the name of the container in the pod's spec.
+	// Name is the container's name in the pod's spec.
 	Name string
-	// ID and Began identify the run, as the runtime lists it or the request names it. They are zero
+	// ID and Began identify the run, as listed by the runtime or named by the request. They are zero
 	// for a container of the spec that was not listed.
 	ID    string
 	Began time.Time
-	// Phase is the present step; "" if none has begun.
+	// Phase is the current step; "" if none has begun.
 	Phase Phase
-	// Outcome is final once it is set. The outcome of the hook may be set up to a second later.
+	// Outcome is final once it is not "". The hook's outcome may be set up to a second later.
 	Outcome Outcome
 	Hook    HookResult
-	// GrantedSeconds is the first grace period of the container, in seconds; it may be below 1. If
-	// the termination was shortened, [Result].GracePeriodSeconds is the present one.
+	// GrantedSeconds is the container's first grace period in seconds; it may be below 1.
+	// [Result].GracePeriodSeconds is the current one, if the termination was shortened.
 	GrantedSeconds int64
-	// Waited is how long the container has waited for others. It is updated when the wait ends.
+	// Waited is how long the container waited for others, updated when the wait ends.
 	Waited time.Duration
 	// Stopping is the time from the first StopContainer to the end; 0 before the end.
 	Stopping time.Duration
-	// Err joins what went wrong; nil if nothing did: the newest failure to stop the container, even
-	// if a later call succeeded; the reason for [OutcomeForced], [OutcomeRuntimeStuck] or [OutcomeLeftRunning]; a name
-	// that the pod's spec does not have; and panics of the embedder's code.
+	// Err joins all errors; nil if there are none. It contains the newest failure to stop the
+	// container, even if a later call succeeded; the reason for [OutcomeForced], [OutcomeRuntimeStuck]
+	// or [OutcomeLeftRunning]; a name that the pod's spec lacks; and panics of callbacks.
 	Err error
 }
 
-// Result has the results of a pod's containers.
+// Result is the result so far of a pod's termination.
 type Result struct {
-	// GracePeriodSeconds is the present grace period, in seconds: the first one, or the newest one
-	// that shortened it. It may be below 1 if the request has Containers.
+	// GracePeriodSeconds is the current grace period in seconds: the first one, or the newest one that
+	// shortened it. It may be below 1 if the request has Containers.
 	GracePeriodSeconds int64
-	// Containers has each run that was listed or that a request has named, in the order of the pod's
-	// spec: main containers, init containers, ephemeral containers. Once the termination has ended
-	// without any run, it has each container of the spec as [OutcomeNotFound].
+	// Containers has each run that was listed or that a request named, in the order of the pod's spec:
+	// main containers, init containers, ephemeral containers. If a termination ends without any run, it
+	// has each container of the spec as [OutcomeNotFound].
 	Containers []ContainerResult
 }
 
-// Outcome returns the worst outcome of the containers, by the order of [Outcomes]. "" is worse than all,
-// so the result is "" while a container has no outcome. It is [OutcomeNotFound] if there are no containers.
+// Outcome returns the worst outcome of the containers, in the order of [Outcomes]; [OutcomeNotFound]
+// without containers. "" is worse than all others, so the result is "" until each container has an
+// outcome.
 func (r Result) Outcome() Outcome {
 	if len(r.Containers) == 0 {
 		return OutcomeNotFound
 	}
 	worst, all := OutcomeGraceful, Outcomes()
-	place := func(o Outcome) uint { return uint(slices.Index(all, o)) } // of any other value: the highest
+	place := func(o Outcome) uint { return uint(slices.Index(all, o)) } // -1 becomes the highest
 	for i := range r.Containers {
 		if o := r.Containers[i].Outcome; place(o) > place(worst) {
 			worst = o
@@ -164,8 +166,9 @@ func (r Result) Outcome() Outcome {
 	return worst
 }
 
-// Err joins the errors of the containers that may still run: [OutcomeRuntimeStuck] and [OutcomeLeftRunning]; nil if
-// there are none. The errors of other containers, such as [OutcomeForced] ones, are only in their results.
+// Err joins the errors of the containers that may still run: [OutcomeRuntimeStuck] and
+// [OutcomeLeftRunning]; nil if there are none. The errors of other containers, such as [OutcomeForced]
+// ones, are only in their results.
 func (r Result) Err() error {
 	var errs []error
 	for _, c := range r.Containers {

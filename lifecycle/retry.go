@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// retry is the pause before a failed call is repeated. It doubles from call to call.
-type retry time.Duration
+// backoff is the pause before a failed call is repeated. It doubles each time.
+type backoff time.Duration
 
-// The shortest and the longest pause.
+// The limits of the pause.
 const (
 	minRetry = 100 * time.Millisecond
 	maxRetry = time.Second
 )
 
-// next returns the pause before the next call, and doubles the pause after that.
-func (r *retry) next() time.Duration {
+// next returns the next pause.
+func (r *backoff) next() time.Duration {
 	pause := max(time.Duration(*r), minRetry)
-	*r = retry(min(2*pause, maxRetry))
+	*r = backoff(min(2*pause, maxRetry))
 	return pause
 }
 
-// pauseFor waits for d, or until ctx ends.
-func pauseFor(ctx context.Context, d time.Duration) {
+// sleepContext sleeps for d, or until ctx ends.
+func sleepContext(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -194,7 +194,7 @@ func (s *script) call(t *testing.T, fields []string) {
 // The order of what happens at the same time: what is asked for, what ends, what is done next, and what is said.
 var scriptOrder = []*regexp.Regexp{
 	regexp.MustCompile(`Terminate\(|Shorten\(|KillContainer\([^)]*\)$|Start\(\w+\)$|being started`),
-	regexp.MustCompile(`of \S+ returns: |hook returns|is cut|has ended`),
+	regexp.MustCompile(`of \S+ returns: |hook returns|is cancelled|has ended`),
 	regexp.MustCompile(`event: `),
 	regexp.MustCompile(`hook of|stop\(\d+\)`),
 	regexp.MustCompile(`log: `),

@@ -6,21 +6,21 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// role is the kind of a container in its pod's spec. It decides in which order containers stop.
+// role is the kind of a container in its pod's spec. It decides the order in which containers stop.
 type role int
 
 const (
-	roleUnknown   role = -4 // not in the spec; stopped without regard to the order
-	roleEphemeral role = -3 // an ephemeral container; stopped without regard to the order
-	roleInit      role = -2 // an init container that is no sidecar; stopped without regard to the order
+	roleUnknown   role = -4 // not in the spec; stops without order
+	roleEphemeral role = -3 // an ephemeral container; stops without order
+	roleInit      role = -2 // an init container that is not a sidecar; stops without order
 	roleMain      role = -1 // a regular container
-	// roleFirstSidecar and the values above it are sidecars: init containers with restartPolicy
-	// Always (KEP-753). The value is the index among the init containers.
+	// roleFirstSidecar and higher values are sidecars: init containers with restartPolicy Always
+	// (KEP-753). The value is the index in initContainers.
 	roleFirstSidecar role = 0
 )
 
-// list returns the path of the spec's field that lists the containers of a role.
-func (r role) list() string {
+// specField returns the path of the spec's field that has the containers of a role.
+func (r role) specField() string {
 	switch {
 	case r == roleEphemeral:
 		return "spec.ephemeralContainers"
@@ -31,11 +31,10 @@ func (r role) list() string {
 	}
 }
 
-// isSidecar reports whether the containers of a role are sidecars.
 func (r role) isSidecar() bool { return r >= roleFirstSidecar }
 
-// specsOf yields pointers into a pod's spec, to each container with its role.
-func specsOf(pod *v1.Pod) iter.Seq2[*v1.Container, role] {
+// containersOf yields a pointer to each container in a pod's spec, with its role.
+func containersOf(pod *v1.Pod) iter.Seq2[*v1.Container, role] {
 	return func(yield func(*v1.Container, role) bool) {
 		for i := range pod.Spec.Containers {
 			if !yield(&pod.Spec.Containers[i], roleMain) {
@@ -62,7 +61,7 @@ func specsOf(pod *v1.Pod) iter.Seq2[*v1.Container, role] {
 // findContainer returns the container with this name in a pod's spec; nil and roleUnknown if there is
 // none.
 func findContainer(pod *v1.Pod, name string) (*v1.Container, role) {
-	for spec, role := range specsOf(pod) {
+	for spec, role := range containersOf(pod) {
 		if spec.Name == name {
 			return spec, role
 		}

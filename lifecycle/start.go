@@ -11,13 +11,14 @@ import (
 )
 
 // ErrTerminating is wrapped by the error of [Terminator.Start] for a pod whose termination has begun.
-// It is also the cause with which the context of a start that is under way ends then.
+// It is also the cause with which that termination cancels a start in progress.
 var ErrTerminating = errors.New("pod is being terminated")
 
 var (
-	errRefused      = fmt.Errorf("%w, or was and has not been forgotten", ErrTerminating)
-	errNoFunction   = errors.New("the function that starts it is nil")
-	errNeverStarted = errors.New("its start has not returned")
+	errRefused          = fmt.Errorf("%w, or was terminated and not forgotten", ErrTerminating)
+	errNotInSpec        = errors.New("the pod's spec has no such container")
+	errNoFunction       = errors.New("the start function is nil")
+	errStartNotReturned = errors.New("its start has not returned")
 )
 
 // start is one call of [Terminator.Start]. The pod's mutex guards it.
@@ -26,36 +27,37 @@ type start struct {
 	role     role
 	cancel   context.CancelCauseFunc
 	returned bool
-	listedBy int // once it has returned: the number of the first list that shows what it has started
+	listedBy int // set when it returns: the number of the first list that includes what it started
 }
 
-// Start calls start, the agent's function that starts one container, unless the pod is being terminated.
-// An agent that starts all containers through it cannot start one after the termination of its pod has
-// begun (k/k#125050). start runs in the caller's goroutine. Start wraps its error, and turns a panic
-// into an error. The container may run even after an error; the runtime lists it then.
+// Start calls start, the agent's function that starts one container, unless the pod is being
+// terminated. An agent that starts all containers through it cannot start one after the termination of
+// its pod has begun (k/k#125050). start runs in the caller's goroutine. Start wraps its error, and
+// turns a panic into an error. The container may be running even after an error; the runtime then lists
+// it.
 //
-// If the termination of the pod begins while start runs, the context of start ends with the cause
-// [ErrTerminating], and the error of Start wraps it. The termination stops a container that was started
-// all the same. If the termination has ended by then, Start stops that container before it returns.
+// If the pod's termination begins while start runs, start's context ends with the cause
+// [ErrTerminating], which the error of Start wraps. The termination stops the container if it was
+// started anyway. If the termination has already ended, Start stops the container before it returns.
 //
 // After the termination has begun, Start does not call start, and its error wraps ErrTerminating. The
-// exception is a sidecar for which [Termination.ShouldRestart] returns true. Start then calls start, whose
-// context ends when it is the sidecar's turn to stop (KEP-4438).
+// exception is a sidecar for which [Termination.ShouldRestart] returns true: start is called, with a
+// context that ends when nothing blocks the sidecar's stop any more (KEP-4438).
 //
-// It is an error if the pod or start is nil, or if the pod's spec has no container of this name. After
+// It is an error if the pod or start is nil, or if the pod's spec lacks the container. After
 // [Terminator.Close] Start does not call start, and its error wraps [ErrClosed].
 func (tr *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) error) error {
 	if err := tr.start(ctx, pod, name, start); err != nil {
-		return fmt.Errorf("failed to start container %q of pod %q: %w", name, podText(pod), err)
+		return fmt.Errorf("failed to start container %q of pod %q: %w", name, formatPod(pod), err)
 	}
 	return nil
 }
 
 // start is Start without the names in the error.
 func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do func(context.Context) error) (err error) {
-	switch {
-	case pod == nil:
-		return errNoPod
+	switch err := tr.check(pod); {
+	case err != nil:
+		return err
 	case do == nil:
 		return errNoFunction
 	case tr.ctx.Err() != nil:
@@ -63,38 +65,40 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 	}
 	c := &start{name: name}
 	if _, c.role = findContainer(pod, name); c.role == roleUnknown {
-		return errors.New("the pod's spec has no container of this name")
+		return errNotInSpec
 	}
 	ctx, c.cancel = context.WithCancelCause(ctx)
 	defer c.cancel(nil)
 	defer context.AfterFunc(tr.ctx, func() { c.cancel(CauseTerminatorClosed) })()
 	p := tr.lock(pod)
-	if p.termination != nil && !p.termination.restartable(name) {
+	if p.termination != nil && !p.termination.canRestart(name) {
 		p.unlock()
 		return errRefused
 	}
 	p.starts[c] = struct{}{}
 	p.unlock()
-	call.GuardAbout(ctx, "the start", logValues(pod, name),
-		func() error { return do(ctx) }, func(returned error) { err = p.startReturned(ctx, pod, c, returned) })
+	call.GuardAbout(ctx, "the start", nil, logValues(pod, name), func() error {
+		defer call.WatchEnd(ctx, "the start", logValues(pod, name)()...)()
+		return do(ctx)
+	}, func(returned error) { err = p.startReturned(ctx, pod, c, returned) })
 	return err
 }
 
-// startReturned handles the end of a start, and returns the error of Start. A termination that is under
-// way requests a list, which shows what was started. If the termination has ended already, a new one
+// startReturned handles the return of a start, and returns the error of Start. A termination in
+// progress requests a list, which includes what was started. If the termination has ended, a new one
 // under the old deadline stops the container.
 func (p *pod) startReturned(ctx context.Context, apiPod *v1.Pod, c *start, err error) error {
 	p.mu.Lock()
-	c.returned, c.listedBy = true, p.lists.begun+1
+	c.returned, c.listedBy = true, p.lists.started+1
 	t := p.termination
 	if t == nil || !t.usesLists {
 		delete(p.starts, c)
 		t.wake()
-		p.giveTurns()
+		p.unblockStops()
 		p.unlock()
-		return refusal(ctx, err)
+		return withErrTerminating(ctx, err)
 	}
-	isLate := !t.isUnderWay()
+	isLate := !t.inProgress()
 	if isLate {
 		t = p.newTermination(p.terminator.callContext(ctx), apiPod, &t.request, t.deadline)
 	}
@@ -104,12 +108,12 @@ func (p *pod) startReturned(ctx context.Context, apiPod *v1.Pod, c *start, err e
 		_, waitErr := t.Wait(context.WithoutCancel(ctx))
 		err = errors.Join(err, waitErr)
 	}
-	return refusal(ctx, err)
+	return withErrTerminating(ctx, err)
 }
 
-// refusal adds [ErrTerminating] to the error of a start whose context the termination of the pod has
-// ended.
-func refusal(ctx context.Context, err error) error {
+// withErrTerminating adds [ErrTerminating] to the error of a start that was cancelled by the pod's
+// termination.
+func withErrTerminating(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrTerminating) {
 		return errors.Join(ErrTerminating, err)
 	}

@@ -43,8 +43,8 @@ func TestWhatStartRefuses(t *testing.T) {
 	inBubble(t, 30, func(b *bed) {
 		nothing := func(context.Context) error { return nil }
 		require.ErrorContains(b, b.Start(b.Context(), nil, "app", nothing), "the pod is nil")
-		require.ErrorContains(b, b.Start(b.Context(), b.pod, "app", nil), "the function that starts it is nil")
-		require.ErrorContains(b, b.Start(b.Context(), b.pod, "app", nothing), "the pod's spec has no container of this name")
+		require.ErrorContains(b, b.Start(b.Context(), b.pod, "app", nil), "the start function is nil")
+		require.ErrorContains(b, b.Start(b.Context(), b.pod, "app", nothing), "the pod's spec has no such container")
 	})
 }
 
@@ -137,7 +137,7 @@ func TestAStartThatNeverReturns(t *testing.T) {
 			return b.Start(b.Context(), b.pod, "app", func(context.Context) error { <-hangs; return nil })
 		})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.ErrorContains(b, err, `failed to stop container "app" (id=""): its start has not returned`)
+		require.ErrorContains(b, err, `failed to stop container "app": its start has not returned`)
 		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Containers[0].Outcome)
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Containers[1].Outcome)
 		b.requireStop("proxy", 2, 3*time.Second)

@@ -151,7 +151,7 @@ func TestASilentStopIsForced(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
 		result := b.kill()
 		require.Equal(b, lifecycle.OutcomeForced, result.Outcome())
-		require.ErrorContains(b, result.Containers[0].Err, "has not returned for 12s")
+		require.ErrorContains(b, result.Containers[0].Err, "has not returned after 12s")
 		require.NotContains(b, result.Containers[0].Err.Error(), "the last of", "there is only one failure")
 		require.Equal(b, 12*time.Second, b.at())
 		require.EqualValues(b, 0, b.rt.Stops()[1].TimeoutSeconds)

@@ -63,7 +63,7 @@ func TestARuntimeThatNeverStopsAnything(t *testing.T) {
 	inBubble(t, 10, func(b *bed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
-		require.ErrorContains(b, err, `failed to stop container "app" (id="app"): StopContainer has not returned for 2m10s`)
+		require.ErrorContains(b, err, `failed to stop container "app" (id="app"): StopContainer has not returned after 2m10s`)
 		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome())
 		require.Equal(b, 130*time.Second, b.at())
 	})
@@ -105,7 +105,7 @@ func TestAListThatIsOld(t *testing.T) {
 		time.AfterFunc(4*time.Second, func() { b.rt.SetLists(lifecycletest.Lists{}) })
 		result := b.kill()
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
-		require.ErrorContains(b, result.Containers[0].Err, "StopContainer has returned, but the runtime lists the container")
+		require.ErrorContains(b, result.Containers[0].Err, "StopContainer returned, but the runtime still lists the container")
 		require.Equal(b, 4500*time.Millisecond, b.at())
 	})
 }

@@ -12,38 +12,48 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// Termination is the termination of one pod, under way or ended. All methods may be called
-// concurrently.
+// Termination is the termination of one pod, in progress or ended. All methods are safe for concurrent
+// use.
 type Termination struct {
 	pod       *pod // its mutex guards the fields below; most unexported methods need it held
 	ctx       context.Context
 	apiPod    *v1.Pod
 	request   Request      // the newest one
-	previous  *Termination // of the same pod; nil: none, or this one has ended
+	previous  *Termination // of the same pod; nil: there is none, or this one has ended
 	deadline  deadline
 	startedAt time.Time
-	usesLists bool // the runtime lists what runs; false: the request names it
-	firstList int  // the number of the first list that is new enough
+	usesLists bool // the runtime lists the containers; false: the request names them
+	minList   int  // the number of the first list that is new enough
 	stops     []*stop
-	changed   chan struct{} // has a value while run has to look at the termination again
+	wakeup    chan struct{} // has a value when run must check the termination again
 	done      chan struct{}
 	results   []ContainerResult // nil until the termination has ended
 
 	overdueRecorded bool // the ExceededGracePeriod event was recorded
 }
 
-// failedTermination returns a termination that has ended with an error and stopped nothing.
-func failedTermination(outcome Outcome, err error) *Termination {
+// endedTermination returns a termination that has ended with err and stopped nothing.
+func endedTermination(outcome Outcome, err error) *Termination {
 	t := &Termination{pod: &pod{}, done: make(chan struct{}), results: []ContainerResult{{Outcome: outcome, Phase: PhaseEnded, Err: err}}}
 	close(t.done)
 	return t
 }
 
-// terminate begins a termination of the pod, or adds the request to the one that is under way. The
-// mutex is held.
-func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Termination {
+var errNoTermination = errors.New("there is no termination, Terminate begins one")
+
+// orNone returns the termination, or one that has ended with an error for a nil or zero one.
+func (t *Termination) orNone() *Termination {
+	if t == nil || t.done == nil {
+		return endedTermination(OutcomeRuntimeStuck, errNoTermination)
+	}
+	return t
+}
+
+// terminate begins a termination of the pod, or adds the request to the one in progress. shared has the
+// IDs that several containers of the request have. The caller holds the mutex.
+func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request, shared idNames) *Termination {
 	t := p.termination
-	if !t.isUnderWay() {
+	if !t.inProgress() {
 		t = p.newTermination(ctx, apiPod, req, deadlineIn(req.grace(apiPod, 0)))
 	} else if granted := req.grace(apiPod, t.deadline.granted); granted < t.deadline.granted {
 		t.shorten(granted)
@@ -60,64 +70,81 @@ func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Term
 		}
 		p.dropEnded(func(s *stop) bool { return !named[s.run] })
 		for _, c := range req.Containers {
-			t.add(c, p.stopOf(c), stopOptions{trusted: true, oneAttempt: req.OneAttempt, message: req.Message, hooks: req.Hooks})
+			t.stopContainer(c, p.stopOf(c), stopOptions{trustSuccess: true, oneAttempt: req.OneAttempt, message: req.Message, hooks: req.Hooks})
 		}
-		p.giveTurns()
+		t.share(shared)
+		p.unblockStops()
 	}
 	t.wake()
 	return t
 }
 
-// newTermination begins a termination and makes it the pod's current one. The mutex is held.
+// newTermination begins a termination and makes it the pod's current one. The caller holds the mutex.
 func (p *pod) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, until deadline) *Termination {
 	t := &Termination{
 		pod: p, ctx: ctx, apiPod: apiPod, request: *req, previous: p.termination, deadline: until, startedAt: time.Now(),
-		changed: make(chan struct{}, 1), done: make(chan struct{}),
+		wakeup: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	p.termination = t
 	p.cancelStarts()
-	p.terminator.calls.Go(func() string { return fullName(apiPod, "") }, t.run)
+	p.terminator.calls.Go(func() string { return "the termination of " + fullName(apiPod, "") }, t.run)
 	return t
 }
 
-// requireList makes the termination wait for a list that begins from now on.
+// requireList makes the termination wait for a list that starts from now on.
 func (t *Termination) requireList() {
-	t.usesLists, t.firstList = true, t.pod.lists.begun+1
+	t.usesLists, t.minList = true, t.pod.lists.started+1
 	t.wake()
 }
 
-// run requests lists until the runtime lists nothing and nothing is being stopped or started. Applying
-// a list stops what it shows.
+// run requests lists until the runtime lists nothing and no stop or start is in progress. pod.applyList
+// stops what a list has.
 func (t *Termination) run() {
 	logger := klog.FromContext(t.ctx).WithValues("pod", klog.KObj(t.apiPod))
 	logger.V(1).Info("Terminating pod")
 	var failure error // of the last list
-	for pause := retry(0); !t.endIfOver(failure); {
+	for pause := backoff(0); !t.finishIfDone(failure); {
 		l := t.nextList()
 		if l == nil {
-			t.awaitChange()
+			t.waitForChange()
 			continue
 		}
 		err := l.wait(t.ctx)
 		switch {
 		case t.ctx.Err() != nil:
 		case err != nil:
-			if failure == nil {
-				logger.Error(err, "Failed to list the containers of a pod, will try again")
+			if t.pod.listFailed(err) {
+				logger.Error(err, "Failed to list the pod's containers, will retry")
 			}
-			pauseFor(t.ctx, pause.next())
-		case failure != nil:
-			logger.Info("Listed the containers of a pod after earlier failures")
+			sleepContext(t.ctx, pause.next())
+		default:
+			if failures := t.pod.listSucceeded(); failures > 0 {
+				logger.Info("Listed the pod's containers after earlier failures", "failures", failures)
+			}
 			pause = 0
 		}
 		failure = err
 	}
+	t.logGivenUp(logger, failure)
 	if logger.V(1).Enabled() {
 		logger.V(1).Info("Pod terminated", "outcome", t.Result().Outcome(), "took", time.Since(t.startedAt))
 	}
 }
 
-// nextList requests the list that the termination waits for, nil if it waits for none.
+// logGivenUp logs the containers that were given up without a StopContainer call, because of a list or a
+// start. Stops log that themselves.
+func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
+	if t.ctx.Err() != nil || errors.Is(failure, errors.ErrUnsupported) {
+		return
+	}
+	for _, c := range t.Result().Containers {
+		if c.Outcome == OutcomeRuntimeStuck && c.ID == "" {
+			logger.Error(c.Err, "Gave up waiting for container", "containerName", c.Name)
+		}
+	}
+}
+
+// nextList requests the list that the termination waits for; nil if it waits for none.
 func (t *Termination) nextList() *list {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
@@ -127,36 +154,36 @@ func (t *Termination) nextList() *list {
 	return t.pod.requestList(t.ctx, t.apiPod)
 }
 
-// needsList reports whether the termination still waits for a list that is new enough.
+// needsList reports whether the termination waits for a list that is new enough.
 func (t *Termination) needsList() bool {
-	return t.usesLists && t.pod.lists.answered < t.firstList
+	return t.usesLists && t.pod.lists.newestNumber < t.minList
 }
 
-// isForgotten reports whether Forget was called. The termination then goes on with the containers that
-// it has listed before, and gets no new ones.
+// isForgotten reports whether Forget was called. The termination continues with the containers listed
+// before, and gets no new ones.
 func (t *Termination) isForgotten() bool { return t.pod.termination != t }
 
-// awaitChange waits until run has to look again: after the end of a stop or a start, at the deadline or
-// GiveUpAfter after it, and after another call of Terminate.
-func (t *Termination) awaitChange() {
+// waitForChange waits until run must check again: when a stop or a start ends, at the deadline,
+// GiveUpAfter past it, and after another Terminate call.
+func (t *Termination) waitForChange() {
 	t.pod.mu.Lock()
 	until := t.deadline.end
-	if t.deadline.isOver() {
+	if t.deadline.hasPassed() {
 		until = t.giveUpAt()
 	}
 	var stopped <-chan struct{} // nil: nothing is being stopped
-	if i := slices.IndexFunc(t.stops, (*stop).isUnderWay); i >= 0 {
+	if i := slices.IndexFunc(t.stops, (*stop).inProgress); i >= 0 {
 		stopped = t.stops[i].done
 	}
 	nothingLeft := stopped == nil && !t.needsList() && (t.isForgotten() || len(t.pod.starts) == 0)
 	t.pod.mu.Unlock()
-	if nothingLeft { // the last stop has ended since run looked
+	if nothingLeft { // the last stop has just ended
 		return
 	}
-	if t.ctx.Err() != nil || !time.Now().Before(until) { // only stops can still be under way, and no time limit is left
+	if t.ctx.Err() != nil || !time.Now().Before(until) { // only stops can be in progress, which have their own limit
 		if stopped != nil {
 			select {
-			case <-t.changed:
+			case <-t.wakeup:
 			case <-stopped:
 			}
 		}
@@ -165,71 +192,72 @@ func (t *Termination) awaitChange() {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
-	case <-t.changed:
+	case <-t.wakeup:
 	case <-stopped:
 	case <-timer.C:
 	case <-t.ctx.Done():
 	}
 }
 
-// wake makes run look at the termination again. The receiver may be nil.
+// wake makes run check the termination again. The receiver may be nil.
 func (t *Termination) wake() {
-	if !t.isUnderWay() {
+	if !t.inProgress() {
 		return
 	}
 	select {
-	case t.changed <- struct{}{}:
-	default: // an earlier value is unread
+	case t.wakeup <- struct{}{}:
+	default: // an unread value is enough
 	}
 }
 
-// giveUpAt returns when the termination stops waiting for starts and lists: GiveUpAfter after the
-// deadline, or after the termination began if that was later. Stops have their own limit.
+// giveUpAt returns when the termination stops waiting for starts and lists: GiveUpAfter past the
+// deadline, or past the start of the termination if that was later. Stops have their own limit.
 func (t *Termination) giveUpAt() time.Time {
 	return times.Later(t.deadline.end, t.startedAt).Add(t.pod.terminator.opts.GiveUpAfter)
 }
 
-// add stops a container, unless the termination has given it up, and returns its stop. s is the stop of
-// the container so far, nil if there is none. A stop that is under way joins the termination.
-func (t *Termination) add(c Container, s *stop, options stopOptions) *stop {
-	if s != nil && s.joined == t && (s.isGivenUp() || s.isUnderWay() && s.run == runOf(c)) {
+// stopContainer stops a container, unless the termination has given it up, and returns its stop. s is
+// its existing stop, nil if there is none. A stop in progress becomes part of the termination.
+func (t *Termination) stopContainer(c Container, s *stop, options stopOptions) *stop {
+	if s != nil && s.termination == t && (s.isGivenUp() || s.inProgress() && s.run == runOf(c)) {
 		return s
 	}
 	if s == nil && t.isRestartedSidecar(c) {
 		c.PreStopDone = true
 	}
 	s = t.pod.stop(t.ctx, t.apiPod, c, t.deadline, options)
-	t.join(s)
+	t.include(s)
 	return s
 }
 
-// join adds a stop to the termination, whose deadline it gets if that is earlier.
-func (t *Termination) join(s *stop) {
+// include makes a stop part of the termination, and moves its deadline to the termination's if that is
+// earlier.
+func (t *Termination) include(s *stop) {
 	s.shorten(t.deadline)
-	if s.joined != t {
-		s.joined, t.stops = t, append(t.stops, s)
+	if s.termination != t {
+		s.termination, t.stops = t, append(t.stops, s)
 	}
 }
 
-// isRestartedSidecar reports whether a container is a new run of a sidecar that belongs to the termination
-// already. The preStop hook was for the earlier run, and does not run again.
+// isRestartedSidecar reports whether c is a new run of a sidecar that the termination already includes.
+// The preStop hook ran for the earlier run, and does not run again.
 func (t *Termination) isRestartedSidecar(c Container) bool {
 	_, role := findContainer(t.apiPod, c.Name)
 	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *stop) bool { return s.container.Name == c.Name })
 }
 
-// endIfOver ends the termination, and reports true, when every stop has ended and one of two things
-// holds. Either no start is under way and a list that is new enough has succeeded. Or waiting for them
-// is over: the terminator was closed, the pod was forgotten, the runtime cannot list, or GiveUpAfter has
-// passed. failure is the error of the last list.
-func (t *Termination) endIfOver(failure error) bool {
+// finishIfDone ends the termination and returns true if no stop is in progress, and either no start is
+// in progress and a new enough list has succeeded, or there is no reason to wait for them: the
+// terminator was closed, the pod was forgotten, the runtime cannot list, or GiveUpAfter has passed.
+// failure is the last list's error.
+func (t *Termination) finishIfDone(failure error) bool {
 	p := t.pod
 	p.mu.Lock()
 	defer p.unlock()
-	if t.deadline.isOver() {
+	if t.deadline.hasPassed() {
 		p.cancelStarts()
 	}
-	isStopping := slices.ContainsFunc(t.stops, (*stop).isUnderWay)
+	isStopping := slices.ContainsFunc(t.stops, (*stop).inProgress)
 	isComplete := !t.needsList() && len(p.starts) == 0
 	isGivenUp := t.ctx.Err() != nil || t.isForgotten() || errors.Is(failure, errors.ErrUnsupported) || !time.Now().Before(t.giveUpAt())
 	if isStopping || !isComplete && !isGivenUp {
@@ -242,7 +270,7 @@ func (t *Termination) endIfOver(failure error) bool {
 	}
 	for _, s := range reappeared {
 		s.result.Outcome = OutcomeRuntimeStuck
-		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: errStillListed})
+		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: s.errStillListed()})
 	}
 	if t.foundNothing() && t.previous != nil {
 		t.results = t.previous.resultsSinceEnded()
@@ -255,7 +283,7 @@ func (t *Termination) endIfOver(failure error) bool {
 	return true
 }
 
-// reappeared returns the stops of runs that are listed again.
+// reappeared returns the stops of ended runs that are listed again.
 func (t *Termination) reappeared() (stops []*stop) {
 	for _, s := range t.stops {
 		if t.usesLists && !t.isForgotten() && s.isListedAgain() {
@@ -265,13 +293,12 @@ func (t *Termination) reappeared() (stops []*stop) {
 	return stops
 }
 
-// foundNothing reports whether a list is new enough and the termination has seen neither a container nor
-// a start of the pod.
+// foundNothing reports whether a list is new enough and the pod had neither a container nor a start.
 func (t *Termination) foundNothing() bool {
 	return !t.needsList() && len(t.stops) == 0 && (t.isForgotten() || len(t.pod.starts) == 0)
 }
 
-// recordMetrics counts the termination in the metrics.
+// recordMetrics counts the termination.
 func (t *Termination) recordMetrics() {
 	result, metrics := t.result(), t.pod.terminator.opts.Metrics
 	metrics.PodTerminated(string(result.Outcome()), time.Since(t.startedAt))
@@ -280,5 +307,5 @@ func (t *Termination) recordMetrics() {
 	}
 }
 
-// isUnderWay reports whether the termination has not ended; false for a nil receiver.
-func (t *Termination) isUnderWay() bool { return t != nil && !isClosed(t.done) }
+// inProgress reports whether the termination has not ended; false for a nil receiver.
+func (t *Termination) inProgress() bool { return t != nil && !isClosed(t.done) }

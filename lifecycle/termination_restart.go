@@ -7,25 +7,26 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// ShouldRestart reports whether the agent should start a sidecar again, with [Terminator.Start], that has
-// exited while its pod is being terminated. Main containers and later sidecars may still need it
-// (KEP-4438). It is true, also for a sidecar that KillContainer has stopped, while such containers are
-// being stopped. left is then the time until the deadline.
+// ShouldRestart reports whether the agent should start a sidecar again, with [Terminator.Start], that
+// has exited during its pod's termination. It returns true while main containers or later sidecars,
+// which may need it, are being stopped (KEP-4438), even if KillContainer stopped the sidecar. left is
+// the time until the deadline.
 //
-// It is false, and left is 0, if the termination does not stop a sidecar of this name, if a start of it
-// is under way, after the deadline, for a grace period of 1 s or less, and with a [PodStopper].
+// It returns false and 0 for a container that is not a sidecar of this termination, while a start of it
+// is in progress, after the deadline, for a grace period of 1 s or less, and with a [PodStopper].
 func (t *Termination) ShouldRestart(name string) (restart bool, left time.Duration) {
+	t = t.orNone()
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
-	if !t.restartable(name) {
+	if !t.canRestart(name) {
 		return false, 0
 	}
 	return true, time.Until(t.deadline.end)
 }
 
-// restartable is ShouldRestart with the mutex held.
-func (t *Termination) restartable(name string) bool {
-	if !t.isUnderWay() || t.isForgotten() || t.deadline.isOver() || t.deadline.granted <= graceperiod.MinimumPodSeconds || t.pod.terminator.opts.Pods != nil {
+// canRestart is ShouldRestart for callers that hold the mutex.
+func (t *Termination) canRestart(name string) bool {
+	if !t.inProgress() || t.isForgotten() || t.deadline.hasPassed() || t.deadline.granted <= graceperiod.MinimumPodSeconds || t.pod.terminator.opts.Pods != nil {
 		return false
 	}
 	for c := range t.pod.starts {

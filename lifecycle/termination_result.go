@@ -9,16 +9,17 @@ import (
 	"slices"
 )
 
-var errNotListed = errors.New("the runtime has not listed what runs")
+var errNotListed = errors.New("the runtime has not listed the pod's containers")
 
-// Result returns a copy of the result so far, which is final once [Termination.Done] is closed.
+// Result returns a copy of the result so far. It is final once [Termination.Done] is closed.
 func (t *Termination) Result() Result {
+	t = t.orNone()
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	return t.result()
 }
 
-// result is Result with the mutex held.
+// result is Result for callers that hold the mutex.
 func (t *Termination) result() Result {
 	results := t.results
 	if results == nil {
@@ -32,16 +33,17 @@ func (t *Termination) stopResults() []ContainerResult {
 	results := make([]ContainerResult, len(t.stops))
 	for i, s := range t.stops {
 		results[i] = s.result
+		results = t.addShared(results, i)
 	}
 	return t.sorted(results)
 }
 
-// finalResults returns the results of the containers that were stopped. It adds those of which no run was
-// listed: containers whose start has not returned, and, if no list says what runs or none shows a
-// container, those of the spec.
+// finalResults returns the results of the stopped containers, and of containers without a listed run:
+// those whose start has not returned, and those of the spec if no list is available or it has no
+// container.
 func (t *Termination) finalResults(failure error) []ContainerResult {
 	results := t.stopResults()
-	add := func(name string, outcome Outcome, err error) { // unless results has the container, and that result tells enough
+	add := func(name string, outcome Outcome, err error) { // unless results has a sufficient result of the container
 		if !slices.ContainsFunc(results, func(c ContainerResult) bool { return c.Name == name && (!t.needsList() || !c.Outcome.hasEnded()) }) {
 			results = append(results, t.resultWithoutRun(name, outcome, err))
 		}
@@ -55,30 +57,30 @@ func (t *Termination) finalResults(failure error) []ContainerResult {
 	}
 	if !t.isForgotten() {
 		for c := range t.pod.starts {
-			results = append(results, t.resultWithoutRun(c.name, outcome, &stopError{name: c.name, err: errors.Join(errNeverStarted, context.Cause(t.ctx))}))
+			results = append(results, t.resultWithoutRun(c.name, outcome, &stopError{name: c.name, err: errors.Join(errStartNotReturned, context.Cause(t.ctx))}))
 		}
 	}
 	if t.foundNothing() {
 		outcome, cause = OutcomeNotFound, nil
 	}
 	if t.foundNothing() || t.needsList() {
-		for spec := range specsOf(t.apiPod) {
+		for spec := range containersOf(t.apiPod) {
 			add(spec.Name, outcome, cause)
 		}
 		if len(results) == 0 && cause != nil {
-			add("", outcome, cause) // the spec has no containers, but the error must not be lost
+			add("", outcome, cause) // keep the error even if the spec has no containers
 		}
 	}
 	return t.sorted(results)
 }
 
-// resultWithoutRun returns the result of a container of which no run was listed.
+// resultWithoutRun returns the result of a container without a listed run.
 func (t *Termination) resultWithoutRun(name string, outcome Outcome, err error) ContainerResult {
 	return ContainerResult{Name: name, Phase: PhaseEnded, Outcome: outcome, GrantedSeconds: t.deadline.granted, Err: err}
 }
 
-// resultsSinceEnded returns the results of an earlier termination, for a later one that has found
-// nothing. A container that the earlier one could not stop has ended by itself since.
+// resultsSinceEnded returns the results of an earlier termination for a later one that found nothing: a
+// container that the earlier one could not stop has since ended by itself.
 func (t *Termination) resultsSinceEnded() []ContainerResult {
 	results := slices.Clone(t.results)
 	for i := range results {
@@ -95,8 +97,8 @@ func (t *Termination) sorted(results []ContainerResult) []ContainerResult {
 		return results
 	}
 	place := map[string]int{}
-	for spec := range specsOf(t.apiPod) {
-		place[spec.Name] = len(place) - math.MaxInt32 // before those that the spec lacks
+	for spec := range containersOf(t.apiPod) {
+		place[spec.Name] = len(place) - math.MaxInt32 // containers that the spec lacks come last
 	}
 	slices.SortStableFunc(results, func(a, b ContainerResult) int {
 		return cmp.Or(cmp.Compare(place[a.Name], place[b.Name]), cmp.Compare(a.Name, b.Name), a.Began.Compare(b.Began))

@@ -13,15 +13,16 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// Done returns a channel that is closed when every container has ended, was given up or was left running.
-func (t *Termination) Done() <-chan struct{} { return t.done }
+// Done returns a channel that is closed when every container has ended, was given up, or was left
+// running.
+func (t *Termination) Done() <-chan struct{} { return t.orNone().done }
 
-// Wait waits for [Termination.Done], and returns the result with the error of [Result.Err]. When ctx ends
-// first, the termination goes on. Wait then returns the result so far, and a [*StillRunningError] that
-// names the containers that have not ended. If the deadline passed
-// [graceperiod.MinimumContainerSeconds] ago or earlier, it also records one ExceededGracePeriod event,
-// as the kubelet does after its own timeout.
+// Wait waits for [Termination.Done], and returns the result and the error of [Result.Err]. When ctx
+// ends first, the termination continues, and Wait returns the result so far and a [*StillRunningError].
+// If the deadline passed at least [graceperiod.MinimumContainerSeconds] ago, it also records an
+// ExceededGracePeriod event, once per termination, as the kubelet does after its own timeout.
 func (t *Termination) Wait(ctx context.Context) (Result, error) {
+	t = t.orNone()
 	select {
 	case <-t.done:
 		result := t.Result()
@@ -38,18 +39,18 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 	return result, running
 }
 
-// stillRunning returns the result so far, and the error that names the containers that have not ended;
-// nil if the termination has ended. isOverdue tells the caller to record the ExceededGracePeriod event,
-// and is true at most once.
+// stillRunning returns the result so far, and an error that names the containers that have not ended;
+// nil if the termination has ended. isOverdue says to record the ExceededGracePeriod event; it is true
+// at most once.
 func (t *Termination) stillRunning(cause error) (result Result, isOverdue bool, running error) {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
-	if result = t.result(); !t.isUnderWay() {
+	if result = t.result(); !t.inProgress() {
 		return result, false, nil
 	}
 	var names []string
 	for _, s := range t.stops {
-		if s.isUnderWay() {
+		if s.inProgress() {
 			names = append(names, fullName(t.apiPod, s.container.Name))
 		}
 	}
@@ -62,19 +63,23 @@ func (t *Termination) stillRunning(cause error) (result Result, isOverdue bool, 
 	return result, isOverdue, &StillRunningError{Containers: names, Cause: cause}
 }
 
-// StillRunningError is the error of a wait that its context ended. It names the containers that had not
+// StillRunningError is the error of a wait whose context ended. It names the containers that had not
 // ended.
 type StillRunningError struct {
-	// Containers are sorted, each "NAMESPACE/POD/CONTAINER", or "NAMESPACE/POD" if no container is
+	// Containers is sorted, with entries NAMESPACE/POD/CONTAINER, or NAMESPACE/POD if no container is
 	// known.
 	Containers []string
-	// Cause is the cause of the context, which errors.Is finds.
+	// Cause is the cause of the context; errors.Is finds it.
 	Cause error
+
+	calls []string // that have not returned, of Close, each "CALL of CONTAINER"; nil: containers were waited for
 }
 
-// Error returns a text that names the containers. If the cause is a timeout, the text begins as the
-// kubelet's does.
+// Error names the containers. After a timeout the text starts like the kubelet's.
 func (e *StillRunningError) Error() string {
+	if e.calls != nil {
+		return fmt.Sprintf("the terminator was closed, calls that have not returned: %s: %v", strings.Join(e.calls, ", "), e.Cause)
+	}
 	text := "stopped waiting"
 	if errors.Is(e.Cause, context.DeadlineExceeded) {
 		text = "timeout waiting to kill pod"
@@ -85,7 +90,7 @@ func (e *StillRunningError) Error() string {
 // Unwrap returns the cause.
 func (e *StillRunningError) Unwrap() error { return e.Cause }
 
-// fullName returns the name of a pod, or of one of its containers, for a [StillRunningError].
+// fullName returns NAMESPACE/POD/CONTAINER, without the container if it is "".
 func fullName(apiPod *v1.Pod, container string) string {
 	name := apiPod.Namespace + "/" + apiPod.Name
 	if container == "" {

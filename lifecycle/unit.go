@@ -5,39 +5,38 @@ import (
 	"time"
 )
 
-// unit is a group of containers that stop together. Their hooks run in parallel. StopPod is called once
-// the last hook has ended, or at the deadline, by the goroutine of one member. The pod's mutex guards
-// the fields.
+// unit is a group of containers that stop together. Their hooks run in parallel. After the last hook,
+// or at the deadline, the goroutine of one member calls StopPod. The pod's mutex guards the fields.
 type unit struct {
 	members  []*stop
-	previous *unit         // must have been stopped before this one; nil: none
-	ready    chan struct{} // closed when the hooks of all members have ended
-	led      bool          // one member makes the calls, and a container that comes later joins the next unit
-	done     chan struct{} // closed when the calls are over; the results below are valid from then on
+	previous *unit         // must have stopped first; nil: none
+	ready    chan struct{} // closed when all hooks have ended
+	claimed  bool          // a member makes the calls; later containers join the next unit
+	done     chan struct{} // closed after the calls; the fields below are then valid
 	outcome  Outcome
 	err      error
-	took     time.Duration // from the first call to the end
+	duration time.Duration // from the first call to the end
 }
 
-// openUnit returns the unit that a stop joins, nil if containers stop one by one.
-func (p *pod) openUnit() *unit {
+// joinableUnit returns the unit for a new stop; nil if containers stop one by one.
+func (p *pod) joinableUnit() *unit {
 	if p.terminator.opts.Pods == nil {
 		return nil
 	}
-	if p.unit == nil || p.unit.led || isClosed(p.unit.ready) {
+	if p.unit == nil || p.unit.claimed || isClosed(p.unit.ready) {
 		p.unit = &unit{previous: p.unit, ready: make(chan struct{}), done: make(chan struct{})}
 	}
 	return p.unit
 }
 
-// untilEnded stops the unit and returns its outcome. Each member calls it when its hook has ended or the
-// deadline has passed. One of them makes the calls, and the others wait for the result.
-func (u *unit) untilEnded(s *stop) (Outcome, error) {
+// stopUntilEnded stops the unit and returns its outcome. Each member calls it when its hook has ended
+// or the deadline has passed. One member makes the calls, and the others wait for the result.
+func (u *unit) stopUntilEnded(s *stop) (Outcome, error) {
 	began := time.Now()
-	if !u.awaitHooks(s) {
+	if !u.waitForHooks(s) {
 		return OutcomeLeftRunning, nil
 	}
-	calls := u.lead(s, time.Since(began))
+	calls := u.claim(s, time.Since(began))
 	if calls == nil {
 		select {
 		case <-u.done:
@@ -46,21 +45,21 @@ func (u *unit) untilEnded(s *stop) (Outcome, error) {
 		}
 		s.pod.mu.Lock()
 		defer s.pod.mu.Unlock()
-		s.result.Stopping = u.took
+		s.result.Stopping = u.duration
 		return u.outcome, u.err
 	}
-	outcome, err := calls.untilEnded()
+	outcome, err := calls.stopUntilEnded()
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
-	u.outcome, u.err, u.took = outcome, err, time.Since(s.firstCallAt)
-	s.result.Stopping = u.took
+	u.outcome, u.err, u.duration = outcome, err, time.Since(s.firstCallAt)
+	s.result.Stopping = u.duration
 	close(u.done)
 	return outcome, err
 }
 
-// awaitHooks waits for the hooks of all members, at most until the deadline, and then for the previous
-// unit. It returns false if the terminator was closed.
-func (u *unit) awaitHooks(s *stop) bool {
+// waitForHooks waits for the hooks of all members, at most until the deadline, and then for the
+// previous unit. It returns false if the terminator was closed.
+func (u *unit) waitForHooks(s *stop) bool {
 	s.pod.mu.Lock()
 	s.result.Phase = PhaseWaiting
 	if u.isReady() && !isClosed(u.ready) {
@@ -70,7 +69,7 @@ func (u *unit) awaitHooks(s *stop) bool {
 	s.pod.mu.Unlock()
 	select {
 	case <-u.ready:
-	case <-s.over:
+	case <-s.expired:
 	case <-s.ctx.Done():
 	}
 	if previous != nil {
@@ -82,7 +81,7 @@ func (u *unit) awaitHooks(s *stop) bool {
 	return s.ctx.Err() == nil
 }
 
-// isReady reports whether the hooks of all members have ended. The mutex is held.
+// isReady reports whether the hooks of all members have ended. The caller holds the mutex.
 func (u *unit) isReady() bool {
 	for _, s := range u.members {
 		if s.result.Phase != PhaseWaiting {
@@ -92,15 +91,15 @@ func (u *unit) isReady() bool {
 	return true
 }
 
-// lead returns the calls that stop the unit, which the caller has to make; nil if another member does.
-func (u *unit) lead(s *stop, waited time.Duration) *stopCalls {
+// claim returns the calls that stop the unit; nil if another member makes them.
+func (u *unit) claim(s *stop, waited time.Duration) *stopCalls {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Phase, s.result.Waited = PhaseStopping, waited
-	if u.led {
+	if u.claimed {
 		return nil
 	}
-	u.led, u.previous = true, nil
+	u.claimed, u.previous = true, nil
 	return &stopCalls{stop: s, runs: u.members, call: func(ctx context.Context, seconds int64) error {
 		return s.pod.terminator.opts.Pods.StopPod(ctx, s.apiPod, seconds)
 	}}

@@ -1,7 +1,6 @@
-// Package metrics has the Prometheus collectors of kubegrace, in two handles:
-// [Lifecycle] for the termination of pods and [Shutdown] for the shutdown of the node.
-// Series that the kubelet also has keep its names, help texts and labels, so that
-// dashboards and alerts made for a kubelet go on working.
+// Package metrics has kubegrace's Prometheus collectors: [Lifecycle] for the termination of pods and
+// [Shutdown] for the shutdown of the node. Series that the kubelet also has keep its names, help texts and
+// labels, so that a kubelet's dashboards and alerts keep working.
 //
 //	package main
 //
@@ -35,48 +34,41 @@
 //		log.Fatal(http.ListenAndServe("127.0.0.1:9100", nil))
 //	}
 //
-// # The series
+// # Series
 //
-// All names begin with "kubelet_", or with the namespace of [Options].
-// Durations are in seconds. README.md beside this file lists all series with their labels, and says
-// which are the kubelet's own, or have their names from a Kubernetes enhancement proposal (KEP). The
-// others are kubegrace's.
+// All names begin with "kubelet_", or with the namespace of [Options]. Durations are in seconds. The README
+// beside this file lists all series with their labels. An unknown label value is recorded as "other", or
+// "Other" in [Shutdown], so the number of series is bounded.
 //
-// Every label has few values: an unknown one is recorded as "other", or "Other" in
-// [Shutdown].
+// # Sharing a registry
 //
-// # Concurrency properties
+// If the registerer already has a series with the same name, labels and help text, it is shared. Two
+// managers, a recreated manager, and an agent inside a kubelet therefore count in the same series. A gauge
+// shows the last value that was set.
 //
-// All methods may be called concurrently, and while a registry gathers. The counts of
-// stop signals are replaced as a whole: no scrape sees a part of them. Handles start no
-// goroutine. Two handles in two registries share nothing; two in one registry, with the
-// same namespace, share all series.
+// Kubernetes' own registry (legacyregistry of k8s.io/component-base) panics when a kubelet registers a
+// series that already exists. In a kubelet's process, call these constructors after the kubelet's
+// metrics.Register.
 //
-// # Failure modes
+// # Failures
 //
-// A series that the registerer has already, with the same name, labels and help text, is
-// shared. Two managers in one registry, a manager that was made again, and an agent that
-// runs within a kubelet therefore count in the same series. A gauge that both set shows
-// the last value. If a name is registered with another description, the constructor
-// returns an error that contains the name, and registers nothing; another namespace
-// helps.
+//	what fails                          what happens                         what to do
+//	a name is registered with another   the constructor returns an error     choose another
+//	  description                         and registers nothing                Options.Namespace
+//	the registerer is nil               the handle counts, but is not        pass a registerer
+//	                                      exposed
+//	the handle is nil                   it counts nothing                    nothing
 //
-// The registry of Kubernetes (legacyregistry of k8s.io/component-base) panics when a
-// kubelet registers a series that is there already. In the process of a kubelet, call
-// these constructors after the kubelet's metrics.Register.
+// # Concurrency
 //
-// With a nil registerer a handle counts, but nothing shows the series. A nil handle
-// counts nothing, so that a caller without metrics needs no special case. The two times
-// of a shutdown are 0 before the first one.
+// All methods may be called concurrently. No goroutine is started.
 //
 // # Testing
 //
-// Give each test its own registry (prometheus.NewPedanticRegistry checks more) and
-// compare it with the package testutil of client_golang. The handles work in
-// testing/synctest bubbles.
+// Give each test its own registry (prometheus.NewPedanticRegistry checks more), and compare it with
+// client_golang's package testutil.
 //
 // # Stability
 //
-// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
-// says how.
+// Stable: exported names change only in minor releases, and the changelog says how.
 package metrics

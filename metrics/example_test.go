@@ -26,7 +26,7 @@ func printSeries(reg prometheus.Gatherer, prefix string) {
 	}
 }
 
-// The handles of an agent that terminates pods and drains its node.
+// An agent that terminates pods and drains its node uses both handles.
 func Example() {
 	reg := prometheus.NewRegistry()
 	pods, err := metrics.NewLifecycle(reg, metrics.Options{})
@@ -65,7 +65,7 @@ func ExampleNewLifecycle() {
 	// agent_pod_termination_duration_seconds_sum{outcome="Graceful"} 8
 }
 
-// Each call replaces all counts; stopsignal.Count makes the map from the pods of a node.
+// Each call replaces all counts. stopsignal.Count returns the map for the pods of a node.
 func ExampleLifecycle_StopSignals() {
 	reg := prometheus.NewRegistry()
 	pods, err := metrics.NewLifecycle(reg, metrics.Options{})
@@ -89,7 +89,7 @@ func ExampleNewShutdown() {
 		return
 	}
 	node.Inhibitor(true)
-	node.Delay(45*time.Second, 30*time.Second) // the host waits for less than it was asked for
+	node.Delay(45*time.Second, 30*time.Second) // the host grants less than requested
 	node.PodKilled("Graceful")
 	node.PodsRefused(2)
 	printSeries(reg, "kubelet_graceful_shutdown_delay")

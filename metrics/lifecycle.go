@@ -7,12 +7,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// otherLabel replaces every label value that [Lifecycle] does not know, so that no
-// caller can make the number of series grow without bound.
+// otherLabel replaces every label value that [Lifecycle] does not know, so that the number
+// of series is bounded.
 const otherLabel = "other"
 
-// Lifecycle counts what happens to hooks and containers when pods terminate. Make one
-// with [NewLifecycle]. A nil *Lifecycle counts nothing; all methods may be called
+// Lifecycle counts the hooks and containers of terminating pods. Create one with
+// [NewLifecycle]. A nil or zero Lifecycle counts nothing. All methods may be called
 // concurrently.
 type Lifecycle struct {
 	httpFallbacks     counter
@@ -26,12 +26,15 @@ type Lifecycle struct {
 	stopSignals       *stopSignals
 }
 
-// NewLifecycle makes the collectors of package lifecycle and registers them with reg. A
-// nil reg registers nothing; the handle counts all the same. A series that reg has
-// already, with the same description, is shared. If reg has a series of that name with
-// another description, the result is an error, and nothing is registered.
+// isMade reports whether NewLifecycle has created the handle.
+func (m *Lifecycle) isMade() bool { return m != nil && m.hooks != nil }
+
+// NewLifecycle creates the collectors of package lifecycle and registers them with reg. With
+// a nil reg they are not registered. A series that reg already has with the same description
+// is shared. If reg has a series of the same name with another description, NewLifecycle
+// returns an error and registers nothing.
 func NewLifecycle(reg prometheus.Registerer, opts Options) (*Lifecycle, error) {
-	r := &registration{reg: reg}
+	r := newRegistration(reg)
 	namespace := opts.namespace()
 	newCounter := func(name, help string) counter {
 		return registerOrFind[counter](r, prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}))
@@ -45,12 +48,12 @@ func NewLifecycle(reg prometheus.Registerer, opts Options) (*Lifecycle, error) {
 		sleepsEndedByExit: newCounter("sleep_action_ended_by_container_exit_total",
 			"Sleep hooks that ended because their container had exited."),
 		hooksAbandoned: newCounter("prestop_hooks_abandoned_total",
-			"PreStop hooks that went on after they were cancelled and were not waited for."),
+			"PreStop hooks that did not return when their context was cancelled."),
 		killedAfterGrace: newCounter("containers_killed_after_grace_total",
-			"Containers that used up their grace period and were killed."),
-		// KEP-4960 has the names of this series and of that of the stop signals.
+			"Containers that were killed because their grace period had ended."),
+		// The names of this series and of the stop signals are from KEP-4960.
 		podGraceExceeded: newCounter("pod_termination_grace_period_exceeded_total",
-			"Pods of which a container had to be killed because the termination grace period was over."),
+			"Pods with a container that was killed because the termination grace period had ended."),
 		hooks:        registerOrFind[*prometheus.HistogramVec](r, newHookDurations(namespace)),
 		terminations: registerOrFind[*prometheus.HistogramVec](r, newTerminationDurations(namespace)),
 		stopSignals:  registerOrFind[*stopSignals](r, newStopSignals(namespace)),
@@ -61,8 +64,8 @@ func NewLifecycle(reg prometheus.Registerer, opts Options) (*Lifecycle, error) {
 	return m, nil
 }
 
-// newHookDurations makes the histogram of preStop hooks. Its bounds reach from an exec
-// of some milliseconds to a sleep of an hour.
+// newHookDurations returns the histogram of preStop hooks, from an exec of a few
+// milliseconds to a sleep of an hour.
 func newHookDurations(namespace string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace,
@@ -72,9 +75,9 @@ func newHookDurations(namespace string) *prometheus.HistogramVec {
 	}, []string{"handler", "outcome"})
 }
 
-// newTerminationDurations makes the histogram of pod terminations. It has bounds just
-// above the usual grace periods, which separate a pod that used up its 30 s, and the 2 s
-// that a container's stop has at least, from one that took longer.
+// newTerminationDurations returns the histogram of pod terminations. The bounds 33 and 63 are
+// just above the usual grace periods plus the minimum of 2 s for a stop. They separate pods
+// that used their whole grace period from pods that exceeded it.
 func newTerminationDurations(namespace string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace,
@@ -84,42 +87,41 @@ func newTerminationDurations(namespace string) *prometheus.HistogramVec {
 	}, []string{"outcome"})
 }
 
-// HTTPFallback counts an HTTPS hook whose server answered in plain HTTP, and that then
-// succeeded over HTTP (kubelet_lifecycle_handler_http_fallbacks_total).
+// HTTPFallback counts an HTTPS hook that succeeded over HTTP, because its server does not
+// use TLS (kubelet_lifecycle_handler_http_fallbacks_total).
 func (m *Lifecycle) HTTPFallback() {
-	if m != nil {
+	if m.isMade() {
 		m.httpFallbacks.Add(1)
 	}
 }
 
-// SleepTerminatedEarly counts a sleep hook that was cancelled before its time was over
-// (kubelet_sleep_action_terminated_early_total). [Lifecycle.SleepEndedByExit] counts
-// those that ended because their container exited.
+// SleepTerminatedEarly counts a sleep hook that was cancelled
+// (kubelet_sleep_action_terminated_early_total).
 func (m *Lifecycle) SleepTerminatedEarly() {
-	if m != nil {
+	if m.isMade() {
 		m.sleepsCutShort.Add(1)
 	}
 }
 
-// SleepEndedByExit counts a sleep hook that ended, without a failure, because its
-// container exited (kubelet_sleep_action_ended_by_container_exit_total). The kubelet has
-// no such series, because it sleeps on (k/k#134338).
+// SleepEndedByExit counts a sleep hook that ended because its container exited
+// (kubelet_sleep_action_ended_by_container_exit_total). The kubelet continues to sleep
+// (k/k#134338).
 func (m *Lifecycle) SleepEndedByExit() {
-	if m != nil {
+	if m.isMade() {
 		m.sleepsEndedByExit.Add(1)
 	}
 }
 
-// HookEnded records how long a preStop hook ran, until it returned or was cancelled
-// (kubelet_prestop_hook_duration_seconds). The handler is exec, httpGet or sleep, and
-// the outcome Completed, Failed, Cut or Abandoned; any other value is recorded as
-// "other". Do not call it for a hook that was skipped. A negative duration counts as 0.
+// HookEnded records the duration of a preStop hook until it returned or was cancelled
+// (kubelet_prestop_hook_duration_seconds). handler is exec, httpGet or sleep; outcome is
+// Completed, Failed, Cut or Abandoned. Any other value is recorded as "other". A negative
+// duration counts as 0. Do not call it for a skipped hook.
 //
-// A hook that is Abandoned, because it did not return when it was cancelled, is also
-// counted in kubelet_prestop_hooks_abandoned_total. Its goroutine runs until the hook
-// returns, so a count that rises means that a hook runner leaks goroutines.
+// An Abandoned hook did not return when it was cancelled. It is also counted in
+// kubelet_prestop_hooks_abandoned_total: if this count rises, a hook runner may be leaking
+// goroutines.
 func (m *Lifecycle) HookEnded(handler, outcome string, took time.Duration) {
-	if m == nil {
+	if !m.isMade() {
 		return
 	}
 	handler = known(handler, "exec", "httpGet", "sleep")
@@ -130,41 +132,40 @@ func (m *Lifecycle) HookEnded(handler, outcome string, took time.Duration) {
 	}
 }
 
-// PodTerminated records how long a pod's termination took
-// (kubelet_pod_termination_duration_seconds). The outcome is that of its worst
-// container: Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck or
-// LeftRunning; any other is recorded as "other". A negative duration counts as 0.
+// PodTerminated records the duration of a pod's termination
+// (kubelet_pod_termination_duration_seconds). outcome is that of the pod's worst container:
+// Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck or LeftRunning. Any other value is
+// recorded as "other". A negative duration counts as 0.
 func (m *Lifecycle) PodTerminated(outcome string, took time.Duration) {
-	if m == nil {
+	if !m.isMade() {
 		return
 	}
 	outcome = known(outcome, "Graceful", "NotFound", "GraceExceeded", "Forced", "RuntimeStuck", "LeftRunning")
 	m.terminations.WithLabelValues(outcome).Observe(max(took, 0).Seconds())
 }
 
-// ContainerKilledAfterGrace counts a container that used up its grace period
-// and was killed (kubelet_containers_killed_after_grace_total).
+// ContainerKilledAfterGrace counts a container that was killed because its grace period had
+// ended (kubelet_containers_killed_after_grace_total).
 func (m *Lifecycle) ContainerKilledAfterGrace() {
-	if m != nil {
+	if m.isMade() {
 		m.killedAfterGrace.Add(1)
 	}
 }
 
-// PodGraceExceeded counts a pod of which at least one container was killed because the
-// grace period was over (kubelet_pod_termination_grace_period_exceeded_total, KEP-4960).
-// Call it once for a pod.
+// PodGraceExceeded counts a pod with at least one container that was killed because its
+// grace period had ended (kubelet_pod_termination_grace_period_exceeded_total, KEP-4960).
+// Call it once per pod.
 func (m *Lifecycle) PodGraceExceeded() {
-	if m != nil {
+	if m.isMade() {
 		m.podGraceExceeded.Add(1)
 	}
 }
 
-// StopSignals sets how many containers are stopped with which signal
+// StopSignals sets the number of containers for each stop signal
 // (kubelet_pod_stop_signals_count, KEP-4960). The counts replace all earlier ones; a nil
-// map clears them. The map is copied. A name that is no signal of the Kubernetes API,
-// such as "", is shown as "other".
+// map clears them. The map is copied. A name that is not a v1.Signal is shown as "other".
 func (m *Lifecycle) StopSignals(counts map[string]int) {
-	if m != nil {
+	if m.isMade() {
 		m.stopSignals.set(counts)
 	}
 }

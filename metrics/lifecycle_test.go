@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// newLifecycle makes a handle and its own registry.
+// newLifecycle returns a handle and its registry.
 func newLifecycle(t *testing.T) (*metrics.Lifecycle, *prometheus.Registry) {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -26,7 +26,6 @@ func newLifecycle(t *testing.T) (*metrics.Lifecycle, *prometheus.Registry) {
 	return m, reg
 }
 
-// callEachMethod calls each method once.
 func callEachMethod(m *metrics.Lifecycle) {
 	m.HTTPFallback()
 	m.SleepTerminatedEarly()
@@ -38,7 +37,7 @@ func callEachMethod(m *metrics.Lifecycle) {
 	m.StopSignals(map[string]int{"SIGTERM": 3})
 }
 
-// The help texts of the first two are the kubelet's, as its /metrics shows them.
+// The first two help texts are those in the kubelet's /metrics.
 const counters = `
 # HELP kubelet_lifecycle_handler_http_fallbacks_total [ALPHA] The number of times lifecycle handlers successfully fell back to http from https.
 # TYPE kubelet_lifecycle_handler_http_fallbacks_total counter
@@ -49,13 +48,13 @@ kubelet_sleep_action_terminated_early_total 1
 # HELP kubelet_sleep_action_ended_by_container_exit_total Sleep hooks that ended because their container had exited.
 # TYPE kubelet_sleep_action_ended_by_container_exit_total counter
 kubelet_sleep_action_ended_by_container_exit_total 1
-# HELP kubelet_prestop_hooks_abandoned_total PreStop hooks that went on after they were cancelled and were not waited for.
+# HELP kubelet_prestop_hooks_abandoned_total PreStop hooks that did not return when their context was cancelled.
 # TYPE kubelet_prestop_hooks_abandoned_total counter
 kubelet_prestop_hooks_abandoned_total 1
-# HELP kubelet_containers_killed_after_grace_total Containers that used up their grace period and were killed.
+# HELP kubelet_containers_killed_after_grace_total Containers that were killed because their grace period had ended.
 # TYPE kubelet_containers_killed_after_grace_total counter
 kubelet_containers_killed_after_grace_total 1
-# HELP kubelet_pod_termination_grace_period_exceeded_total Pods of which a container had to be killed because the termination grace period was over.
+# HELP kubelet_pod_termination_grace_period_exceeded_total Pods with a container that was killed because the termination grace period had ended.
 # TYPE kubelet_pod_termination_grace_period_exceeded_total counter
 kubelet_pod_termination_grace_period_exceeded_total 1
 # HELP kubelet_pod_stop_signals_count The number of containers by the signal they are stopped with.
@@ -107,15 +106,15 @@ kubelet_prestop_hook_duration_seconds_sum{handler="sleep",outcome="Abandoned"} 1
 kubelet_prestop_hook_duration_seconds_count{handler="sleep",outcome="Abandoned"} 1
 `
 
-// The registry has exactly the series that counters and histograms list.
+// The registry has exactly the expected series.
 func TestLifecycleSeries(t *testing.T) {
 	m, reg := newLifecycle(t)
 	callEachMethod(m)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(counters+histograms)))
 }
 
-// The linter of Prometheus objects to one name only, which is that of KEP-4960.
-func TestLifecycleLint(t *testing.T) {
+// Prometheus' linter only rejects one name, which is from KEP-4960.
+func TestLifecyclePassesTheLinter(t *testing.T) {
 	m, reg := newLifecycle(t)
 	callEachMethod(m)
 	problems, err := testutil.GatherAndLint(reg)
@@ -124,12 +123,12 @@ func TestLifecycleLint(t *testing.T) {
 	require.Equal(t, "kubelet_pod_stop_signals_count", problems[0].Metric)
 }
 
-func TestLifecycleNamespace(t *testing.T) {
+func TestTwoNamespacesShareNoSeries(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	_, err := metrics.NewLifecycle(reg, metrics.Options{})
 	require.NoError(t, err)
 	m, err := metrics.NewLifecycle(reg, metrics.Options{Namespace: "agent"})
-	require.NoError(t, err, "two namespaces fit into one registry")
+	require.NoError(t, err, "two namespaces in one registry")
 	callEachMethod(m)
 	families, err := reg.Gather()
 	require.NoError(t, err)
@@ -152,7 +151,7 @@ func TestLifecycleWithoutRegistererCounts(t *testing.T) {
 	callEachMethod(m)
 }
 
-// Unknown label values make no series of their own.
+// Unknown label values share one series.
 func TestLifecycleLabelsAreBounded(t *testing.T) {
 	m, reg := newLifecycle(t)
 	for i := range 1000 {
@@ -167,7 +166,7 @@ func TestLifecycleLabelsAreBounded(t *testing.T) {
 	require.Equal(t, 3, count)
 }
 
-func TestLifecycleKnowsItsLabels(t *testing.T) {
+func TestEachKnownLabelHasItsSeries(t *testing.T) {
 	m, reg := newLifecycle(t)
 	for _, handler := range []string{"exec", "httpGet", "sleep"} {
 		for _, outcome := range []string{"Completed", "Failed", "Cut", "Abandoned"} {
@@ -217,7 +216,7 @@ func TestStopSignalsAreReplaced(t *testing.T) {
 	requireStopSignals(t, reg)
 	counts := map[string]int{"SIGTERM": 2, "SIGUSR1": 1, "": 1, "TERM": 1}
 	m.StopSignals(counts)
-	counts["SIGTERM"] = 9 // the handle has a copy
+	counts["SIGTERM"] = 9 // the handle copied the map
 	requireStopSignals(t, reg,
 		`kubelet_pod_stop_signals_count{signal="SIGTERM"} 2`,
 		`kubelet_pod_stop_signals_count{signal="SIGUSR1"} 1`,
@@ -228,7 +227,7 @@ func TestStopSignalsAreReplaced(t *testing.T) {
 	requireStopSignals(t, reg)
 }
 
-// All signals of the API are known: 34 names and 31 real-time signals.
+// The API has 34 named signals and 31 real-time signals.
 func TestEverySignalOfTheAPIIsKnown(t *testing.T) {
 	counts := map[string]int{}
 	for _, signal := range []v1.Signal{
@@ -253,8 +252,8 @@ func TestEverySignalOfTheAPIIsKnown(t *testing.T) {
 	require.Equal(t, 65, count)
 }
 
-// A scrape that is concurrent with StopSignals sees the counts of one call.
-func TestScrapesSeeTheSignalsOfOneCall(t *testing.T) {
+// A concurrent scrape sees the counts of one call of StopSignals.
+func TestAScrapeSeesTheStopSignalsOfOneCall(t *testing.T) {
 	m, reg := newLifecycle(t)
 	var writers sync.WaitGroup
 	for range 4 {

@@ -1,11 +1,9 @@
 package metrics
 
-// Options configures the names of a handle's series. The zero value gives the names of
-// the kubelet.
+// Options configures the names of the series. The zero value uses the kubelet's names.
 type Options struct {
-	// Namespace is the first part of every series' name, before an underscore; "" means
-	// "kubelet", so that dashboards and alerts made for a kubelet go on working. Choose another one for series that must not be shared
-	// with those of a kubelet in the same registry.
+	// Namespace is the first part of every series' name; "" means "kubelet". Choose another
+	// one if the series must not be shared with a kubelet in the same registry.
 	Namespace string
 }
 

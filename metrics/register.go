@@ -5,15 +5,15 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kubegrace/kubegrace/internal/nilcheck"
 )
 
-// alpha begins the help text of the series that the kubelet has too, because its
-// /metrics shows their stability so (k8s.io/component-base/metrics). Prometheus takes a
-// series for the same only if the help texts are equal.
+// alpha is the prefix of the help texts of the kubelet's series. k8s.io/component-base/metrics
+// adds it, and series can be shared only if their help texts are equal.
 const alpha = "[ALPHA] "
 
-// The methods that a handle needs of its counters and gauges. They are interfaces
-// because the registered collector may be the kubelet's, which is of a type of
+// Counters and gauges are interfaces, because a shared collector of the kubelet has a type of
 // k8s.io/component-base/metrics.
 type (
 	counter interface{ Add(value float64) }
@@ -23,12 +23,21 @@ type (
 // registration registers the collectors of one handle: all or none.
 type registration struct {
 	reg   prometheus.Registerer  // nil: nothing is registered
-	added []prometheus.Collector // those that were registered, not found
+	added []prometheus.Collector // the registered ones, without the shared ones
 	errs  []error
 }
 
-// registerOrFind registers a collector and returns it, or the collector with the same
-// description that the registerer has already. It is an error if that is no C.
+// newRegistration returns a registration, with an error for a registerer that holds a nil pointer.
+func newRegistration(reg prometheus.Registerer) *registration {
+	if err := nilcheck.Option("the registerer", reg); err != nil {
+		return &registration{errs: []error{err}}
+	}
+	return &registration{reg: reg}
+}
+
+// registerOrFind registers a collector and returns it. If the registerer already has a
+// collector with the same description, it returns that one, or adds an error if that is not
+// a C.
 func registerOrFind[C any](r *registration, collector prometheus.Collector) C {
 	registered := collector
 	if r.reg != nil {
@@ -50,15 +59,14 @@ func registerOrFind[C any](r *registration, collector prometheus.Collector) C {
 	return c
 }
 
-// describe formats the only description of a collector.
+// describe formats the description of a collector that has only one.
 func describe(c prometheus.Collector) string {
 	descs := make(chan *prometheus.Desc, 1)
 	c.Describe(descs)
 	return (<-descs).String()
 }
 
-// finish returns the errors of all collectors that could not be registered, joined. If
-// there are any, it unregisters those that were.
+// finish returns the joined errors. If there are any, it unregisters what was registered.
 func (r *registration) finish() error {
 	if len(r.errs) == 0 {
 		return nil

@@ -15,7 +15,6 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// constructors are NewLifecycle and NewShutdown.
 func constructors() map[string]func(prometheus.Registerer, metrics.Options) error {
 	return map[string]func(prometheus.Registerer, metrics.Options) error{
 		"lifecycle": func(reg prometheus.Registerer, opts metrics.Options) error {
@@ -29,7 +28,7 @@ func constructors() map[string]func(prometheus.Registerer, metrics.Options) erro
 	}
 }
 
-// A second handle counts in the series of the first.
+// Two handles in one registry share all series.
 func TestSeriesAreShared(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	for range 2 {
@@ -61,7 +60,7 @@ func TestSeriesAreShared(t *testing.T) {
 		"kubelet_pod_termination_duration_seconds":            2,
 		"kubelet_containers_killed_after_grace_total":         2,
 		"kubelet_pod_termination_grace_period_exceeded_total": 2,
-		"kubelet_pod_stop_signals_count":                      3, // a state, not a sum
+		"kubelet_pod_stop_signals_count":                      3, // set, not added
 		"kubelet_graceful_shutdown_start_time_seconds":        100,
 		"kubelet_graceful_shutdown_end_time_seconds":          0,
 		"kubelet_graceful_shutdown_inhibitor_held":            1,
@@ -113,7 +112,7 @@ kubelet_sleep_action_terminated_early_total 1
 
 // A gauge with the description of a counter cannot be shared.
 func TestSeriesOfAnotherTypeIsAnError(t *testing.T) {
-	const name, help = "kubelet_graceful_shutdown_pods_refused_total", "Admissions of pods that were refused because the node was shutting down"
+	const name, help = "kubelet_graceful_shutdown_pods_refused_total", "Pods that were not admitted because the node was shutting down"
 	reg := prometheus.NewPedanticRegistry()
 	require.NoError(t, reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return 0 })))
 	_, err := metrics.NewShutdown(reg, metrics.Options{})
@@ -124,8 +123,7 @@ func TestSeriesOfAnotherTypeIsAnError(t *testing.T) {
 	require.Len(t, families, 1)
 }
 
-// If one name is registered with another description, nothing is registered, and the
-// registered series stays.
+// If one name is taken by another description, nothing is registered, and the other series stays.
 func TestOneConflictRegistersNothing(t *testing.T) {
 	taken := map[string]string{
 		"lifecycle": "kubelet_pod_termination_grace_period_exceeded_total",
@@ -146,7 +144,7 @@ func TestOneConflictRegistersNothing(t *testing.T) {
 	}
 }
 
-func TestNilRegistererTakesAnyNumberOfHandles(t *testing.T) {
+func TestANilRegistererIsAllowed(t *testing.T) {
 	for _, construct := range constructors() {
 		require.NoError(t, construct(nil, metrics.Options{}))
 		require.NoError(t, construct(nil, metrics.Options{}))

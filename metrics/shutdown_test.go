@@ -13,7 +13,7 @@ import (
 )
 
 // The kubelet's series keep their names and help texts; kubegrace adds its own.
-func TestShutdown(t *testing.T) {
+func TestShutdownSeries(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m, err := metrics.NewShutdown(reg, metrics.Options{})
 	require.NoError(t, err)
@@ -27,20 +27,20 @@ func TestShutdown(t *testing.T) {
 	m.PodsRefused(1)
 	m.Bucket(3 * time.Second)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP kubelet_graceful_shutdown_delay_seconds How long the host was asked to delay its shutdown, and how long it does
+# HELP kubelet_graceful_shutdown_delay_seconds Delay of the host's shutdown in seconds, as requested and as granted
 # TYPE kubelet_graceful_shutdown_delay_seconds gauge
 kubelet_graceful_shutdown_delay_seconds{kind="granted"} 30
 kubelet_graceful_shutdown_delay_seconds{kind="requested"} 32
 # HELP kubelet_graceful_shutdown_end_time_seconds [ALPHA] Last graceful shutdown end time since unix epoch in seconds
 # TYPE kubelet_graceful_shutdown_end_time_seconds gauge
 kubelet_graceful_shutdown_end_time_seconds 130
-# HELP kubelet_graceful_shutdown_inhibitor_held Whether the lock that delays the host's shutdown is held (1) or not (0)
+# HELP kubelet_graceful_shutdown_inhibitor_held Whether the inhibitor lock is held (1) or not (0)
 # TYPE kubelet_graceful_shutdown_inhibitor_held gauge
 kubelet_graceful_shutdown_inhibitor_held 1
-# HELP kubelet_graceful_shutdown_pods_refused_total Admissions of pods that were refused because the node was shutting down
+# HELP kubelet_graceful_shutdown_pods_refused_total Pods that were not admitted because the node was shutting down
 # TYPE kubelet_graceful_shutdown_pods_refused_total counter
 kubelet_graceful_shutdown_pods_refused_total 1
-# HELP kubelet_graceful_shutdown_pods_total Pods that graceful shutdowns have killed, by the outcome that the killer names
+# HELP kubelet_graceful_shutdown_pods_total Pods killed by graceful shutdowns, by outcome
 # TYPE kubelet_graceful_shutdown_pods_total counter
 kubelet_graceful_shutdown_pods_total{outcome="Graceful"} 2
 kubelet_graceful_shutdown_pods_total{outcome="Other"} 2
@@ -58,15 +58,15 @@ kubelet_graceful_shutdown_start_time_seconds 100
 	require.Empty(t, problems)
 }
 
-// The end is never shown before the start, and as 0 while the shutdown goes on.
+// The end is 0 while the shutdown is in progress, and never before the start.
 func TestShutdownTimes(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		start, end time.Time
 		wantEnd    float64
 	}{
-		{"under way", time.Unix(100, 0), time.Time{}, 0},
-		{"over", time.Unix(100, 0), time.Unix(101, 0), 101},
+		{"in progress", time.Unix(100, 0), time.Time{}, 0},
+		{"ended", time.Unix(100, 0), time.Unix(101, 0), 101},
 		{"the clock was set back", time.Unix(100, 0), time.Unix(50, 0), 100},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestShutdownTimes(t *testing.T) {
 	}
 }
 
-// gaugeValue is the value of a gauge without labels.
+// gaugeValue returns the value of a gauge without labels.
 func gaugeValue(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -90,12 +90,12 @@ func gaugeValue(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 			return family.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
-	t.Fatalf("%s is not there", name)
+	t.Fatalf("%s was not found", name)
 	return 0
 }
 
-// A nil handle counts nothing, and a nil registerer registers nothing.
-func TestShutdownHandles(t *testing.T) {
+// A nil handle and a nil registerer are allowed.
+func TestNilShutdownCountsNothing(t *testing.T) {
 	var none *metrics.Shutdown
 	none.Times(time.Now(), time.Now())
 	none.Inhibitor(true)

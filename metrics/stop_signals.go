@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// stopSignals is a collector with one gauge for each stop signal. Its counts are
-// replaced as a whole, so that no scrape sees a part of them.
+// stopSignals is a collector with one gauge for each stop signal. All counts are replaced
+// atomically, so that a scrape never sees the counts of two calls.
 type stopSignals struct {
 	desc   *prometheus.Desc
 	counts atomic.Pointer[map[string]int]
 }
 
-// newStopSignals makes a collector that has no counts yet.
+// newStopSignals returns a collector without counts.
 func newStopSignals(namespace string) *stopSignals {
 	return &stopSignals{desc: prometheus.NewDesc(
 		prometheus.BuildFQName(namespace, "", "pod_stop_signals_count"),
@@ -22,7 +22,7 @@ func newStopSignals(namespace string) *stopSignals {
 	)}
 }
 
-// set stores a copy of counts; names that are no signals are added up under [otherLabel].
+// set stores a copy of counts, with unknown signals summed up as [otherLabel].
 func (s *stopSignals) set(counts map[string]int) {
 	bounded := make(map[string]int, len(counts))
 	for name, n := range counts {

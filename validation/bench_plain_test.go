@@ -13,9 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// The functions below are the same rules written as the API server writes its own: the path
-// of a field is made on the way down, whether or not an error will need it. They know what
-// the pods of the benchmarks have, and no more.
+// The functions below are a handwritten version of the same rules. Like the API server they create the path
+// of each field, even if there is no error. They handle only the fields in the pods of the benchmarks.
 
 func plainValidate(s *v1.PodSpec, path *field.Path) (errs field.ErrorList) {
 	if s.TerminationGracePeriodSeconds == nil {
@@ -94,7 +93,7 @@ func plainProbe(p *v1.Probe, path *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// plainDrop asks for each feature whether the stored spec uses it, whether it is on or not.
+// plainDrop checks for each feature whether the stored spec uses it, even if the feature is on.
 func plainDrop(s, old *v1.PodSpec, sleepOn, signalsOn bool) {
 	sleeps := func(l *v1.Lifecycle) bool { return l.PreStop != nil && l.PreStop.Sleep != nil }
 	signals := func(l *v1.Lifecycle) bool { return l.StopSignal != nil }

@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// tenContainers is a valid pod that uses everything: of ten containers each has a
-// hook, a stop signal and probes with a grace of their own.
+// tenContainers returns a valid pod with ten containers, each with a hook, a stop signal, and probes with a
+// grace period.
 func tenContainers() *v1.PodSpec {
 	hooks := []*v1.LifecycleHandler{sleep(5), exec("sh", "-c", "quit"), httpGet("/quit", intstr.FromInt32(8080), v1.URISchemeHTTP)}
 	s := spec()
@@ -28,8 +28,8 @@ func tenContainers() *v1.PodSpec {
 	return s
 }
 
-// compareWays measures the same by hand and through the package.
-func compareWays(b *testing.B, name string, plain, kubegrace func(b *testing.B)) {
+// compareWithHandwritten measures the handwritten rules and the package.
+func compareWithHandwritten(b *testing.B, name string, plain, kubegrace func(b *testing.B)) {
 	b.Helper()
 	for _, way := range []struct {
 		name string
@@ -44,7 +44,7 @@ func compareWays(b *testing.B, name string, plain, kubegrace func(b *testing.B))
 	}
 }
 
-// requireFound ends a benchmark that has not found as many errors as there are.
+// requireFound fails the benchmark unless there are as many errors as expected.
 func requireFound(b *testing.B, want int, errs field.ErrorList) {
 	if len(errs) != want {
 		b.Fatal(errs)
@@ -60,7 +60,7 @@ func BenchmarkValidatePodTermination(b *testing.B) {
 		spec *v1.PodSpec
 		errs int
 	}{{"pod=valid/", tenContainers(), 0}, {"pod=invalid/", invalid, 14}} {
-		compareWays(b, pod.name,
+		compareWithHandwritten(b, pod.name,
 			func(b *testing.B) { requireFound(b, pod.errs, plainValidate(pod.spec, path)) },
 			func(b *testing.B) { requireFound(b, pod.errs, validation.ValidatePodTermination(pod.spec, opts, path)) })
 	}
@@ -68,17 +68,17 @@ func BenchmarkValidatePodTermination(b *testing.B) {
 
 func BenchmarkDropDisabledFields(b *testing.B) {
 	s, off := tenContainers(), gateMap{}.resolve()
-	compareWays(b, "features=on/",
+	compareWithHandwritten(b, "features=on/",
 		func(*testing.B) { plainDrop(s, nil, true, true) },
 		func(*testing.B) { validation.DropDisabledFields(s, nil, validation.Options{}) })
-	compareWays(b, "features=off-but-used/",
+	compareWithHandwritten(b, "features=off-but-used/",
 		func(*testing.B) { plainDrop(s, s, false, false) },
 		func(*testing.B) { validation.DropDisabledFields(s, s, off) })
 }
 
 func BenchmarkWarnPodTermination(b *testing.B) {
 	s, path := tenContainers(), field.NewPath("spec")
-	compareWays(b, "",
+	compareWithHandwritten(b, "",
 		func(*testing.B) { plainWarn(s, path) },
 		func(*testing.B) { validation.WarnPodTermination(s, path) })
 }
@@ -94,7 +94,7 @@ func BenchmarkValidateNodeShutdown(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	compareWays(b, "",
+	compareWithHandwritten(b, "",
 		func(b *testing.B) { valid(b, plainNodeShutdown(cfg)) },
 		func(b *testing.B) { valid(b, validation.ValidateNodeShutdown(cfg, validation.Options{})) })
 }

@@ -1,7 +1,6 @@
-// Package validation checks the fields that decide how pods terminate: those of a pod's
-// spec by the rules of the API server, and the shutdown settings of a node by the rules of
-// the kubelet. It returns errors for what is wrong, and warnings for what is allowed but
-// unlikely to be wanted.
+// Package validation checks the fields that decide how pods terminate: those of a pod's spec by the rules of
+// the API server, and the shutdown settings of a node by the rules of the kubelet. It returns errors for
+// invalid values and warnings for values that are valid but probably not intended.
 //
 //	package main
 //
@@ -30,64 +29,50 @@
 //
 // # Which function
 //
-// An API server calls [DropDisabledFields] and then [ValidatePodTerminationUpdate], whose
-// argument old is nil for a new pod. [ValidatePodTermination] is for a spec by itself,
-// such as a manifest or a pod template. [ValidateNodeShutdown] is for the configuration
-// of a node. [WarnPodTermination] and [WarnNodeShutdown] return the warnings.
+// An API server calls [DropDisabledFields] and then [ValidatePodTerminationUpdate], with a nil old spec for a
+// new pod. [ValidatePodTermination] checks a spec alone, such as a manifest or a pod template.
+// [ValidateNodeShutdown] checks the configuration of a node. [WarnPodTermination] and [WarnNodeShutdown]
+// return warnings.
 //
-// The zero [Options] have every feature on, as Kubernetes has by default. A program with
-// feature gates makes its options of them once, not for each pod:
+// In the zero [Options] every feature is on. A program with feature gates converts them once:
 //
 //	opts := featuregates.Options(gate) // package validation/featuregates
 //
-// A spec must have the API server's defaults: an unset grace period, HTTP path or scheme
-// is an error, as in the API server. Only the fields of the termination are checked.
+// Set the API server's defaults in a spec first: an unset grace period, HTTP path or scheme is an error.
 //
-// This package imports no feature gates and registers no metrics. Besides the standard
-// library it depends on k8s.io/api, k8s.io/apimachinery, and pure packages of kubegrace.
+// # Rules
 //
-// # What is checked
+// Rules and messages are those of the API server and the kubelet. These are less obvious:
 //
-// The rules and their texts are those of the API server and the kubelet. These are the
-// less obvious ones:
+//   - terminationGracePeriodSeconds is required. A negative value is valid. An update may change only a
+//     negative value, and only to 1.
+//   - A hook of a container or a sidecar has exactly one handler: exec, httpGet, tcpSocket or sleep. Other
+//     init containers, and ephemeral containers, have no lifecycle.
+//   - A sleep is at least 0 (1 if zero sleeps are off) and at most the grace period, although the message says
+//     "less than" (KEP-3960, KEP-4818).
+//   - A stopSignal requires spec.os.name. Linux has 65 names, Windows SIGKILL and SIGTERM (KEP-4960).
+//   - The grace period of a probe is more than 0, and only allowed in liveness and startup probes (KEP-2238).
+//   - The shutdown settings of a node have the kubelet's six errors, and errors for three mistakes that the
+//     kubelet accepts.
 //
-//   - terminationGracePeriodSeconds is required; a negative value is allowed. An update
-//     may change a negative value to 1, and must not change any other value.
-//   - A hook of a container or a sidecar has exactly one handler: exec, httpGet,
-//     tcpSocket or sleep. Other init containers, and ephemeral containers, have no
-//     lifecycle.
-//   - A sleep is at least 0, or 1 without the feature, and at most the grace period, even
-//     though the message says "less than" (KEP-3960, KEP-4818).
-//   - A stopSignal needs spec.os.name. There are 65 names for linux, and SIGKILL and
-//     SIGTERM for windows (KEP-4960).
-//   - The grace period of a probe is more than 0, and only allowed for liveness and
-//     startup probes (KEP-2238).
-//   - The shutdown settings of a node give the kubelet's six errors, and errors for three
-//     mistakes that the kubelet accepts.
+// If a feature is off, [DropDisabledFields] removes its fields, and the Validate functions reject the
+// remaining ones. A feature that the stored object uses counts as on ([Options.ForUpdate]).
 //
-// If a feature is off, [DropDisabledFields] removes its fields, and the Validate functions
-// refuse fields that were not removed. Neither applies to a feature that the stored object
-// uses ([Options.ForUpdate]).
+// # Failures
 //
-// # Concurrency properties
+// Nothing panics: nil specs, nil fields and extreme values have a defined result. All errors of a spec are
+// returned, in its order; nil means none.
 //
-// Only [DropDisabledFields] writes, to the spec that it is given; no other goroutine may
-// use that spec meanwhile. The other functions are pure and may be called concurrently,
-// also for the same pod. Nothing is kept between calls.
+// # Concurrency
 //
-// # Failure modes
-//
-// Nothing panics: nil specs, nil fields and the extremes of int64 have a defined result.
-// The errors are all errors of the spec, in its order; nil means that there are none. A
-// warning is one sentence that begins with its subject.
+// Only [DropDisabledFields] writes to its spec. All other functions are pure and may be called concurrently,
+// even for the same pod.
 //
 // # Testing
 //
-// The functions need no clock and no fakes. The tests of this package run the cases of
-// Kubernetes' own tests from testdata.
+// Nothing needs to be faked. This package's tests run the cases of Kubernetes' own tests.
 //
 // # Stability
 //
-// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
-// says how.
+// Stable: exported names change only in minor releases, and the changelog says how.
 package validation

@@ -6,11 +6,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// DropDisabledFields removes the sleep hooks and stop signals from a spec, in place, if
-// their feature is off in opts, from containers of every kind. The API server does so
-// before it validates. old is the stored spec, nil for a new pod: a feature that old uses
-// in any container is not removed from spec. A hook that becomes empty is set to nil, and
-// so is a lifecycle. NoZeroSleep removes nothing. A nil spec is not changed.
+// DropDisabledFields removes sleep hooks and stop signals from all containers of spec, in
+// place, if their feature is off in opts. The API server does so before it validates. old is
+// the stored spec, or nil for a new pod: if any container of old uses a feature, its fields
+// are not removed. Hooks and lifecycles that become empty are set to nil. NoZeroSleep removes
+// nothing. spec may be nil.
 func DropDisabledFields(spec, old *v1.PodSpec, opts Options) {
 	opts = opts.ForUpdate(old)
 	if opts.NoSleepAction {
@@ -21,9 +21,8 @@ func DropDisabledFields(spec, old *v1.PodSpec, opts Options) {
 	}
 }
 
-// drop replaces the lifecycle of each container by a copy without the fields that remove
-// removes, or by nil if the copy is empty. The lifecycle itself is not changed, because
-// containers may share it.
+// drop replaces the lifecycle of each container with a copy that was changed by remove, or
+// with nil if the copy is empty. Containers may share a lifecycle, so it is copied.
 func drop(spec *v1.PodSpec, remove func(*v1.Lifecycle)) {
 	for lifecycle := range lifecycles(spec) {
 		if *lifecycle == nil {
@@ -41,12 +40,12 @@ func drop(spec *v1.PodSpec, remove func(*v1.Lifecycle)) {
 	}
 }
 
-// dropSleep removes the sleep of both hooks.
+// dropSleep removes the sleep from both hooks.
 func dropSleep(lifecycle *v1.Lifecycle) {
 	lifecycle.PreStop, lifecycle.PostStart = withoutSleep(lifecycle.PreStop), withoutSleep(lifecycle.PostStart)
 }
 
-// withoutSleep returns a hook without its sleep, nil if nothing else is in it.
+// withoutSleep returns a hook without its sleep, or nil if it has no other handler.
 func withoutSleep(hook *v1.LifecycleHandler) *v1.LifecycleHandler {
 	if sleepOf(hook) == nil {
 		return hook
@@ -59,8 +58,8 @@ func withoutSleep(hook *v1.LifecycleHandler) *v1.LifecycleHandler {
 	return &reduced
 }
 
-// lifecycles yields a pointer to the lifecycle field of each container of any kind. The
-// field may be nil. A nil spec has no containers.
+// lifecycles yields a pointer to the lifecycle field, which may be nil, of each container of
+// any kind. spec may be nil.
 func lifecycles(spec *v1.PodSpec) iter.Seq[**v1.Lifecycle] {
 	return func(yield func(**v1.Lifecycle) bool) {
 		if spec == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// specOfEveryKind is a spec with a container of every kind, each with a copy of lifecycle.
-func specOfEveryKind(lifecycle *v1.Lifecycle) *v1.PodSpec {
+// specWithEachKind returns a spec with a container of each kind, each with a copy of lifecycle.
+func specWithEachKind(lifecycle *v1.Lifecycle) *v1.PodSpec {
 	return spec(
 		withContainer(v1.Container{Lifecycle: lifecycle.DeepCopy()}),
 		withInit(v1.Container{Lifecycle: lifecycle.DeepCopy()}),
@@ -20,24 +20,24 @@ func specOfEveryKind(lifecycle *v1.Lifecycle) *v1.PodSpec {
 	)
 }
 
-func TestDropFromEveryKindOfContainer(t *testing.T) {
+func TestDropFromEachKindOfContainer(t *testing.T) {
 	mixed := sleep(3)
 	mixed.Exec = &v1.ExecAction{Command: []string{"true"}}
 	for name, c := range map[string]struct{ before, after *v1.Lifecycle }{
-		"none":                {nil, nil},
-		"preStop":             {preStop(sleep(3)), nil},
-		"postStart":           {&v1.Lifecycle{PostStart: sleep(0)}, nil},
-		"both":                {&v1.Lifecycle{PostStart: sleep(1), PreStop: sleep(2)}, nil},
-		"stop signal":         {signal(v1.SIGINT), nil},
-		"all of it":           {&v1.Lifecycle{PreStop: sleep(1), StopSignal: ptr.To(v1.SIGINT)}, nil},
-		"a hook that stays":   {&v1.Lifecycle{PostStart: exec("true"), PreStop: sleep(2), StopSignal: ptr.To(v1.SIGINT)}, &v1.Lifecycle{PostStart: exec("true")}},
-		"a sleep beside exec": {preStop(mixed), preStop(exec("true"))},
-		"an empty one stays":  {&v1.Lifecycle{}, &v1.Lifecycle{}},
-		"an empty hook stays": {preStop(&v1.LifecycleHandler{}), preStop(&v1.LifecycleHandler{})},
+		"none":                       {nil, nil},
+		"preStop":                    {preStop(sleep(3)), nil},
+		"postStart":                  {&v1.Lifecycle{PostStart: sleep(0)}, nil},
+		"both":                       {&v1.Lifecycle{PostStart: sleep(1), PreStop: sleep(2)}, nil},
+		"stop signal":                {signal(v1.SIGINT), nil},
+		"sleep and stop signal":      {&v1.Lifecycle{PreStop: sleep(1), StopSignal: ptr.To(v1.SIGINT)}, nil},
+		"exec hook":                  {&v1.Lifecycle{PostStart: exec("true"), PreStop: sleep(2), StopSignal: ptr.To(v1.SIGINT)}, &v1.Lifecycle{PostStart: exec("true")}},
+		"sleep and exec in one hook": {preStop(mixed), preStop(exec("true"))},
+		"empty lifecycle":            {&v1.Lifecycle{}, &v1.Lifecycle{}},
+		"empty hook":                 {preStop(&v1.LifecycleHandler{}), preStop(&v1.LifecycleHandler{})},
 	} {
-		dropped := specOfEveryKind(c.before)
+		dropped := specWithEachKind(c.before)
 		validation.DropDisabledFields(dropped, nil, gateMap{}.resolve())
-		require.Equal(t, specOfEveryKind(c.after), dropped, name)
+		require.Equal(t, specWithEachKind(c.after), dropped, name)
 	}
 }
 
@@ -52,15 +52,14 @@ func TestEachOptionDropsOneFeature(t *testing.T) {
 		"stop signal": {validation.Options{NoStopSignals: true}, preStop(sleep(0))},
 		"zero":        {validation.Options{NoZeroSleep: true}, all},
 	} {
-		dropped := specOfEveryKind(all)
+		dropped := specWithEachKind(all)
 		validation.DropDisabledFields(dropped, nil, c.off)
-		require.Equal(t, specOfEveryKind(c.want), dropped, name)
+		require.Equal(t, specWithEachKind(c.want), dropped, name)
 	}
 }
 
-// If the stored spec uses a feature in any container, no container loses it. This holds
-// for each feature separately.
-func TestFeatureOfTheStoredSpecIsNotDropped(t *testing.T) {
+// If any container of the stored spec uses a feature, its fields stay. Each feature is checked separately.
+func TestAFeatureThatTheStoredSpecUsesIsNotDropped(t *testing.T) {
 	all := &v1.Lifecycle{PreStop: sleep(1), StopSignal: ptr.To(v1.SIGINT)}
 	for name, c := range map[string]struct{ old, want *v1.Lifecycle }{
 		"sleep":  {&v1.Lifecycle{PostStart: sleep(9)}, preStop(sleep(1))},
@@ -69,15 +68,15 @@ func TestFeatureOfTheStoredSpecIsNotDropped(t *testing.T) {
 		"none":   {preStop(exec("true")), nil},
 	} {
 		old := spec(withContainer(v1.Container{}), withEphemeral(c.old))
-		before, dropped := old.DeepCopy(), specOfEveryKind(all)
+		before, dropped := old.DeepCopy(), specWithEachKind(all)
 		validation.DropDisabledFields(dropped, old, gateMap{}.resolve())
-		require.Equal(t, specOfEveryKind(c.want), dropped, name)
-		require.Equal(t, before, old, "the stored spec is not written")
+		require.Equal(t, specWithEachKind(c.want), dropped, name)
+		require.Equal(t, before, old, "the stored spec is not changed")
 	}
 }
 
-// Several containers may point to the same lifecycle.
-func TestDropLeavesSharedValuesAlone(t *testing.T) {
+// Containers may share a lifecycle, which must not be changed.
+func TestDropDoesNotChangeASharedLifecycle(t *testing.T) {
 	hook := sleep(3)
 	shared := &v1.Lifecycle{PostStart: hook, PreStop: hook, StopSignal: ptr.To(v1.SIGINT)}
 	s := spec(withContainer(v1.Container{Lifecycle: shared}), withContainer(v1.Container{Lifecycle: shared}))

@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// The program of the package documentation.
+// The program in the package documentation.
 func Example() {
 	grace := int64(10)
 	spec := &v1.PodSpec{
@@ -30,7 +30,7 @@ func Example() {
 	// spec.containers[0].lifecycle.preStop.sleep: Invalid value: 15: must be non-negative and less than terminationGracePeriodSeconds (10)
 }
 
-// web is a pod whose container has a preStop sleep.
+// web returns a pod with a preStop sleep and a stop signal.
 func web(graceSeconds, sleepSeconds int64) *v1.PodSpec {
 	return &v1.PodSpec{
 		TerminationGracePeriodSeconds: &graceSeconds,
@@ -64,8 +64,8 @@ func ExampleValidatePodTerminationUpdate() {
 	// spec.containers[0].lifecycle: Forbidden: may not be changed
 }
 
-// If zero sleeps are switched off, the template of a stored Deployment that has one stays
-// valid, and a new one is refused.
+// If zero sleeps are off, the template of a stored Deployment with one stays valid, and a new one is
+// rejected.
 func ExampleOptions_ForUpdate() {
 	opts := validation.Options{NoZeroSleep: true}
 	stored, changed := web(10, 0), web(20, 0)
@@ -97,7 +97,7 @@ func ExampleWarnPodTermination() {
 		fmt.Println(warning)
 	}
 	// Output:
-	// spec.containers[0].lifecycle.preStop.sleep: 10 uses up terminationGracePeriodSeconds (10): the container is left 2 s to end
+	// spec.containers[0].lifecycle.preStop.sleep: 10 is not less than terminationGracePeriodSeconds (10): the container has only 2 s to stop
 }
 
 func ExampleValidateNodeShutdown() {
@@ -116,8 +116,7 @@ func ExampleValidateNodeShutdown() {
 	// invalid configuration: shutdownGracePeriodByPodPriority[2].priority 0 duplicates shutdownGracePeriodByPodPriority[0]
 }
 
-// The host waits for 45 s, which is less than the schedule of a minute, and a static pod
-// has no priority.
+// The host grants 45 s, which is less than the schedule, and a static pod has no priority.
 func ExampleWarnNodeShutdown() {
 	cfg := plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: time.Minute},

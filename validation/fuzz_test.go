@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// randomSpecs draws random specs. Every field of the termination is set with a probability of
-// one half, and numbers are mostly those at which a rule changes.
+// randomSpecs generates random specs. Most fields are set with a probability of one half, and most numbers
+// are edge values of a rule.
 type randomSpecs struct{ *rand.Rand }
 
 func (p randomSpecs) chance() bool { return p.IntN(2) == 0 }
@@ -107,13 +107,13 @@ func (p randomSpecs) spec() *v1.PodSpec {
 	return s
 }
 
-// options are the options in which the bits of n say which features are off.
+// options returns the options with the features off that are set in the bits of n.
 func options(n uint8) validation.Options {
 	return validation.Options{NoSleepAction: n&1 != 0, NoZeroSleep: n&2 != 0, NoStopSignals: n&4 != 0}
 }
 
-// Validation changes nothing, returns each error once for a field and value, and returns
-// no more errors when more features are on.
+// Validation does not change the spec, returns no error twice, and returns no more errors when more features
+// are on.
 func FuzzValidatePodTermination(f *testing.F) {
 	f.Add(uint64(1), uint64(2), uint8(0))
 	f.Add(uint64(3), uint64(3), uint8(7))
@@ -130,7 +130,7 @@ func FuzzValidatePodTermination(f *testing.F) {
 		updated := validation.ValidatePodTerminationUpdate(s, old, options(off), path)
 		require.GreaterOrEqual(t, len(updated), len(template))
 		for i := range template {
-			require.Equal(t, template[i], updated[i], "an update has what its template has, first")
+			require.Equal(t, template[i], updated[i], "an update has the errors of its template first")
 		}
 		require.Len(t, validation.ValidatePodTerminationUpdate(s, s.DeepCopy(), options(off), path), len(inherent), "nothing was changed")
 		validation.WarnPodTermination(s, path)
@@ -147,8 +147,7 @@ func requireOnce(t *testing.T, errs field.ErrorList) {
 	}
 }
 
-// A dropped field is gone unless the stored spec used it. Dropping again changes nothing,
-// and the result is never refused because a feature is off.
+// Dropping is idempotent, and its result is never rejected because a feature is off.
 func FuzzDropDisabledFields(f *testing.F) {
 	f.Add(uint64(1), uint64(2), uint8(0))
 	f.Add(uint64(3), uint64(3), uint8(7))
@@ -159,7 +158,7 @@ func FuzzDropDisabledFields(f *testing.F) {
 		}
 		given, before, opts := s.DeepCopy(), old.DeepCopy(), options(off)
 		validation.DropDisabledFields(s, old, opts)
-		require.Equal(t, before, old, "the stored spec is not written")
+		require.Equal(t, before, old, "the stored spec is not changed")
 
 		once := s.DeepCopy()
 		validation.DropDisabledFields(s, old, opts)
@@ -173,11 +172,11 @@ func FuzzDropDisabledFields(f *testing.F) {
 			require.Equal(t, given, s, "both features are on")
 		}
 		validation.DropDisabledFields(s, nil, gateMap{}.resolve())
-		require.Equal(t, gateMap{}.resolve(), gateMap{}.resolve().ForUpdate(s), "a sleep or a stop signal is left")
+		require.Equal(t, gateMap{}.resolve(), gateMap{}.resolve().ForUpdate(s), "no sleep and no stop signal remains")
 	})
 }
 
-// Nothing that decodes into a spec makes a function panic.
+// No decoded spec makes a function panic.
 func FuzzDecodedSpec(f *testing.F) {
 	data, err := json.Marshal(tenContainers())
 	require.NoError(f, err)
@@ -196,7 +195,7 @@ func FuzzDecodedSpec(f *testing.F) {
 	})
 }
 
-// The settings of a node either give an error with a text, or a valid schedule.
+// The settings of a node have either an error or a valid schedule.
 func FuzzValidateNodeShutdown(f *testing.F) {
 	f.Add(int32(0), int64(10), int32(0), int64(20), int64(math.MaxInt64))
 	f.Add(int32(math.MinInt32), int64(math.MinInt64), int32(math.MaxInt32), int64(math.MaxInt64), int64(-1))

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// hook checks that a hook has exactly one handler, and the fields of that handler. If
-// there are several, the first in this order is checked and the others are refused (the
-// API server's validateHandler).
+// hook checks that a hook has exactly one handler, and the fields of that handler. If there
+// are several, it checks the first one in this order and rejects the others (the API server's
+// validateHandler).
 func (c *checker) hook(hook *v1.LifecycleHandler, at place) {
 	handlers := 0
 	if hook.Exec != nil && c.isFirst(&handlers, at, "exec") {
@@ -31,8 +31,8 @@ func (c *checker) hook(hook *v1.LifecycleHandler, at place) {
 	}
 }
 
-// isFirst counts a handler and reports whether it is the first of its hook. It adds an error
-// if not.
+// isFirst counts a handler and reports whether it is the first one of its hook. If not, it
+// adds an error.
 func (c *checker) isFirst(handlers *int, at place, name string) bool {
 	*handlers++
 	if *handlers == 1 {
@@ -42,7 +42,7 @@ func (c *checker) isFirst(handlers *int, at place, name string) bool {
 	return false
 }
 
-// exec checks that the command is not an empty list; its words may be empty
+// exec checks that the command has at least one element, which may be empty
 // (validateExecAction).
 func (c *checker) exec(exec *v1.ExecAction, at place) {
 	if len(exec.Command) == 0 {
@@ -51,7 +51,7 @@ func (c *checker) exec(exec *v1.ExecAction, at place) {
 }
 
 // httpGet checks the path, port, scheme and header names of a request
-// (validateHTTPGetAction). The host may be anything: it is resolved when the hook runs.
+// (validateHTTPGetAction). The host is not checked, because it is resolved when the hook runs.
 // The errors of all headers have the same path, without an index.
 func (c *checker) httpGet(get *v1.HTTPGetAction, at place) {
 	if get.Path == "" {
@@ -69,9 +69,8 @@ func (c *checker) httpGet(get *v1.HTTPGetAction, at place) {
 	}
 }
 
-// port checks a port, which is a number or the name of a port that need not exist
-// (ValidatePortNumOrName). A string of digits is not a valid name, although a kubelet
-// accepts it as a number.
+// port checks a port number or port name (ValidatePortNumOrName). A named port need not exist.
+// A string of digits is not a valid name, although a kubelet accepts it as a number.
 func (c *checker) port(port intstr.IntOrString, at place) {
 	switch port.Type {
 	case intstr.Int:

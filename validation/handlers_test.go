@@ -12,12 +12,12 @@ const hookPath = "spec.containers[0].lifecycle.preStop"
 
 func TestValidHooks(t *testing.T) {
 	for name, hook := range map[string]*v1.LifecycleHandler{
-		"exec":               exec("sh", "-c", "exit 0"),
-		"httpGet, number":    httpGet("/bye", intstr.FromInt32(8080), v1.URISchemeHTTP),
-		"httpGet, name":      httpGet("/bye", intstr.FromString("web"), v1.URISchemeHTTPS, v1.HTTPHeader{Name: "X-Why", Value: "leaving"}),
-		"tcpSocket":          {TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(1)}},
-		"sleep":              sleep(30),
-		"exec with an empty": exec(""),
+		"exec":             exec("sh", "-c", "exit 0"),
+		"httpGet, number":  httpGet("/bye", intstr.FromInt32(8080), v1.URISchemeHTTP),
+		"httpGet, name":    httpGet("/bye", intstr.FromString("web"), v1.URISchemeHTTPS, v1.HTTPHeader{Name: "X-Why", Value: "leaving"}),
+		"tcpSocket":        {TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(1)}},
+		"sleep":            sleep(30),
+		"exec, empty word": exec(""),
 	} {
 		require.Nil(t, validate(spec(withHook(hook))), name)
 	}
@@ -29,7 +29,7 @@ func TestHooksWithoutExactlyOneHandler(t *testing.T) {
 
 	all := &v1.LifecycleHandler{
 		Exec:      &v1.ExecAction{Command: []string{"true"}},
-		HTTPGet:   &v1.HTTPGetAction{}, // its own fields do not matter any more
+		HTTPGet:   &v1.HTTPGetAction{}, // not checked, because it is not the first handler
 		TCPSocket: &v1.TCPSocketAction{},
 		Sleep:     &v1.SleepAction{Seconds: -1},
 	}
@@ -39,7 +39,7 @@ func TestHooksWithoutExactlyOneHandler(t *testing.T) {
 		hookPath+".sleep: Forbidden: may not specify more than 1 handler type")
 }
 
-// Of several handlers only the first is checked, in the order of the API server.
+// Of several handlers, only the first one in the order of the API server is checked.
 func TestOnlyTheFirstHandlerIsChecked(t *testing.T) {
 	requireErrors(t, validate(spec(withHook(&v1.LifecycleHandler{
 		Exec: &v1.ExecAction{}, Sleep: &v1.SleepAction{Seconds: 1},
@@ -53,7 +53,7 @@ func TestOnlyTheFirstHandlerIsChecked(t *testing.T) {
 		hookPath+".sleep: Forbidden: may not specify more than 1 handler type")
 }
 
-func TestHTTPHooks(t *testing.T) {
+func TestInvalidHTTPHooks(t *testing.T) {
 	requireErrors(t, validate(spec(withHook(httpGet("", intstr.FromInt32(65536), "", v1.HTTPHeader{Name: "a b"}, v1.HTTPHeader{Name: "ok"})))),
 		hookPath+".httpGet.path: Required value",
 		hookPath+".httpGet.port: Invalid value: 65536: must be between 1 and 65535, inclusive",

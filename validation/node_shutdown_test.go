@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// byPriority is a configuration with these pairs of a priority and its seconds.
+// byPriority returns a configuration with these pairs of a priority and its seconds.
 func byPriority(pairs ...[2]int64) (cfg plan.Config) {
 	for _, pair := range pairs {
 		cfg.ShutdownGracePeriodByPodPriority = append(cfg.ShutdownGracePeriodByPodPriority,
@@ -32,10 +32,10 @@ const most = math.MaxInt64 / int64(time.Second)
 
 func TestValidNodeShutdown(t *testing.T) {
 	for name, cfg := range map[string]plan.Config{
-		"off":              {},
-		"total":            total(30 * time.Second),
-		"list":             byPriority([2]int64{100, 10}, [2]int64{0, 0}, [2]int64{-5, 1}),
-		"as much as holds": byPriority([2]int64{0, most - 1}, [2]int64{1, 1}, [2]int64{2, 0}),
+		"off":         {},
+		"total":       total(30 * time.Second),
+		"list":        byPriority([2]int64{100, 10}, [2]int64{0, 0}, [2]int64{-5, 1}),
+		"longest sum": byPriority([2]int64{0, most - 1}, [2]int64{1, 1}, [2]int64{2, 0}),
 	} {
 		require.NoError(t, validation.ValidateNodeShutdown(cfg, validation.Options{}), name)
 	}
@@ -69,8 +69,8 @@ func TestNodeShutdownErrorsAreJoined(t *testing.T) {
 		"invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds 9223372036854775807 makes the sum exceed 9223372036, the maximum of a duration")
 }
 
-// With GracefulNodeShutdown off, the kubelet's error for that comes between those of the
-// two fields and those of the list.
+// If GracefulNodeShutdown is off, the kubelet's error for that comes after those of the two fields and before
+// those of the list.
 func TestOrderOfTheKubeletsErrors(t *testing.T) {
 	const (
 		tooShort = "invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec"
@@ -87,15 +87,15 @@ func TestOrderOfTheKubeletsErrors(t *testing.T) {
 		opts validation.Options
 		want []string
 	}{
-		"a total, all on":       {listAndTotal, validation.Options{}, []string{tooShort, both}},
-		"a total, no drain":     {listAndTotal, noDrain, []string{tooShort, off, both}},
-		"a total, all off":      {listAndTotal, gateMap{}.resolve(), []string{tooShort, off, noList}},
-		"a total, no buckets":   {listAndTotal, noBuckets, []string{tooShort, noList}},
-		"a total alone":         {total(time.Millisecond), gateMap{}.resolve(), []string{tooShort, off}},
-		"a right total alone":   {total(time.Second), noDrain, []string{off}},
-		"a list alone":          {list, gateMap{}.resolve(), []string{noList}},
-		"a list alone, allowed": {list, noDrain, nil},
-		"nothing":               {plan.Config{}, gateMap{}.resolve(), nil},
+		"total and list, all on":     {listAndTotal, validation.Options{}, []string{tooShort, both}},
+		"total and list, no drain":   {listAndTotal, noDrain, []string{tooShort, off, both}},
+		"total and list, all off":    {listAndTotal, gateMap{}.resolve(), []string{tooShort, off, noList}},
+		"total and list, no buckets": {listAndTotal, noBuckets, []string{tooShort, noList}},
+		"total alone":                {total(time.Millisecond), gateMap{}.resolve(), []string{tooShort, off}},
+		"valid total alone":          {total(time.Second), noDrain, []string{off}},
+		"list alone, all off":        {list, gateMap{}.resolve(), []string{noList}},
+		"list alone, no drain":       {list, noDrain, nil},
+		"empty":                      {plan.Config{}, gateMap{}.resolve(), nil},
 	} {
 		var got []string
 		if err := validation.ValidateNodeShutdown(c.cfg, c.opts); err != nil {
@@ -105,7 +105,7 @@ func TestOrderOfTheKubeletsErrors(t *testing.T) {
 	}
 }
 
-// podOfClass is a pod in the namespace test with this priority class and grace period.
+// podOfClass returns a pod in namespace test with this priority class and grace period.
 func podOfClass(name, class string, grace int64) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: name},
@@ -120,11 +120,11 @@ func TestNodeWithoutWarnings(t *testing.T) {
 	buckets := byPriority([2]int64{0, 30}, [2]int64{2_000_000_000, 5})
 	require.Empty(t, validation.WarnNodeShutdown(total(30*time.Second), []*v1.Pod{podOfClass("plain", "", 30)}, plan.Options{Limit: 30 * time.Second}))
 	require.Empty(t, validation.WarnNodeShutdown(buckets, pods, plan.Options{}), "no limit")
-	require.Empty(t, validation.WarnNodeShutdown(plan.Config{}, pods, plan.Options{Limit: time.Second}), "nothing is drained")
+	require.Empty(t, validation.WarnNodeShutdown(plan.Config{}, pods, plan.Options{Limit: time.Second}), "graceful shutdown is off")
 }
 
-// The steps besides the kills take time of the host's limit too.
-func TestWarningsOfANodeWithHooks(t *testing.T) {
+// The other steps of a drain need time within the host's limit too.
+func TestWarningsOfANodeWithSteps(t *testing.T) {
 	cfg := total(30 * time.Second)
 	cfg.ShutdownGracePeriodCriticalPods.Duration = 10 * time.Second
 	pods := []*v1.Pod{podOfClass("web", "", 20)}
@@ -161,7 +161,7 @@ func TestWarningsOfANodeUseTheManagersPriorities(t *testing.T) {
 }
 
 func TestWarningsOfANode(t *testing.T) {
-	static := podOfClass("etcd", "gold", 5) // as any other pod, although it is static
+	static := podOfClass("etcd", "gold", 5) // counted like any other pod
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 	cfg := byPriority([2]int64{2_000_000_000, 10}, [2]int64{0, 25})
 	require.Equal(t, []string{

@@ -2,35 +2,31 @@ package validation
 
 import v1 "k8s.io/api/core/v1"
 
-// Options says which features are off. The zero value has all of them on, as Kubernetes
-// has by default. A program with feature gates makes its options of them once, with
-// package validation/featuregates, and passes them to every call.
+// Options selects the features that are off. In the zero value all features are on, as in
+// Kubernetes by default. Package validation/featuregates converts feature gates to Options.
 type Options struct {
-	// NoSleepAction drops and refuses hooks that sleep (KEP-3960). It is for a gate
-	// PodLifecycleSleepAction that is off: a kubelet without that gate does not sleep,
-	// and reports nothing.
+	// NoSleepAction drops and rejects sleep hooks (KEP-3960, gate PodLifecycleSleepAction). A
+	// kubelet without that gate silently ignores them.
 	NoSleepAction bool
-	// NoZeroSleep refuses sleeps of zero seconds, and drops none of them (KEP-4818). It
-	// is for a gate PodLifecycleSleepActionAllowZero that is off.
+	// NoZeroSleep rejects sleeps of 0 s, but does not drop them (KEP-4818, gate
+	// PodLifecycleSleepActionAllowZero).
 	NoZeroSleep bool
-	// NoStopSignals drops and refuses stop signals (KEP-4960). It is for a gate
-	// ContainerStopSignals that is off.
+	// NoStopSignals drops and rejects stop signals (KEP-4960, gate ContainerStopSignals).
 	NoStopSignals bool
-	// NoGracefulNodeShutdown refuses the shutdown grace period of a node (KEP-2000). It
-	// is for a gate GracefulNodeShutdown that is off.
+	// NoGracefulNodeShutdown rejects the shutdown grace period of a node (KEP-2000, gate
+	// GracefulNodeShutdown).
 	NoGracefulNodeShutdown bool
-	// NoShutdownByPodPriority refuses the list of shutdown grace periods by priority
-	// (KEP-2712). It is for a gate GracefulNodeShutdownBasedOnPodPriority that is off.
+	// NoShutdownByPodPriority rejects the list of shutdown grace periods by priority (KEP-2712,
+	// gate GracefulNodeShutdownBasedOnPodPriority).
 	NoShutdownByPodPriority bool
 }
 
-// ForUpdate returns the options for a spec that replaces old, the stored spec. A feature
-// that old uses is on, whatever o says, so that a stored object does not become invalid
-// when a feature is switched off. With a nil old the options are those of o.
+// ForUpdate returns the options for a spec that replaces the stored spec old. Features that
+// old uses are on, so that a stored object does not become invalid when a feature is switched
+// off. If old is nil, it returns o.
 //
-// [DropDisabledFields] and [ValidatePodTerminationUpdate] call ForUpdate themselves. Call
-// it for objects whose pod template may change, such as a Deployment: each update is
-// checked with [ValidatePodTermination].
+// [DropDisabledFields] and [ValidatePodTerminationUpdate] call ForUpdate. Call it yourself to
+// check the update of a pod template, such as a Deployment's, with [ValidatePodTermination].
 func (o Options) ForUpdate(old *v1.PodSpec) Options {
 	o.NoSleepAction = o.NoSleepAction && !uses(old, hasSleep)
 	o.NoZeroSleep = o.NoZeroSleep && !uses(old, hasZeroSleep)
@@ -38,7 +34,7 @@ func (o Options) ForUpdate(old *v1.PodSpec) Options {
 	return o
 }
 
-// uses reports whether has is true for the lifecycle of any container.
+// uses reports whether has returns true for the lifecycle of any container.
 func uses(spec *v1.PodSpec, has func(*v1.Lifecycle) bool) bool {
 	for lifecycle := range lifecycles(spec) {
 		if *lifecycle != nil && has(*lifecycle) {
@@ -62,7 +58,7 @@ func hasZeroSleep(lifecycle *v1.Lifecycle) bool {
 // hasStopSignal reports whether a stop signal is set.
 func hasStopSignal(lifecycle *v1.Lifecycle) bool { return lifecycle.StopSignal != nil }
 
-// sleepOf returns the sleep of a hook, nil if it has none or is nil.
+// sleepOf returns the sleep of a hook, or nil. hook may be nil.
 func sleepOf(hook *v1.LifecycleHandler) *v1.SleepAction {
 	if hook == nil {
 		return nil

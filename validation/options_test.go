@@ -16,29 +16,29 @@ func TestZeroOptionsHaveEveryFeatureOn(t *testing.T) {
 	require.Equal(t, tenContainers(), s)
 }
 
-func TestForUpdateOfANewPod(t *testing.T) {
+func TestForUpdateWithoutAStoredPod(t *testing.T) {
 	off := gateMap{}.resolve()
 	require.Equal(t, off, off.ForUpdate(nil))
 	require.Zero(t, validation.Options{}.ForUpdate(nil))
 	require.Zero(t, validation.Options{}.ForUpdate(tenContainers()))
 }
 
-// With every feature off, only the features that the stored pod uses are allowed.
+// If every feature is off, only those are allowed that the stored pod uses.
 func TestForUpdateOfAStoredPod(t *testing.T) {
 	const sleepAction, zeroSleep, stopSignals = "PodLifecycleSleepAction", "PodLifecycleSleepActionAllowZero", "ContainerStopSignals"
 	for name, c := range map[string]struct {
 		old  *v1.PodSpec
 		want gateMap
 	}{
-		"nothing":                  {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}})), gateMap{}},
-		"another hook":             {spec(withHook(exec("true"))), gateMap{}},
-		"a sleep":                  {spec(withHook(sleep(5))), gateMap{sleepAction: true}},
-		"a sleep of 0":             {spec(withHook(exec("true")), withHook(sleep(0))), gateMap{sleepAction: true, zeroSleep: true}},
-		"one in a postStart":       {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{PostStart: sleep(0)}})), gateMap{sleepAction: true, zeroSleep: true}},
-		"one in a sidecar":         {spec(withInit(sidecar(preStop(sleep(0))))), gateMap{sleepAction: true, zeroSleep: true}},
-		"one where it is no use":   {spec(withEphemeral(preStop(sleep(0)))), gateMap{sleepAction: true, zeroSleep: true}},
-		"a stop signal":            {spec(withContainer(v1.Container{Lifecycle: signal(v1.SIGINT)})), gateMap{stopSignals: true}},
-		"a stop signal, a sidecar": {spec(withContainer(v1.Container{}), withInit(sidecar(signal(v1.SIGINT)))), gateMap{stopSignals: true}},
+		"empty lifecycle":                      {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}})), gateMap{}},
+		"exec hook":                            {spec(withHook(exec("true"))), gateMap{}},
+		"sleep":                                {spec(withHook(sleep(5))), gateMap{sleepAction: true}},
+		"sleep of 0":                           {spec(withHook(exec("true")), withHook(sleep(0))), gateMap{sleepAction: true, zeroSleep: true}},
+		"sleep of 0 in postStart":              {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{PostStart: sleep(0)}})), gateMap{sleepAction: true, zeroSleep: true}},
+		"sleep of 0 in a sidecar":              {spec(withInit(sidecar(preStop(sleep(0))))), gateMap{sleepAction: true, zeroSleep: true}},
+		"sleep of 0 in an ephemeral container": {spec(withEphemeral(preStop(sleep(0)))), gateMap{sleepAction: true, zeroSleep: true}},
+		"stop signal":                          {spec(withContainer(v1.Container{Lifecycle: signal(v1.SIGINT)})), gateMap{stopSignals: true}},
+		"stop signal in a sidecar":             {spec(withContainer(v1.Container{}), withInit(sidecar(signal(v1.SIGINT)))), gateMap{stopSignals: true}},
 	} {
 		require.Equal(t, c.want.resolve(), gateMap{}.resolve().ForUpdate(c.old), name)
 	}

@@ -4,36 +4,35 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxDepth is the largest number of fields from a container down to a value that is
-// checked: lifecycle, preStop, httpGet, path.
+// maxDepth is the maximum number of fields below a container: lifecycle, preStop, httpGet,
+// path.
 const maxDepth = 4
 
-// place is the position of a value in a spec. It becomes a field.Path only for an error or
-// a warning, because making paths would be most of the cost of a valid spec. It is passed
-// by value, because a pointer to the place of the parent would escape to the heap.
+// place is the position of a value in a spec. It is converted to a field.Path only for an
+// error or a warning, because creating paths would be most of the cost for a valid spec. It is
+// passed by value to avoid heap allocations.
 type place struct {
-	root   *field.Path // of the spec; nil: the spec is the root
-	list   string      // of the containers; "": the value is a field of the spec itself
-	index  int         // of the container
+	root   *field.Path // the path of the spec; nil: the spec is the root
+	list   string      // the list of containers; "": the value is a field of the spec
+	index  int         // the index of the container in list
 	fields [maxDepth]string
 	depth  int
 }
 
-// item returns the place of element i of the list name in the spec.
+// item returns the place of element i of a list in the spec.
 func (p place) item(name string, i int) place {
 	p.list, p.index = name, i
 	return p
 }
 
-// child returns the place of the field name of the value at p. A chain of calls has at
-// most maxDepth of them.
+// child returns the place of a field of the value at p.
 func (p place) child(name string) place {
 	p.fields[p.depth] = name
 	p.depth++
 	return p
 }
 
-// path returns the place as the path that errors have.
+// path converts the place to a field.Path.
 func (p place) path() *field.Path {
 	path := p.root
 	if p.list != "" {

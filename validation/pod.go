@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The names of fields that are used in several files.
+// Names of fields that several files use.
 const (
 	fieldContainers          = "containers"
 	fieldInitContainers      = "initContainers"
@@ -22,14 +22,14 @@ const (
 )
 
 // ValidatePodTermination returns the errors of the API server's ValidatePodSpec for the
-// fields that decide how a pod terminates: the grace period, the hooks and stop signals
-// of the containers, and the grace periods of their probes. Paths, error types, values
-// and messages are the API server's. path is that of the spec; nil means that the spec is
-// the root. The result is nil if there are no errors. A nil spec is one Required error.
+// fields that decide how a pod terminates: the grace period, hooks, stop signals, and the
+// grace periods of probes. Paths, error types, values and messages are the API server's. path
+// is the path of the spec; nil means that the spec is the root. The result is nil if there are
+// no errors. For a nil spec it is one Required error.
 //
-// As in the API server, a negative grace period is no error, although it makes every sleep
-// invalid, and neither is a tcpSocket hook, although no kubelet runs it.
-// [WarnPodTermination] warns of both.
+// As in the API server, a negative grace period is valid, although it makes every sleep
+// invalid, and so is a tcpSocket hook, although no kubelet runs it. [WarnPodTermination] warns
+// about both.
 func ValidatePodTermination(spec *v1.PodSpec, opts Options, path *field.Path) field.ErrorList {
 	if spec == nil {
 		return field.ErrorList{field.Required(path, "")}
@@ -51,8 +51,7 @@ func ValidatePodTermination(spec *v1.PodSpec, opts Options, path *field.Path) fi
 	return c.errs
 }
 
-// checker collects the errors of one spec. It also has the fields of the pod that
-// containers are checked against.
+// checker collects the errors of one spec.
 type checker struct {
 	opts  Options
 	grace *int64    // of the pod
@@ -60,7 +59,6 @@ type checker struct {
 	errs  field.ErrorList
 }
 
-// required adds an error of that type, as forbidden and invalid do.
 func (c *checker) required(at place) {
 	c.errs = append(c.errs, field.Required(at.path(), ""))
 }
@@ -73,8 +71,7 @@ func (c *checker) invalid(at place, value any, detail string) {
 	c.errs = append(c.errs, field.Invalid(at.path(), value, detail))
 }
 
-// container checks a main container or a sidecar: its lifecycle and the grace periods of
-// its probes.
+// container checks the lifecycle and the probes of a main container or a sidecar.
 func (c *checker) container(container *v1.Container, at place) {
 	if container.Lifecycle != nil {
 		c.lifecycle(container.Lifecycle, at.child(fieldLifecycle))
@@ -84,8 +81,8 @@ func (c *checker) container(container *v1.Container, at place) {
 	c.probe(container.StartupProbe, at, fieldStartupProbe)
 }
 
-// initContainer checks a sidecar as a container (KEP-753). Any other init container must
-// have no lifecycle.
+// initContainer checks a sidecar like a main container (KEP-753). Other init containers must
+// not have a lifecycle.
 func (c *checker) initContainer(container *v1.Container, at place) {
 	if isSidecar(container) {
 		c.container(container, at)
@@ -103,9 +100,8 @@ func (c *checker) ephemeralContainer(container *v1.EphemeralContainer, at place)
 	}
 }
 
-// isSidecar reports whether an init container is a sidecar, which runs beside the main
-// containers. It must not be called for other kinds of containers, where restartPolicy
-// means something else.
+// isSidecar reports whether an init container is a sidecar. Do not call it for other kinds of
+// containers, where restartPolicy has another meaning.
 func isSidecar(container *v1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
 }

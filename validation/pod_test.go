@@ -15,19 +15,19 @@ import (
 
 func TestValidPods(t *testing.T) {
 	for name, s := range map[string]*v1.PodSpec{
-		"empty":            spec(),
-		"negative grace":   spec(withGrace(-1)), // stored ones exist
-		"no grace at all":  spec(withGrace(0)),
-		"containers":       spec(withContainer(v1.Container{}), withHook(sleep(5)), withHook(exec("true"))),
-		"init, sidecar":    spec(withInit(v1.Container{}), withInit(sidecar(preStop(sleep(1))))),
-		"ephemeral":        spec(withEphemeral(nil)),
-		"a signal, a hook": spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{StopSignal: ptr.To(v1.SIGUSR1), PreStop: sleep(3)}})),
+		"empty":                      spec(),
+		"negative grace period":      spec(withGrace(-1)), // older API servers stored them
+		"grace period of 0":          spec(withGrace(0)),
+		"containers":                 spec(withContainer(v1.Container{}), withHook(sleep(5)), withHook(exec("true"))),
+		"init container and sidecar": spec(withInit(v1.Container{}), withInit(sidecar(preStop(sleep(1))))),
+		"ephemeral":                  spec(withEphemeral(nil)),
+		"signal and hook":            spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{StopSignal: ptr.To(v1.SIGUSR1), PreStop: sleep(3)}})),
 	} {
 		require.Nil(t, validate(s), name)
 	}
 }
 
-func TestGraceIsRequired(t *testing.T) {
+func TestTheGracePeriodIsRequired(t *testing.T) {
 	requireErrors(t, validate(&v1.PodSpec{}), "spec.terminationGracePeriodSeconds: Required value")
 	requireErrors(t, validation.ValidatePodTermination(&v1.PodSpec{}, validation.Options{}, nil), "terminationGracePeriodSeconds: Required value")
 	requireErrors(t, validate(nil), "spec: Required value")
@@ -49,7 +49,7 @@ func TestLifecycleByKindOfContainer(t *testing.T) {
 		"spec.ephemeralContainers[1].lifecycle: Forbidden: cannot be set for an Ephemeral Container")
 }
 
-// All errors of a spec are returned, in its order.
+// All errors of a spec are returned in its order.
 func TestAllErrorsAreReturned(t *testing.T) {
 	bad := v1.Container{
 		Lifecycle:      &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}, PreStop: sleep(99), StopSignal: ptr.To(v1.Signal("SIGNONE"))},
@@ -79,7 +79,7 @@ func TestAllErrorsAreReturned(t *testing.T) {
 	}, paths)
 }
 
-func TestPathOfTheSpecIsTheCallers(t *testing.T) {
+func TestPathsBeginWithThatOfTheSpec(t *testing.T) {
 	path := field.NewPath("items").Index(3).Child("template", "spec")
 	errs := validation.ValidatePodTermination(spec(withHook(exec())), validation.Options{}, path)
 	requireErrors(t, errs, "items[3].template.spec.containers[0].lifecycle.preStop.exec.command: Required value")

@@ -4,15 +4,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// probe checks the grace period of a probe, which replaces that of the pod when the probe
-// fails (KEP-2238). It may be longer than the pod's. The probe may be nil.
+// probe checks the grace period of a probe (KEP-2238). It may be longer than the pod's. probe
+// may be nil.
 func (c *checker) probe(probe *v1.Probe, at place, name string) {
 	if seconds := graceOf(probe); seconds != nil && *seconds <= 0 {
 		c.invalid(at.child(name).child(fieldGrace), *seconds, "must be greater than 0")
 	}
 }
 
-// graceOf returns the grace period of a probe, nil if it has none or is nil.
+// graceOf returns the grace period of a probe, or nil. probe may be nil.
 func graceOf(probe *v1.Probe) *int64 {
 	if probe == nil {
 		return nil
@@ -20,9 +20,8 @@ func graceOf(probe *v1.Probe) *int64 {
 	return probe.TerminationGracePeriodSeconds
 }
 
-// readinessProbe checks that a readiness probe has no grace period, because it kills no
-// container. A grace period of 0 or less gives two errors, as in the API server
-// (validateReadinessProbe).
+// readinessProbe checks that a readiness probe has no grace period. One of 0 or less causes
+// two errors, as in the API server (validateReadinessProbe).
 func (c *checker) readinessProbe(probe *v1.Probe, at place) {
 	c.probe(probe, at, fieldReadinessProbe)
 	if seconds := graceOf(probe); seconds != nil {

@@ -12,7 +12,7 @@ func TestProbes(t *testing.T) {
 	plain := &v1.Probe{}
 	require.Nil(t, validate(spec(withContainer(v1.Container{
 		LivenessProbe: probe(1), StartupProbe: probe(math.MaxInt64), ReadinessProbe: plain,
-	}))), "a probe may give more than the pod")
+	}))), "longer than that of the pod")
 	require.Nil(t, validate(spec(withContainer(v1.Container{LivenessProbe: plain, StartupProbe: plain}))))
 
 	requireErrors(t, validate(spec(withContainer(v1.Container{

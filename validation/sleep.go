@@ -6,11 +6,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// sleep checks the duration of a sleep hook (KEP-3960, KEP-4818). The texts are the API
-// server's: they say "less than", although a sleep as long as the grace period is valid,
-// and the second one names a feature gate that does not exist. The same limits apply to a
-// postStart hook. If the pod has no grace period, which is an error itself, nothing is
-// checked.
+// sleep checks the duration of a sleep hook (KEP-3960, KEP-4818). The messages are the API
+// server's: they say "less than", although a sleep as long as the grace period is valid, and
+// the second one names a feature gate that does not exist. A missing grace period is already
+// an error.
 func (c *checker) sleep(sleep *v1.SleepAction, at place) {
 	if c.opts.NoSleepAction {
 		c.forbidden(at, "may not be set when feature gate PodLifecycleSleepAction is disabled")

@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-func TestSleep(t *testing.T) {
+func TestSleepSeconds(t *testing.T) {
 	const (
 		on  = ": must be non-negative and less than terminationGracePeriodSeconds (30)"
 		off = ": must be greater than 0 and less than terminationGracePeriodSeconds (30). Enable AllowPodLifecycleSleepActionZeroValue feature gate for zero sleep."
@@ -22,7 +22,7 @@ func TestSleep(t *testing.T) {
 		want    []string
 	}{
 		{0, true, nil},
-		{30, true, nil}, // although the text says less than
+		{30, true, nil}, // valid, although the message says "less than"
 		{31, true, []string{hookPath + ".sleep: Invalid value: 31" + on}},
 		{-1, true, []string{hookPath + ".sleep: Invalid value: -1" + on}},
 		{math.MinInt64, true, []string{hookPath + ".sleep: Invalid value: -9223372036854775808" + on}},
@@ -36,7 +36,7 @@ func TestSleep(t *testing.T) {
 	}
 }
 
-func TestSleepByAnOddGrace(t *testing.T) {
+func TestSleepWithANegativeOrMissingGracePeriod(t *testing.T) {
 	requireErrors(t, validate(spec(withGrace(-1), withHook(sleep(0)))),
 		hookPath+".sleep: Invalid value: 0: must be non-negative and less than terminationGracePeriodSeconds (-1)")
 	none := spec(withHook(sleep(math.MaxInt64)))
@@ -44,7 +44,7 @@ func TestSleepByAnOddGrace(t *testing.T) {
 	requireErrors(t, validate(none), "spec.terminationGracePeriodSeconds: Required value")
 }
 
-func TestSleepThatIsNotAllowed(t *testing.T) {
+func TestSleepWithItsFeatureOff(t *testing.T) {
 	errs := validation.ValidatePodTermination(spec(withHook(sleep(-1))), validation.Options{NoSleepAction: true}, nil)
 	requireErrors(t, errs, "containers[0].lifecycle.preStop.sleep: Forbidden: may not be set when feature gate PodLifecycleSleepAction is disabled")
 	require.Nil(t, validation.ValidatePodTermination(spec(withHook(exec("true"))), gateMap{}.resolve(), nil))

@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// gateMap says by name which feature gates are on.
+// gateMap has the names of the feature gates that are on.
 type gateMap map[string]bool
 
 func (g gateMap) resolve() validation.Options {
@@ -25,7 +25,7 @@ func (g gateMap) resolve() validation.Options {
 	}
 }
 
-// spec is a spec for Linux with a grace period of 30 s.
+// spec returns a spec for Linux with a grace period of 30 s, after these changes.
 func spec(changes ...func(*v1.PodSpec)) *v1.PodSpec {
 	s := &v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(30)), OS: &v1.PodOS{Name: v1.Linux}}
 	for _, change := range changes {
@@ -58,7 +58,7 @@ func withHook(hook *v1.LifecycleHandler) func(*v1.PodSpec) {
 	return withContainer(v1.Container{Lifecycle: preStop(hook)})
 }
 
-// sidecar is an init container with restartPolicy Always.
+// sidecar returns an init container with restartPolicy Always.
 func sidecar(lifecycle *v1.Lifecycle) v1.Container {
 	return v1.Container{RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways), Lifecycle: lifecycle}
 }
@@ -79,10 +79,10 @@ func httpGet(path string, port intstr.IntOrString, scheme v1.URIScheme, headers 
 
 func probe(seconds int64) *v1.Probe { return &v1.Probe{TerminationGracePeriodSeconds: &seconds} }
 
-// signal is a lifecycle with only this stop signal.
+// signal returns a lifecycle with only this stop signal.
 func signal(s v1.Signal) *v1.Lifecycle { return &v1.Lifecycle{StopSignal: &s} }
 
-// requireErrors compares the texts of errors, which have the type, path and value.
+// requireErrors compares the texts of errors. They contain type, path and value.
 func requireErrors(t *testing.T, got field.ErrorList, want ...string) {
 	t.Helper()
 	var texts []string
@@ -92,7 +92,7 @@ func requireErrors(t *testing.T, got field.ErrorList, want ...string) {
 	require.Equal(t, want, texts)
 }
 
-// validate checks with every feature on, under the path spec.
+// validate validates a spec at the path spec with all features on.
 func validate(s *v1.PodSpec) field.ErrorList {
 	return validation.ValidatePodTermination(s, validation.Options{}, field.NewPath("spec"))
 }

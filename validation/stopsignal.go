@@ -8,7 +8,7 @@ import (
 )
 
 // stopSignal checks the stop signal of a container (KEP-4960). The valid signals depend on
-// spec.os.name, which must be set. An unknown name there is not an error of the signal.
+// spec.os.name, which must be set. An invalid spec.os.name is checked elsewhere.
 func (c *checker) stopSignal(signal v1.Signal, at place) {
 	if c.opts.NoStopSignals {
 		c.forbidden(at, "may not be set when feature gate ContainerStopSignals is disabled")
@@ -27,17 +27,16 @@ func (c *checker) stopSignal(signal v1.Signal, at place) {
 	}
 }
 
-// oneOf checks that a signal is in a list. The list is sorted, as it is in the API
-// server's message, and allows a binary search. The error gets a copy, so that the list of
-// the caller stays on the stack.
+// oneOf checks that a signal is in a sorted list. The error gets a copy, so that the caller's
+// list stays on the stack.
 func (c *checker) oneOf(signal v1.Signal, signals []v1.Signal, at place) {
 	if _, found := slices.BinarySearch(signals, signal); !found {
 		c.errs = append(c.errs, field.NotSupported(at.path(), signal, slices.Clone(signals)))
 	}
 }
 
-// linuxSignals returns the valid stop signals of Linux, sorted by name. They are all that
-// the runtimes know, including some that stop no process, such as SIGCHLD (KEP-4960).
+// linuxSignals returns the valid stop signals of Linux, sorted by name. They include signals
+// that do not stop a process, such as SIGCHLD (KEP-4960).
 func linuxSignals() [65]v1.Signal {
 	return [65]v1.Signal{
 		v1.SIGABRT, v1.SIGALRM, v1.SIGBUS, v1.SIGCHLD, v1.SIGCLD,

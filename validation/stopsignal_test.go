@@ -17,8 +17,7 @@ func validateSignal(s v1.Signal, os *v1.PodOS) field.ErrorList {
 	return validate(spec(withContainer(v1.Container{Lifecycle: signal(s)}), func(p *v1.PodSpec) { p.OS = os }))
 }
 
-// linux returns the names in KEP-4960: 34 signals, and 31 real-time signals that are
-// numbered from both ends.
+// linux returns the names in KEP-4960: 34 signals and 31 real-time signals.
 func linux() (names []string) {
 	names = strings.Fields(`SIGABRT SIGALRM SIGBUS SIGCHLD SIGCLD SIGCONT SIGFPE SIGHUP SIGILL SIGINT SIGIO SIGIOT
 		SIGKILL SIGPIPE SIGPOLL SIGPROF SIGPWR SIGQUIT SIGSEGV SIGSTKFLT SIGSTOP SIGSYS SIGTERM SIGTRAP SIGTSTP SIGTTIN
@@ -56,14 +55,14 @@ func TestStopSignalsOfWindows(t *testing.T) {
 		`spec.containers[0].lifecycle.stopSignal: Unsupported value: "SIGHUP": supported values: "SIGKILL", "SIGTERM"`)
 }
 
-func TestStopSignalNeedsAnOS(t *testing.T) {
+func TestStopSignalRequiresTheOSName(t *testing.T) {
 	const want = "spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set for containers with empty `spec.os.name`"
 	requireErrors(t, validateSignal(v1.SIGTERM, nil), want)
 	requireErrors(t, validateSignal("nonsense", &v1.PodOS{}), want)
-	require.Nil(t, validateSignal("nonsense", &v1.PodOS{Name: "plan9"}), "that is an error of spec.os.name")
+	require.Nil(t, validateSignal("nonsense", &v1.PodOS{Name: "plan9"}), "an error of spec.os.name, not of the signal")
 }
 
-func TestStopSignalThatIsNotAllowed(t *testing.T) {
+func TestStopSignalWithItsFeatureOff(t *testing.T) {
 	opts := validation.Options{NoStopSignals: true}
 	errs := validation.ValidatePodTermination(spec(withContainer(v1.Container{Lifecycle: signal("nonsense")})), opts, field.NewPath("spec"))
 	requireErrors(t, errs, "spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set when feature gate ContainerStopSignals is disabled")

@@ -10,14 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidatePodTerminationUpdate returns the errors of an update that replaces the stored
-// spec old by spec: those of [ValidatePodTermination], and a Forbidden error for each of
-// the same fields that was changed. The only change allowed is that of a negative grace
-// period to 1 (the API server's ValidatePodUpdate, which has one error for all changes of
-// a spec).
+// ValidatePodTerminationUpdate returns the errors of an update that replaces the stored spec
+// old with spec: those of [ValidatePodTermination], and a Forbidden error for each of these
+// fields that was changed. Only a negative grace period may be changed, to 1 (the API server's
+// ValidatePodUpdate, which has one error for all changes of a spec).
 //
-// Containers are compared with those of the same name; new containers are not compared.
-// Features that old uses are on, as by [Options.ForUpdate]. A nil old means a new pod.
+// Containers are compared by name; new containers are not compared. Features that old uses are
+// on, as in [Options.ForUpdate]. A nil old means a new pod.
 func ValidatePodTerminationUpdate(spec, old *v1.PodSpec, opts Options, path *field.Path) field.ErrorList {
 	errs := ValidatePodTermination(spec, opts.ForUpdate(old), path)
 	if spec == nil || old == nil {
@@ -35,19 +34,17 @@ func ValidatePodTerminationUpdate(spec, old *v1.PodSpec, opts Options, path *fie
 	return append(errs, c.errs...)
 }
 
-// changes collects the errors for fields that an update has changed. A checker, in
-// contrast, knows only one spec.
+// changes collects the errors for changed fields.
 type changes struct {
 	errs field.ErrorList
 }
 
-// forbid adds an error of the type that the API server uses for changes.
 func (c *changes) forbid(at place, detail string) {
 	c.errs = append(c.errs, field.Forbidden(at.path(), detail))
 }
 
 // grace checks that the pod's grace period is unchanged. A negative one, which older API
-// servers stored, may become 1, which has the same effect.
+// servers stored, may be changed to 1, which has the same effect.
 func (c *changes) grace(spec, old *v1.PodSpec, at place) {
 	stored, seconds := old.TerminationGracePeriodSeconds, spec.TerminationGracePeriodSeconds
 	if equal(stored, seconds) || stored != nil && seconds != nil && *stored < 0 && *seconds == 1 {
@@ -56,9 +53,9 @@ func (c *changes) grace(spec, old *v1.PodSpec, at place) {
 	c.forbid(at, fmt.Sprintf("may not be changed from %s to %s; only a negative value may become 1", formatSeconds(stored), formatSeconds(seconds)))
 }
 
-// storedContainer returns the stored container with the name of list[i], nil if there is
-// none. It looks at the same index first: if two containers have the same name, which
-// other checks refuse, each is then compared with its own predecessor.
+// storedContainer returns the stored container with the name of list[i], or nil. It checks the
+// same index first, so that containers with duplicate names, which other checks reject, are
+// compared by index.
 func storedContainer(list, stored []v1.Container, i int) *v1.Container {
 	name := list[i].Name
 	if i < len(stored) && stored[i].Name == name {
@@ -71,8 +68,8 @@ func storedContainer(list, stored []v1.Container, i int) *v1.Container {
 	return &stored[index]
 }
 
-// container compares a container with the stored one, which is nil for a new container. A
-// change within the lifecycle is one error, for the whole lifecycle.
+// container compares a container with the stored one, which is nil for a new container. Any
+// change in the lifecycle is one error.
 func (c *changes) container(container, stored *v1.Container, at place) {
 	if stored == nil {
 		return
@@ -85,8 +82,7 @@ func (c *changes) container(container, stored *v1.Container, at place) {
 	c.probe(container.StartupProbe, stored.StartupProbe, at.child(fieldStartupProbe))
 }
 
-// probe compares the grace periods of two probes. Either probe may be nil; that a probe was
-// added or removed is not checked here.
+// probe compares the grace periods of two probes, which may be nil.
 func (c *changes) probe(probe, stored *v1.Probe, at place) {
 	was, is := graceOf(stored), graceOf(probe)
 	if !equal(was, is) {
@@ -94,7 +90,7 @@ func (c *changes) probe(probe, stored *v1.Probe, at place) {
 	}
 }
 
-// equal reports whether both values are nil, or the same.
+// equal reports whether both pointers are nil or both values are equal.
 func equal(a, b *int64) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }

@@ -15,8 +15,8 @@ func update(s, old *v1.PodSpec) field.ErrorList {
 	return validation.ValidatePodTerminationUpdate(s, old, validation.Options{}, field.NewPath("spec"))
 }
 
-// An update may keep a feature that the stored pod uses, also if it is off.
-func TestUpdateOfAStoredPodWithItsFeaturesOff(t *testing.T) {
+// An update may keep the features that the stored pod uses, even if they are off.
+func TestUpdateKeepsFeaturesThatTheStoredPodUses(t *testing.T) {
 	stored := spec(withContainer(v1.Container{Name: "web", Lifecycle: &v1.Lifecycle{PreStop: sleep(0), StopSignal: ptr.To(v1.SIGINT)}}))
 	path, off := field.NewPath("spec"), gateMap{}.resolve()
 	require.Nil(t, validation.ValidatePodTerminationUpdate(stored.DeepCopy(), stored, off, path))
@@ -25,7 +25,7 @@ func TestUpdateOfAStoredPodWithItsFeaturesOff(t *testing.T) {
 		"spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set when feature gate ContainerStopSignals is disabled")
 }
 
-func TestUpdateOfTheGrace(t *testing.T) {
+func TestUpdateOfTheGracePeriod(t *testing.T) {
 	unset := spec()
 	unset.TerminationGracePeriodSeconds = nil
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestUpdateOfContainers(t *testing.T) {
 	moved.Image = "nginx:new"
 	require.Nil(t, update(
 		spec(withContainer(v1.Container{Name: "first", Lifecycle: preStop(sleep(1))}), withContainer(*moved)),
-		spec(withContainer(was))), "the image may change, and names decide, not places")
+		spec(withContainer(was))), "images may change, and containers are compared by name")
 
 	is := v1.Container{Name: "web", Lifecycle: preStop(sleep(6)), ReadinessProbe: probe(1), StartupProbe: probe(9)}
 	side := sidecar(nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// settings are the shutdown settings of a case, or of the base that cases override.
+// settings are the shutdown settings of the base, which the cases override.
 type settings struct {
 	Total      metav1.Duration `json:"shutdownGracePeriod"`
 	Critical   metav1.Duration `json:"shutdownGracePeriodCriticalPods"`
@@ -92,10 +92,10 @@ func TestConformanceDropSleepAction(t *testing.T) {
 	}
 	specWith := func(hook any) *v1.PodSpec {
 		if hook == "nil" {
-			return specOfEveryKind(nil)
+			return specWithEachKind(nil)
 		}
 		require.Contains(t, hooks, hook)
-		return specOfEveryKind(preStop(hooks[hook]))
+		return specWithEachKind(preStop(hooks[hook]))
 	}
 	for _, c := range loadVectors(t).DropSleepAction.Cases {
 		on, old, is, want := c[0].(bool), specWith(c[1]), specWith(c[2]), specWith(c[3])
@@ -104,8 +104,8 @@ func TestConformanceDropSleepAction(t *testing.T) {
 	}
 }
 
-// The cases of the kubelet's TestValidateKubeletConfiguration that are about the shutdown.
-// A case overrides some fields of a valid base, and may have further errors.
+// The shutdown cases of the kubelet's TestValidateKubeletConfiguration. A case overrides some fields of a
+// valid base, and may have more errors.
 func TestConformanceKubeletConfig(t *testing.T) {
 	group := loadVectors(t).KubeletConfigValidation
 	require.NoError(t, validation.ValidateNodeShutdown(config(group.Base.Total, group.Base.Critical, group.Base.ByPriority), group.Base.Gates.resolve()))

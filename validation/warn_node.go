@@ -8,15 +8,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// WarnNodeShutdown returns warnings about a shutdown of these pods by valid settings: the
-// warnings of a [plan.Plan], for instance that the schedule is longer than the host's
-// limit or a bucket shorter than a grace period of its pods, and one for each pod,
-// usually a static pod, that has a priority class but no priority. Nil pods are left out.
-// The result is nil if there are none.
+// WarnNodeShutdown returns warnings about a shutdown of these pods with valid settings: those
+// of a [plan.Plan], for instance that the schedule exceeds the host's limit or a bucket is
+// shorter than a pod's grace period, and one for each pod, usually a static pod, with a
+// priority class but no priority. Nil pods are ignored. The result is nil if there are none.
 //
-// opts are the options of the manager that will drain the node, and two fields that a
-// manager sets itself: Steps, because the steps besides the kills take time too, and
-// Limit, how long the host waits; 0 if that is not known.
+// opts are the options of the manager. Also set two fields that a manager sets itself: Steps,
+// because these steps need time too, and Limit, the delay that the host grants, or 0 if unknown.
 func WarnNodeShutdown(cfg plan.Config, pods []*v1.Pod, opts plan.Options) []string {
 	schedule := cfg.Schedule(true)
 	if len(schedule) == 0 {
@@ -26,7 +24,7 @@ func WarnNodeShutdown(cfg plan.Config, pods []*v1.Pod, opts plan.Options) []stri
 	warnings := p.Warnings
 	for _, bucket := range p.Buckets {
 		for _, pod := range bucket.Pods {
-			if hasClassOnly(pod.Pod) && pod.Priority != 0 { // the plan warns of 0
+			if hasClassOnly(pod.Pod) && pod.Priority != 0 { // the plan already warns about 0
 				warnings = append(warnings, fmt.Sprintf("pod %s/%s has priority class %q but no priority: it counts as %d here and as 0 for a kubelet, which kills it first",
 					pod.Pod.Namespace, pod.Pod.Name, pod.Pod.Spec.PriorityClassName, pod.Priority))
 			}
@@ -35,9 +33,9 @@ func WarnNodeShutdown(cfg plan.Config, pods []*v1.Pod, opts plan.Options) []stri
 	return warnings
 }
 
-// hasClassOnly reports whether a pod has a priority class but no priority, as static pods
-// have it (k/k#133442). It does not check that the pod is a static pod: pods from the API
-// server always have a priority, and an agent that reads manifests may not annotate them.
+// hasClassOnly reports whether a pod has a priority class but no priority, like static pods
+// (k/k#133442). It does not check the annotations of a static pod, because an agent that reads
+// manifests may not set them.
 func hasClassOnly(pod *v1.Pod) bool {
 	return pod.Spec.PriorityClassName != "" && pod.Spec.Priority == nil
 }

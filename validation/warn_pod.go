@@ -9,11 +9,10 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// WarnPodTermination returns warnings about values that are valid but unlikely to be
-// wanted: a grace period of 0 or less, a sleep that uses up the grace period, a hook that
-// has no time or that no kubelet runs, and a sidecar whose preStop hook runs at the start
-// of the termination. Each warning begins with the path of its field; path is that of the
-// spec. The result is nil if there are none.
+// WarnPodTermination returns warnings about values that are valid but probably not intended: a
+// grace period of 0 or less, a sleep as long as the grace period, a hook that has no time or
+// that no kubelet runs, and the preStop hook of a sidecar. Each warning begins with the path
+// of its field. path is the path of the spec. The result is nil if there are none.
 func WarnPodTermination(spec *v1.PodSpec, path *field.Path) []string {
 	if spec == nil {
 		return nil
@@ -39,23 +38,22 @@ type warner struct {
 	texts []string
 }
 
-// warn adds a warning about the value at a place.
 func (w *warner) warn(at place, format string, args ...any) {
 	w.texts = append(w.texts, at.path().String()+": "+fmt.Sprintf(format, args...))
 }
 
-// podGrace warns of a grace period of 0 or less, which is valid.
+// podGrace warns about a grace period of 0 or less.
 func (w *warner) podGrace(at place) {
 	switch {
 	case w.grace == nil:
 	case *w.grace < 0:
 		w.warn(at, "must be >= 0; negative values are invalid and will be treated as 1")
 	case *w.grace == 0:
-		w.warn(at, "0 deletes the pod at once: its object does not wait for its containers, and their hooks have no time (k/k#120671)")
+		w.warn(at, "0 deletes the pod immediately: the API server does not wait for its containers, and their hooks have no time (k/k#120671)")
 	}
 }
 
-// container warns of the hooks of a main container or a sidecar.
+// container warns about the hooks of a main container or a sidecar.
 func (w *warner) container(container *v1.Container, at place) {
 	if container.Lifecycle == nil {
 		return
@@ -75,43 +73,42 @@ func (w *warner) container(container *v1.Container, at place) {
 	w.exceedsProbeGrace(hook, container.StartupProbe, at, fieldStartupProbe)
 }
 
-// neverRuns warns of a tcpSocket hook, which is valid but which no kubelet runs.
+// neverRuns warns about a tcpSocket hook, which no kubelet runs.
 func (w *warner) neverRuns(hook *v1.LifecycleHandler, at place) {
 	if hook.TCPSocket != nil {
-		w.warn(at.child(fieldTCPSocket), "is deprecated: the kubelet does not run it, the hook fails")
+		w.warn(at.child(fieldTCPSocket), "is deprecated: the kubelet does not run it, and the hook fails")
 	}
 }
 
-// exceedsGrace warns of a preStop hook that leaves nothing of the pod's grace period for
-// the stop of its container: a sleep that is as long as the grace period, and, because the
-// duration of other hooks is not known, any hook if the grace period is shorter than
-// [graceperiod.MinimumContainerSeconds]. A sleep of 0 s needs no time.
+// exceedsGrace warns about a preStop hook that leaves no time for the stop of its container: a
+// sleep as long as the pod's grace period, and any hook if the grace period is shorter than
+// [graceperiod.MinimumContainerSeconds].
 func (w *warner) exceedsGrace(hook *v1.LifecycleHandler, at place) {
 	switch {
 	case w.grace == nil || hook.Sleep != nil && hook.Sleep.Seconds == 0:
 	case *w.grace < graceperiod.MinimumContainerSeconds:
-		w.warn(at, "has no room, terminationGracePeriodSeconds is %d", *w.grace)
+		w.warn(at, "has no time, terminationGracePeriodSeconds is %d", *w.grace)
 	case hook.Sleep != nil && hook.Sleep.Seconds >= *w.grace:
-		w.warn(at.child(fieldSleep), "%d uses up terminationGracePeriodSeconds (%d): the container is left %d s to end",
+		w.warn(at.child(fieldSleep), "%d is not less than terminationGracePeriodSeconds (%d): the container has only %d s to stop",
 			hook.Sleep.Seconds, *w.grace, graceperiod.MinimumContainerSeconds)
 	}
 }
 
-// exceedsProbeGrace warns of a preStop sleep that is as long as the grace period of a
-// probe, which replaces that of the pod when the probe fails.
+// exceedsProbeGrace warns about a preStop sleep that is as long as the grace period of a probe,
+// which replaces that of the pod when the probe fails.
 func (w *warner) exceedsProbeGrace(hook *v1.LifecycleHandler, probe *v1.Probe, at place, name string) {
 	seconds := graceOf(probe)
 	if seconds == nil || hook.Sleep == nil || hook.Sleep.Seconds < *seconds {
 		return
 	}
-	w.warn(at.child(name).child(fieldGrace), "%d is used up by the preStop sleep of %d s when this probe fails: the container is left %d s to end",
+	w.warn(at.child(name).child(fieldGrace), "%d is not more than the preStop sleep of %d s: when this probe fails, the container has only %d s to stop",
 		*seconds, hook.Sleep.Seconds, graceperiod.MinimumContainerSeconds)
 }
 
-// sidecar warns of the time at which the preStop hook of a sidecar runs (KEP-753).
+// sidecar warns about the time at which the preStop hook of a sidecar runs (KEP-753).
 func (w *warner) sidecar(container *v1.Container, at place) {
 	if container.Lifecycle == nil || container.Lifecycle.PreStop == nil {
 		return
 	}
-	w.warn(at.child(fieldLifecycle).child(fieldPreStop), "runs when the pod begins to terminate, beside the hooks of the main containers, and not when the sidecar's turn to stop has come")
+	w.warn(at.child(fieldLifecycle).child(fieldPreStop), "runs when the pod begins to terminate, together with the hooks of the main containers, not when the sidecar is stopped")
 }

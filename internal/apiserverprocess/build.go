@@ -13,15 +13,13 @@ import (
 	"time"
 )
 
-// noticeAfter is how long a build runs before a notice is printed.
+// noticeAfter is the duration of a build after which a message is printed.
 const noticeAfter = 3 * time.Second
 
-// prebuiltVariable is the environment variable with the path of a program that was built
-// before.
+// prebuiltVariable is the environment variable with the path of a prebuilt program.
 const prebuiltVariable = "KUBEGRACE_APISERVER"
 
-// build builds the API server's program and returns its path. If the program is up to date, that
-// takes about a second.
+// build builds the API server's program and returns its path.
 func build(ctx context.Context) (string, error) {
 	if path := os.Getenv(prebuiltVariable); path != "" {
 		return path, nil
@@ -38,17 +36,16 @@ func build(ctx context.Context) (string, error) {
 		_, err := goCommand(ctx, "build", "-C", filepath.Join(root, "internal", "apiserver"), "-buildvcs=false", "-mod=readonly", "-o", path, ".")
 		return err
 	}); err != nil {
-		return "", fmt.Errorf("failed to build the API server of the tests: %w", err)
+		return "", fmt.Errorf("failed to build the test API server: %w", err)
 	}
 	return path, nil
 }
 
-// withBuildLock calls build while no other process on the machine does, and prints a
-// notice if that takes long. The lock file is in the build cache, because all checkouts
-// share that cache.
+// withBuildLock calls build while it holds a lock against other processes, and prints a message if that
+// takes long. The lock file is in the build cache, which all checkouts share.
 func withBuildLock(ctx context.Context, build func() error) (err error) {
 	notice := time.AfterFunc(noticeAfter, func() {
-		fmt.Fprintln(os.Stderr, "Building the API server of the tests (internal/apiserver), or waiting for another test that does; the first time this takes some minutes.")
+		fmt.Fprintln(os.Stderr, "Building the test API server (internal/apiserver), or waiting for another test that builds it. The first build takes some minutes.")
 	})
 	defer notice.Stop()
 	cache, err := goCommand(ctx, "env", "GOCACHE")
@@ -66,7 +63,7 @@ func withBuildLock(ctx context.Context, build func() error) (err error) {
 	return build()
 }
 
-// goCommand runs the go command outside of any workspace and returns its standard output.
+// goCommand runs the go command without a workspace and returns its standard output.
 func goCommand(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "GOWORK=off")

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestDeleteWithGraceIsLeftToTheNode(t *testing.T) {
+func TestAGracefulDeleteKeepsThePod(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
 	before := time.Now().Truncate(time.Second)
@@ -25,14 +25,14 @@ func TestDeleteWithGraceIsLeftToTheNode(t *testing.T) {
 	require.EqualValues(t, 2, got.Generation)
 
 	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(60)))
-	require.Equal(t, got, c.pod(t, "web"), "a longer grace changes nothing")
+	require.Equal(t, got, c.pod(t, "web"), "a longer grace period changes nothing")
 	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(5)))
 	require.Equal(t, ptr.To(int64(5)), c.pod(t, "web").DeletionGracePeriodSeconds)
 
 	_, err := c.patch(t.Context(), strategic, `{"status":{"phase":"Failed"}}`, "status")
 	require.NoError(t, err)
 	got = c.pod(t, "web")
-	require.NotNil(t, got.DeletionTimestamp, "a status leaves the deletion as it is")
+	require.NotNil(t, got.DeletionTimestamp, "a status update does not change the deletion")
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
 
 	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
@@ -41,7 +41,7 @@ func TestDeleteWithGraceIsLeftToTheNode(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0))))
 }
 
-func TestDeleteAtOnce(t *testing.T) {
+func TestAnImmediateDeleteRemovesTheObject(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
 	c.createRunning(t, "unscheduled", func(pod *v1.Pod) { pod.Spec.NodeName = "" })
@@ -50,16 +50,16 @@ func TestDeleteAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.nodes().Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	for path, test := range map[string]struct{ body, answer string }{
+	for path, test := range map[string]struct{ body, response string }{
 		"/api/v1/namespaces/default/pods/web":         {`{"gracePeriodSeconds":0}`, `"kind":"Pod"`},
 		"/api/v1/namespaces/default/pods/unscheduled": {"", `"kind":"Pod"`},
 		"/api/v1/namespaces/default/pods/ended":       {`{"gracePeriodSeconds":60}`, `"kind":"Pod"`},
 		"/api/v1/nodes/node-1":                        {"", `"status":"Success"`},
 	} {
 		t.Run(path, func(t *testing.T) {
-			code, answer := c.request(t, http.MethodDelete, path, "", test.body)
+			code, response := c.request(t, http.MethodDelete, path, "", test.body)
 			require.Equal(t, http.StatusOK, code)
-			require.Contains(t, answer, test.answer)
+			require.Contains(t, response, test.response)
 			code, _ = c.request(t, http.MethodGet, path, "", "")
 			require.Equal(t, http.StatusNotFound, code)
 		})
@@ -93,7 +93,7 @@ func TestDeletePreconditions(t *testing.T) {
 	}
 }
 
-func TestFinalizersHoldWhatIsDeleted(t *testing.T) {
+func TestAFinalizerKeepsADeletedPod(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
 	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
@@ -106,29 +106,29 @@ func TestFinalizersHoldWhatIsDeleted(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, got.DeletionTimestamp)
 	_, err = c.pods().Get(t.Context(), "web", metav1.GetOptions{})
-	require.True(t, apierrors.IsNotFound(err), "the last finalizer was in the way: %v", err)
+	require.True(t, apierrors.IsNotFound(err), "the last finalizer was removed: %v", err)
 }
 
-func TestFinalizersGoBeforeTheGraceIsOver(t *testing.T) {
+func TestRemovingAFinalizerDoesNotEndTheGracePeriod(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
 	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(30)))
 	_, err := c.patch(t.Context(), merge, `{"metadata":{"finalizers":null}}`)
 	require.NoError(t, err)
-	require.NotNil(t, c.pod(t, "web").DeletionTimestamp, "the node has not ended it yet")
+	require.NotNil(t, c.pod(t, "web").DeletionTimestamp, "the node has not terminated the pod")
 }
 
-func TestDeleteRefuses(t *testing.T) {
+func TestInvalidDeletesAreRejected(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
 	for name, test := range map[string]struct {
 		contentType, body string
 		code              int
 	}{
-		"HTML":        {"text/html", `x`, http.StatusUnsupportedMediaType},
-		"no protobuf": {"application/vnd.kubernetes.protobuf", `x`, http.StatusInternalServerError},
-		"no JSON":     {"", `{`, http.StatusInternalServerError},
-		"options":     {"", `{"orphanDependents":true,"propagationPolicy":"Orphan"}`, http.StatusUnprocessableEntity},
+		"HTML":             {"text/html", `x`, http.StatusUnsupportedMediaType},
+		"invalid protobuf": {"application/vnd.kubernetes.protobuf", `x`, http.StatusInternalServerError},
+		"invalid JSON":     {"", `{`, http.StatusInternalServerError},
+		"options":          {"", `{"orphanDependents":true,"propagationPolicy":"Orphan"}`, http.StatusUnprocessableEntity},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, body := c.request(t, http.MethodDelete, "/api/v1/namespaces/default/pods/web", test.contentType, test.body)

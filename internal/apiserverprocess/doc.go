@@ -1,34 +1,34 @@
-// Package apiserverprocess starts a real API server for a test, as a process of its own:
+// Package apiserverprocess runs a real API server for a test, in its own process:
 //
 //	url := apiserverprocess.Start(t)
 //	client, err := kubernetes.NewForConfig(&rest.Config{Host: url})
 //
-// The server is the program of internal/apiserver, whose documentation lists what it
-// serves and what it leaves out. It starts empty, serves one test and ends with it. To
-// cause faults, put [github.com/kubegrace/kubegrace/internal/apiserverproxy] in front of
-// it.
+// The server is the program of internal/apiserver, whose documentation lists what it serves. It starts empty
+// and ends with the test. To inject faults, put
+// [github.com/kubegrace/kubegrace/internal/apiserverproxy] in front of it.
 //
 // # Requirements
 //
-// The go command. The program is a module of its own that the test's go.mod does not
-// require. [Start] builds it into .cache of the repository, which takes a second if it is
-// up to date, and minutes if the build cache is empty; a notice on the standard error says
-// so. Only one build runs on a machine at a time: others wait for a lock in the build
-// cache. If the environment variable KUBEGRACE_APISERVER has the path of a program, that
-// program is started instead, as by make check. This is needed where go.mod has other
-// versions of the Kubernetes libraries, as in make compat, because the module does not
-// build with them.
+// [Start] needs the go command. It builds the program, which is its own module, into the repository's .cache.
+// That takes a second if the program is up to date, and minutes if the build cache is empty; a message on
+// standard error says so. A lock in the build cache prevents concurrent builds on one machine.
 //
-// # Concurrency properties
+// If the environment variable KUBEGRACE_APISERVER has the path of a program, [Start] runs that program
+// instead. make check sets it. It is required if go.mod has other versions of the Kubernetes libraries, as in
+// make compat, because the module does not build with them.
 //
-// Parallel tests may call [Start]. Do not use the server in testing/synctest bubbles,
-// because it is reached over TCP.
+// # Failures
 //
-// # Failure modes
+//	what fails                                what happens
+//	the build, or the server is not ready     the test fails
+//	  within a minute
+//	the server exits before the test ends     the test fails; its log has the server's log
+//	there is no go command, or go test        the test is skipped
+//	  -short would have to build the program
+//	the test binary is killed                 the server exits, because its standard input ends
 //
-// The test fails if the build fails, if the server is not ready within a minute, or if
-// the server dies before the test ends. The log of a failed test has the server's log.
-// Without the go command the test is skipped, and with go test -short where the program would
-// have to be built. If the test binary is killed, the server's standard input ends, and with
-// it the server.
+// # Concurrency
+//
+// Parallel tests may call [Start]. The server cannot be used in testing/synctest bubbles, because it needs
+// TCP.
 package apiserverprocess

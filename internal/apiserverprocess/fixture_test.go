@@ -44,7 +44,7 @@ func startCluster(t testing.TB) cluster {
 func (c cluster) pods() corev1.PodInterface   { return c.CoreV1().Pods("default") }
 func (c cluster) nodes() corev1.NodeInterface { return c.CoreV1().Nodes() }
 
-// createRunning creates a pod that runs on a node.
+// createRunning creates a running pod on a node.
 func (c cluster) createRunning(t testing.TB, name string, change ...func(*v1.Pod)) *v1.Pod {
 	t.Helper()
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{NodeName: "node-1"}}
@@ -60,7 +60,7 @@ func (c cluster) createRunning(t testing.TB, name string, change ...func(*v1.Pod
 	return created
 }
 
-// pod returns a pod as it is stored.
+// pod returns the stored pod.
 func (c cluster) pod(t testing.TB, name string) *v1.Pod {
 	t.Helper()
 	pod, err := c.pods().Get(t.Context(), name, metav1.GetOptions{})
@@ -73,18 +73,18 @@ func (c cluster) patch(ctx context.Context, how types.PatchType, body string, su
 	return c.pods().Patch(ctx, "web", how, []byte(body), metav1.PatchOptions{}, subresources...)
 }
 
-// request sends a request without client-go.
-func (c cluster) request(t testing.TB, method, path, contentType, body string) (code int, answer string) {
+// request sends a request without client-go, and returns status and body of the response.
+func (c cluster) request(t testing.TB, method, path, contentType, body string) (code int, response string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(body))
 	require.NoError(t, err)
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
-	response, err := http.DefaultClient.Do(request)
+	r, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
-	data, err := io.ReadAll(response.Body)
+	data, err := io.ReadAll(r.Body)
 	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	return response.StatusCode, string(data)
+	require.NoError(t, r.Body.Close())
+	return r.StatusCode, string(data)
 }

@@ -12,28 +12,28 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-func TestList(t *testing.T) {
+func TestListSelectors(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
 	c.createRunning(t, "elsewhere", func(pod *v1.Pod) { pod.Spec.NodeName, pod.Labels = "node-2", map[string]string{"app": "shop"} })
 	_, err := c.CoreV1().Pods("kube-system").Create(t.Context(), &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1.PodSpec{NodeName: "node-1"},
 	}, metav1.CreateOptions{})
-	require.NoError(t, err, "the namespace need not exist")
+	require.NoError(t, err, "the namespace does not have to exist")
 	for name, test := range map[string]struct {
 		namespace string
 		options   metav1.ListOptions
 		want      []string
 	}{
-		"all namespaces": {"", metav1.ListOptions{}, []string{"elsewhere", "web", "other"}},
-		"of the cache":   {"", metav1.ListOptions{ResourceVersion: "0", FieldSelector: "spec.nodeName=node-2"}, []string{"elsewhere"}},
-		"one namespace":  {"default", metav1.ListOptions{}, []string{"elsewhere", "web"}},
-		"of a node":      {"", metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"}, []string{"web", "other"}},
-		"of a name":      {"", metav1.ListOptions{FieldSelector: "metadata.name=web,status.phase!=Failed"}, []string{"web"}},
-		"of a host":      {"", metav1.ListOptions{FieldSelector: "spec.hostNetwork=true"}, []string{}},
-		"of a label":     {"", metav1.ListOptions{LabelSelector: "app in (shop)"}, []string{"elsewhere"}},
-		"none":           {"default", metav1.ListOptions{FieldSelector: "metadata.namespace=kube-system"}, []string{}},
-		"a page":         {"", metav1.ListOptions{Limit: 2}, []string{"elsewhere", "web"}},
+		"all namespaces":    {"", metav1.ListOptions{}, []string{"elsewhere", "web", "other"}},
+		"from the cache":    {"", metav1.ListOptions{ResourceVersion: "0", FieldSelector: "spec.nodeName=node-2"}, []string{"elsewhere"}},
+		"one namespace":     {"default", metav1.ListOptions{}, []string{"elsewhere", "web"}},
+		"by node":           {"", metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"}, []string{"web", "other"}},
+		"by name and phase": {"", metav1.ListOptions{FieldSelector: "metadata.name=web,status.phase!=Failed"}, []string{"web"}},
+		"by hostNetwork":    {"", metav1.ListOptions{FieldSelector: "spec.hostNetwork=true"}, []string{}},
+		"by label":          {"", metav1.ListOptions{LabelSelector: "app in (shop)"}, []string{"elsewhere"}},
+		"none":              {"default", metav1.ListOptions{FieldSelector: "metadata.namespace=kube-system"}, []string{}},
+		"first page":        {"", metav1.ListOptions{Limit: 2}, []string{"elsewhere", "web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, err := c.CoreV1().Pods(test.namespace).List(t.Context(), test.options)
@@ -54,7 +54,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-func TestWatch(t *testing.T) {
+func TestWatchWithAFieldSelector(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "api")
 	list, err := c.pods().List(t.Context(), metav1.ListOptions{})
@@ -83,7 +83,7 @@ func TestWatch(t *testing.T) {
 	expect(watch.Deleted)
 }
 
-func TestInformers(t *testing.T) {
+func TestInformersSync(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
 	factory := informers.NewSharedInformerFactory(c, 0)
@@ -91,7 +91,7 @@ func TestInformers(t *testing.T) {
 	added := make(chan string, 2)
 	_, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { added <- obj.(*v1.Pod).Name }})
 	require.NoError(t, err)
-	// virtual-kubelet waits for these.
+	// virtual-kubelet waits for these informers.
 	factory.Core().V1().ConfigMaps().Informer()
 	factory.Core().V1().Secrets().Informer()
 	factory.Core().V1().Services().Informer()

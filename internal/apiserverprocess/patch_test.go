@@ -53,7 +53,7 @@ func TestServerSideApply(t *testing.T) {
 		return applyv1.Pod("web", "default").WithStatus(applyv1.PodStatus().WithPhase(phase))
 	}
 	_, err := c.pods().ApplyStatus(t.Context(), apply(v1.PodFailed), options)
-	require.True(t, apierrors.IsConflict(err), "another manager has it: %v", err)
+	require.True(t, apierrors.IsConflict(err), "the field belongs to another manager: %v", err)
 	options.Force = true
 	got, err := c.pods().ApplyStatus(t.Context(), apply(v1.PodFailed), options)
 	require.NoError(t, err)
@@ -61,14 +61,14 @@ func TestServerSideApply(t *testing.T) {
 	require.Len(t, got.Status.Conditions, 2)
 
 	got, err = c.pods().Apply(t.Context(), applyv1.Pod("api", "default").WithLabels(map[string]string{"app": "shop"}), options)
-	require.NoError(t, err, "it makes what is not there")
+	require.NoError(t, err, "apply creates a missing object")
 	require.Equal(t, "shop", got.Labels["app"])
 	got, err = c.pods().Apply(t.Context(), applyv1.Pod("api", "default"), options)
 	require.NoError(t, err)
-	require.Empty(t, got.Labels, "it takes back what it no longer says")
+	require.Empty(t, got.Labels, "apply removes fields that are no longer applied")
 }
 
-func TestPatchOfOnePartLeavesTheOther(t *testing.T) {
+func TestPatchChangesOnlySpecOrStatus(t *testing.T) {
 	const both = `{"metadata":{"labels":{"app":"shop"},"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]},
 		"spec":{"activeDeadlineSeconds":5},"status":{"phase":"Failed"}}`
 	c := startCluster(t)
@@ -78,17 +78,17 @@ func TestPatchOfOnePartLeavesTheOther(t *testing.T) {
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
 	require.Nil(t, got.Spec.ActiveDeadlineSeconds)
 	require.EqualValues(t, 1, got.Generation)
-	require.Equal(t, "shop", got.Labels["app"], "the status is not all that /status changes")
+	require.Equal(t, "shop", got.Labels["app"], "/status also changes labels")
 	require.Empty(t, got.OwnerReferences)
 
 	got, err = c.patch(t.Context(), strategic, `{"spec":{"activeDeadlineSeconds":5},"status":{"phase":"Running"}}`)
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
 	require.Equal(t, ptr.To(int64(5)), got.Spec.ActiveDeadlineSeconds)
-	require.EqualValues(t, 2, got.Generation, "a new spec is a new generation")
+	require.EqualValues(t, 2, got.Generation, "a new spec increments the generation")
 }
 
-func TestPatchWithoutAChangeIsNoNewVersion(t *testing.T) {
+func TestAPatchWithoutAChangeKeepsTheResourceVersion(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
 	before := c.pod(t, "web")
@@ -100,7 +100,7 @@ func TestPatchWithoutAChangeIsNoNewVersion(t *testing.T) {
 	}
 }
 
-func TestPatchOfWhatTheServerOwns(t *testing.T) {
+func TestPatchOfMetadataThatTheServerSets(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
 	for field, test := range map[string]struct{ value, root, status string }{
@@ -109,7 +109,7 @@ func TestPatchOfWhatTheServerOwns(t *testing.T) {
 		"deletionGracePeriodSeconds": {`1`, "metadata.deletionGracePeriodSeconds: Invalid value", "metadata.deletionGracePeriodSeconds: Invalid value"},
 		"generation":                 {`9`, "", ""},
 	} {
-		for path, refusal := range map[string]string{"": test.root, "status": test.status} {
+		for path, wantErr := range map[string]string{"": test.root, "status": test.status} {
 			t.Run(field+path, func(t *testing.T) {
 				subresources := []string{path}
 				if path == "" {
@@ -117,21 +117,21 @@ func TestPatchOfWhatTheServerOwns(t *testing.T) {
 				}
 				before := c.pod(t, "web")
 				_, err := c.patch(t.Context(), merge, `{"metadata":{"`+field+`":`+test.value+`}}`, subresources...)
-				if refusal == "" {
+				if wantErr == "" {
 					require.NoError(t, err)
 				} else {
 					require.True(t, apierrors.IsInvalid(err), "%v", err)
-					require.ErrorContains(t, err, refusal)
+					require.ErrorContains(t, err, wantErr)
 				}
 				after := c.pod(t, "web")
-				after.ResourceVersion, after.ManagedFields = before.ResourceVersion, before.ManagedFields // who has asked
+				after.ResourceVersion, after.ManagedFields = before.ResourceVersion, before.ManagedFields // changed by every request
 				require.Equal(t, before, after)
 			})
 		}
 	}
 }
 
-func TestPatchOfAnotherPodOrVersion(t *testing.T) {
+func TestPatchPreconditions(t *testing.T) {
 	c := startCluster(t)
 	before := c.createRunning(t, "web")
 	_, err := c.patch(t.Context(), strategic, `{"metadata":{"uid":"another"},"status":{"phase":"Failed"}}`, "status")
@@ -145,7 +145,7 @@ func TestPatchOfAnotherPodOrVersion(t *testing.T) {
 	_, err = c.patch(t.Context(), strategic, `{"metadata":{"resourceVersion":"`+before.ResourceVersion+`"},"status":{"phase":"Failed"}}`, "status")
 	require.NoError(t, err)
 	got, err := c.patch(t.Context(), strategic, `{"metadata":{"resourceVersion":"0"},"status":{"phase":"Unknown"}}`, "status")
-	require.NoError(t, err, "0 is any version")
+	require.NoError(t, err, "0 means any version")
 	require.Equal(t, v1.PodUnknown, got.Status.Phase)
 
 	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
@@ -153,7 +153,7 @@ func TestPatchOfAnotherPodOrVersion(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-func TestPatchRefuses(t *testing.T) {
+func TestInvalidPatchesAreRejected(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
 	for name, test := range map[string]struct {
@@ -161,14 +161,14 @@ func TestPatchRefuses(t *testing.T) {
 		body string
 		code int
 	}{
-		"no type":         {"", `{}`, http.StatusUnsupportedMediaType},
-		"no object":       {merge, `[]`, http.StatusBadRequest},
-		"no JSON":         {strategic, `{`, http.StatusBadRequest},
-		"directive":       {strategic, `{"status":{"$patch":"explode"}}`, http.StatusInternalServerError},
-		"type of a field": {merge, `{"status":{"phase":1}}`, http.StatusUnprocessableEntity},
-		"name":            {merge, `{"metadata":{"name":"api"}}`, http.StatusBadRequest},
-		"namespace":       {merge, `{"metadata":{"namespace":"other"}}`, http.StatusBadRequest},
-		"apply by nobody": {types.ApplyYAMLPatchType, `{}`, http.StatusUnprocessableEntity},
+		"no content type":               {"", `{}`, http.StatusUnsupportedMediaType},
+		"not an object":                 {merge, `[]`, http.StatusBadRequest},
+		"invalid JSON":                  {strategic, `{`, http.StatusBadRequest},
+		"invalid directive":             {strategic, `{"status":{"$patch":"explode"}}`, http.StatusInternalServerError},
+		"wrong type of a field":         {merge, `{"status":{"phase":1}}`, http.StatusUnprocessableEntity},
+		"other name":                    {merge, `{"metadata":{"name":"api"}}`, http.StatusBadRequest},
+		"other namespace":               {merge, `{"metadata":{"namespace":"other"}}`, http.StatusBadRequest},
+		"apply without a field manager": {types.ApplyYAMLPatchType, `{}`, http.StatusUnprocessableEntity},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, body := c.request(t, http.MethodPatch, "/api/v1/namespaces/default/pods/web/status", string(test.how), test.body)

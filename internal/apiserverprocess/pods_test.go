@@ -23,12 +23,12 @@ func TestCreate(t *testing.T) {
 	}
 	got, err := c.pods().Create(t.Context(), given, metav1.CreateOptions{})
 	require.NoError(t, err)
-	require.Equal(t, "default", got.Namespace, "that of the path")
+	require.Equal(t, "default", got.Namespace, "from the path")
 	require.NotEqual(t, given.UID, got.UID)
 	require.NotEmpty(t, got.UID)
 	require.EqualValues(t, 1, got.Generation)
 	require.False(t, got.CreationTimestamp.IsZero())
-	require.Equal(t, v1.PodStatus{Phase: v1.PodPending, QOSClass: v1.PodQOSBestEffort}, got.Status, "the status is not the creator's")
+	require.Equal(t, v1.PodStatus{Phase: v1.PodPending, QOSClass: v1.PodQOSBestEffort}, got.Status, "the status of the request is ignored")
 	require.Equal(t, ptr.To(int64(30)), got.Spec.TerminationGracePeriodSeconds)
 	require.Equal(t, v1.RestartPolicyAlways, got.Spec.RestartPolicy)
 	require.Equal(t, v1.PullIfNotPresent, got.Spec.Containers[0].ImagePullPolicy)
@@ -41,7 +41,7 @@ func TestCreate(t *testing.T) {
 	require.Regexp(t, "^web-.{5}$", got.Name)
 }
 
-func TestCreateRefuses(t *testing.T) {
+func TestInvalidCreatesAreRejected(t *testing.T) {
 	c := startCluster(t)
 	const pods = "/api/v1/namespaces/default/pods"
 	for name, test := range map[string]struct {
@@ -50,12 +50,12 @@ func TestCreateRefuses(t *testing.T) {
 	}{
 		"no name":         {pods, `{}`, http.StatusUnprocessableEntity},
 		"upper case":      {pods, `{"metadata":{"name":"WEB"}}`, http.StatusUnprocessableEntity},
-		"a long name":     {pods, `{"metadata":{"name":"` + strings.Repeat("x", 254) + `"}}`, http.StatusUnprocessableEntity},
-		"a label":         {pods, `{"metadata":{"name":"web","labels":{"!":"?"}}}`, http.StatusUnprocessableEntity},
-		"a version":       {pods, `{"metadata":{"name":"web","resourceVersion":"7"}}`, http.StatusInternalServerError},
+		"long name":       {pods, `{"metadata":{"name":"` + strings.Repeat("x", 254) + `"}}`, http.StatusUnprocessableEntity},
+		"invalid label":   {pods, `{"metadata":{"name":"web","labels":{"!":"?"}}}`, http.StatusUnprocessableEntity},
+		"resourceVersion": {pods, `{"metadata":{"name":"web","resourceVersion":"7"}}`, http.StatusInternalServerError},
 		"other namespace": {pods, `{"metadata":{"name":"web","namespace":"kube-system"}}`, http.StatusBadRequest},
 		"other kind":      {pods, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"web"}}`, http.StatusBadRequest},
-		"no JSON":         {pods, `{`, http.StatusBadRequest},
+		"invalid JSON":    {pods, `{`, http.StatusBadRequest},
 		"no namespace":    {"/api/v1/pods", `{}`, http.StatusMethodNotAllowed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,11 +98,11 @@ func TestUpdate(t *testing.T) {
 	got, err := c.pods().Update(t.Context(), changed, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, changed.Labels, got.Labels)
-	require.Equal(t, v1.PodRunning, got.Status.Phase, "only /status changes it")
+	require.Equal(t, v1.PodRunning, got.Status.Phase, "only /status changes the status")
 	require.EqualValues(t, 1, got.Generation)
 
 	_, err = c.pods().UpdateStatus(t.Context(), changed, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsConflict(err), "of an old version: %v", err)
+	require.True(t, apierrors.IsConflict(err), "old resourceVersion: %v", err)
 	require.ErrorContains(t, err, "the object has been modified; please apply your changes to the latest version and try again")
 	changed.ResourceVersion, changed.Spec.NodeName, changed.Status.QOSClass = got.ResourceVersion, "node-2", "mine"
 	got, err = c.pods().UpdateStatus(t.Context(), changed, metav1.UpdateOptions{})
@@ -114,12 +114,12 @@ func TestUpdate(t *testing.T) {
 	for i, version := range []string{"", "0"} {
 		changed.ResourceVersion, changed.Spec.ActiveDeadlineSeconds = version, ptr.To(int64(100-i))
 		got, err = c.pods().Update(t.Context(), changed, metav1.UpdateOptions{})
-		require.NoError(t, err, "with resourceVersion %q it replaces what is there", version)
-		require.EqualValues(t, 2+i, got.Generation, "a new spec is a new generation")
+		require.NoError(t, err, "resourceVersion %q means any version", version)
+		require.EqualValues(t, 2+i, got.Generation, "a new spec increments the generation")
 	}
 }
 
-func TestUpdateRefuses(t *testing.T) {
+func TestInvalidUpdatesAreRejected(t *testing.T) {
 	c := startCluster(t)
 	web := c.createRunning(t, "web")
 	recreated := web.DeepCopy()

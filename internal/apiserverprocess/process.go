@@ -21,8 +21,8 @@ const (
 	stopTimeout  = 10 * time.Second
 )
 
-// Start runs an API server until the end of the test and returns its URL for the Host of
-// a rest.Config. The server is ready. Errors fail the test.
+// Start runs an API server until the test ends, and returns its URL, for the Host of a rest.Config, when the
+// server is ready. Errors fail the test.
 func Start(t testing.TB) (url string) {
 	t.Helper()
 	needProgram(t)
@@ -36,7 +36,7 @@ func Start(t testing.TB) (url string) {
 	}
 	t.Cleanup(func() {
 		if err := p.stop(); err != nil {
-			t.Errorf("the API server did not end well: %v", err)
+			t.Errorf("the API server failed: %v", err)
 		}
 		if t.Failed() {
 			t.Logf("the API server's log:\n%s", p.log.String())
@@ -45,8 +45,7 @@ func Start(t testing.TB) (url string) {
 	return p.url
 }
 
-// needProgram skips the test where the server's program cannot be built, or should not be, because
-// that takes minutes.
+// needProgram skips the test if the server's program cannot be built, or go test -short forbids it.
 func needProgram(t testing.TB) {
 	t.Helper()
 	if os.Getenv(prebuiltVariable) == "" {
@@ -55,15 +54,15 @@ func needProgram(t testing.TB) {
 	}
 }
 
-// process is a running server.
+// process is a running API server.
 type process struct {
 	cmd   *exec.Cmd
 	url   string
-	stdin io.Closer    // the server ends when it is closed
-	log   bytes.Buffer // may be read when the server has ended
+	stdin io.Closer    // the server exits when it is closed
+	log   bytes.Buffer // read it only after the server has exited
 }
 
-// start starts a server with its data in the given folder and returns when it is ready.
+// start starts a server with its data in the folder data, and returns when it is ready.
 func start(path, data string) (*process, error) {
 	p := &process{cmd: exec.Command(path, "--exit-on-stdin-eof", "--data", data)}
 	p.cmd.Stderr = &p.log
@@ -93,10 +92,10 @@ func start(path, data string) (*process, error) {
 	return p, nil
 }
 
-// stop ends the server and waits for it. It returns an error if the server has ended
-// before or had to be killed.
+// stop stops the server and waits for it. It returns an error if the server had already exited or had to be
+// killed.
 func (p *process) stop() error {
-	_ = p.stdin.Close() // fails if the server has ended, which Wait reports
+	_ = p.stdin.Close() // fails if the server has exited, which Wait reports
 	timeout := time.AfterFunc(stopTimeout, func() { _ = p.cmd.Process.Kill() })
 	defer timeout.Stop()
 	return p.cmd.Wait()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readyStatus returns the HTTP status of a server's readiness.
+// readyStatus returns the HTTP status of a server's /readyz.
 func readyStatus(ctx context.Context, t *testing.T, url string) (int, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", http.NoBody)
@@ -38,12 +38,12 @@ func TestAServerIsReadyAndEndsWithItsTest(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 }
 
-func TestServersOfParallelTests(t *testing.T) {
+func TestParallelTestsHaveTheirOwnServers(t *testing.T) {
 	needProgram(t)
 	urls := make(chan string, 3)
 	t.Run("tests", func(t *testing.T) {
 		for range cap(urls) {
-			t.Run("", func(t *testing.T) {
+			t.Run("parallel", func(t *testing.T) {
 				t.Parallel()
 				urls <- Start(t)
 			})
@@ -57,7 +57,7 @@ func TestServersOfParallelTests(t *testing.T) {
 	require.Len(t, seen, cap(urls))
 }
 
-// k8s.io/apiserver sends READY=1 to NOTIFY_SOCKET. That must not reach the service manager of the test.
+// k8s.io/apiserver sends READY=1 to NOTIFY_SOCKET, which must not reach the test's service manager.
 func TestTheServiceManagerIsNotNotified(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -68,10 +68,10 @@ func TestTheServiceManagerIsNotNotified(t *testing.T) {
 	require.Equal(t, path, os.Getenv("NOTIFY_SOCKET"))
 	require.NoError(t, socket.SetReadDeadline(time.Now()))
 	_, err = socket.Read(make([]byte, 100))
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "nothing has come")
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "no message")
 }
 
-func TestAServerThatDies(t *testing.T) {
+func TestStopReportsAKilledServer(t *testing.T) {
 	needProgram(t)
 	path, err := build(t.Context())
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestAServerThatDies(t *testing.T) {
 	require.EqualError(t, p.stop(), "signal: killed")
 }
 
-func TestAServerThatDoesNotStart(t *testing.T) {
+func TestStartReportsAServerThatExits(t *testing.T) {
 	needProgram(t)
 	path, err := build(t.Context())
 	require.NoError(t, err)
@@ -95,19 +95,19 @@ func TestAServerThatDoesNotStart(t *testing.T) {
 	require.ErrorContains(t, err, "failed to start the API server")
 }
 
-func TestABuildThatFails(t *testing.T) {
+func TestBuildReportsAFailure(t *testing.T) {
 	t.Setenv(prebuiltVariable, "")
 	t.Setenv("PATH", t.TempDir())
 	_, err := build(t.Context())
-	require.ErrorContains(t, err, "failed to build the API server of the tests")
+	require.ErrorContains(t, err, "failed to build the test API server")
 }
 
-func TestAProgramThatSomebodyHasBuilt(t *testing.T) {
-	t.Setenv(prebuiltVariable, "/somewhere/apiserver")
+func TestBuildReturnsThePrebuiltProgram(t *testing.T) {
+	t.Setenv(prebuiltVariable, "/prebuilt/apiserver")
 	t.Setenv("PATH", t.TempDir())
 	path, err := build(t.Context())
 	require.NoError(t, err, "nothing is built")
-	require.Equal(t, "/somewhere/apiserver", path)
+	require.Equal(t, "/prebuilt/apiserver", path)
 }
 
 func TestTheRepositoryIsFound(t *testing.T) {

@@ -7,9 +7,8 @@ import (
 	"runtime"
 )
 
-// repository returns the folder of the repository. It searches upwards from this source
-// file, if the binary was built with full paths, and then from the working directory,
-// which in a test is that of the package.
+// repository returns the folder of the repository. It searches upwards from this source file, if the binary
+// was built without -trimpath, and then from the working directory.
 func repository() (string, error) {
 	var from []string
 	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
@@ -27,8 +26,7 @@ func repository() (string, error) {
 	return "", errors.Join(errors.New("no folder above the test has internal/apiserver/go.mod"), err)
 }
 
-// moduleAbove returns the nearest folder, from dir upwards, that has the API server's
-// module.
+// moduleAbove returns dir or its nearest parent that contains the API server's module.
 func moduleAbove(dir string) (string, bool) {
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "internal", "apiserver", "go.mod")); err == nil {

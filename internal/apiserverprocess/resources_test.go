@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestNodes(t *testing.T) {
+func TestNodePatches(t *testing.T) {
 	c := startCluster(t)
 	registered := &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1"},
@@ -29,7 +29,7 @@ func TestNodes(t *testing.T) {
 	require.NoError(t, err)
 	got, err := c.nodes().PatchStatus(t.Context(), "node-1", []byte(`{"spec":{"unschedulable":true},"status":{"conditions":[{"type":"Ready","status":"False"}]}}`))
 	require.NoError(t, err)
-	require.Len(t, got.Status.Conditions, 1, "a node registers with its status")
+	require.Len(t, got.Status.Conditions, 1, "the status of the request is stored")
 	require.Equal(t, v1.ConditionFalse, got.Status.Conditions[0].Status)
 	require.False(t, got.Spec.Unschedulable)
 
@@ -37,7 +37,7 @@ func TestNodes(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got.Status.Conditions, 1)
 	require.True(t, got.Spec.Unschedulable)
-	require.Zero(t, got.Generation, "a node has none")
+	require.Zero(t, got.Generation, "nodes have no generation")
 	list, err := c.nodes().List(t.Context(), metav1.ListOptions{FieldSelector: "spec.unschedulable=true"})
 	require.NoError(t, err)
 	require.Len(t, list.Items, 1)
@@ -59,7 +59,7 @@ func TestLeases(t *testing.T) {
 	leases := startCluster(t).CoordinationV1().Leases("kube-node-lease")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
 	lease, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{})
-	require.NoError(t, err, "an update makes one that is not there")
+	require.NoError(t, err, "an update creates a missing lease")
 	stale := lease.DeepCopy()
 	lease.Spec.HolderIdentity = ptr.To("node-1")
 	_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
@@ -68,13 +68,13 @@ func TestLeases(t *testing.T) {
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	stale.ResourceVersion = ""
 	_, err = leases.Update(t.Context(), stale, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsInvalid(err), "a version is a must: %v", err)
+	require.True(t, apierrors.IsInvalid(err), "resourceVersion is required: %v", err)
 	lease, err = leases.Get(t.Context(), "node-1", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, ptr.To("node-1"), lease.Spec.HolderIdentity)
 }
 
-func TestEvents(t *testing.T) {
+func TestRepeatedEventsAreCounted(t *testing.T) {
 	c := startCluster(t)
 	watcher, err := c.CoreV1().Events("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=web,reason=Shutdown"})
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func TestPathsAndMethods(t *testing.T) {
+func TestUnknownPathsAndMethodsAreRejected(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
 	for _, path := range []string{"/nowhere", "/api/v1/replicationcontrollers", "/api/v1/namespaces/default/pods/web/eviction"} {
@@ -104,7 +104,7 @@ func TestPathsAndMethods(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, code, body)
 }
 
-func TestDiscovery(t *testing.T) {
+func TestDiscoveryListsTheServedResources(t *testing.T) {
 	_, lists, err := startCluster(t).Discovery().ServerGroupsAndResources()
 	require.NoError(t, err)
 	var found []string
@@ -119,7 +119,7 @@ func TestDiscovery(t *testing.T) {
 	}, found)
 }
 
-func TestProtobuf(t *testing.T) {
+func TestAProtobufClient(t *testing.T) {
 	c := startCluster(t)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: c.url, QPS: -1, ContentConfig: rest.ContentConfig{
 		ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf,
@@ -140,9 +140,8 @@ func TestProtobuf(t *testing.T) {
 	require.NoError(t, pods.Delete(t.Context(), "api", *metav1.NewDeleteOptions(0)))
 }
 
-// TestManyRequestsAtOnce checks that more requests succeed at the same time than the limit of 200
-// for those that write.
-func TestManyRequestsAtOnce(t *testing.T) {
+// More concurrent requests succeed than the default limit of 200 mutating ones.
+func TestConcurrentRequestsAreNotLimited(t *testing.T) {
 	c := startCluster(t)
 	const pods = 500
 	errs := make(chan error, pods)

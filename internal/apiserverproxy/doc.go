@@ -1,5 +1,4 @@
-// Package apiserverproxy puts a proxy between a client and an API server that causes the
-// faults that a test asks for:
+// Package apiserverproxy has a proxy that injects faults between a client and an API server:
 //
 //	proxy := apiserverproxy.Start(t, apiserverprocess.Start(t))
 //	client, err := apistatus.NewClient(&rest.Config{Host: proxy.URL()})
@@ -8,27 +7,23 @@
 //		apiserverproxy.Rule{Verb: "get", Times: 1, Fault: apiserverproxy.Fault{Drop: true}},
 //	))
 //	... // report a status with client
-//	requests := proxy.Requests() // the client's requests, in order, with their answers
+//	requests := proxy.Requests() // the client's requests and their responses, in order
 //
-// A [Fault] delays, refuses with any status, drops or hangs a request, or carries it out
-// and loses the answer. A [Script] chooses the fault of each request: [Rules] by a table,
-// [Limit] by a rate limit. [Proxy.Die] and [Proxy.Revive] make the server unreachable for
-// a while. A [Transport] does the same, except dying, without a proxy and without
-// sockets, in front of any [http.RoundTripper].
+// A [Fault] delays, rejects, drops or hangs a request, or forwards it and loses the response. A [Script] selects
+// the fault of each request: [Rules] by a table, [Limit] by a rate limit. [Proxy.Die] and [Proxy.Revive] make the
+// server temporarily unreachable. A [Transport] causes the same faults without a proxy, in front of any
+// [http.RoundTripper].
 //
-// The proxy is a [net/http/httputil.ReverseProxy], so without a fault the client receives
-// the server's own answer, also for watches.
+// Without a fault the client receives the server's unmodified response, even of watches.
 //
-// # Concurrency properties
+// # Failures
 //
-// All functions and methods may be called concurrently. Scripts are called by the
-// goroutines of the requests, concurrently and without a lock, so a script may wait or
-// call methods of the proxy. When the test ends, no goroutine of the proxy is left, not
-// even that of a request that hangs. Do not use a proxy in testing/synctest bubbles,
-// because it is reached over TCP; use a [Transport] there.
+// If the server does not respond, the proxy closes the client's connection. An error of the listener fails the
+// test.
 //
-// # Failure modes
+// # Concurrency
 //
-// If the server does not answer, the proxy closes the client's connection without an
-// answer. A failure of the listener fails the test.
+// All functions and methods may be called concurrently. Scripts are called concurrently and without a lock, so a
+// script may wait or call methods of the proxy. All goroutines end with the test, even those of hanging requests.
+// In testing/synctest bubbles use a [Transport], because a proxy needs TCP.
 package apiserverproxy

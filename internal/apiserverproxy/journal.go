@@ -12,7 +12,7 @@ type journal struct {
 	requests []Request
 }
 
-// arrived records a request and returns its number.
+// arrived records a request and returns its index.
 func (j *journal) arrived(r Request) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -20,12 +20,11 @@ func (j *journal) arrived(r Request) int {
 	return len(j.requests) - 1
 }
 
-// answered records the answer of a request. It is called before the client receives the
-// answer.
-func (j *journal) answered(number, status int) {
+// answered records the response to a request, before the client receives it.
+func (j *journal) answered(index, status int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.requests[number].Status, j.requests[number].Answered = status, time.Now()
+	j.requests[index].Status, j.requests[index].Answered = status, time.Now()
 }
 
 func (j *journal) all() []Request {

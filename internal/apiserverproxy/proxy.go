@@ -11,30 +11,29 @@ import (
 	"testing"
 )
 
-// Proxy listens on a port of 127.0.0.1 from [Start] until the end of the test. All
-// methods may be called concurrently.
+// Proxy listens on a port of 127.0.0.1 from [Start] until the test ends. All methods may be called
+// concurrently.
 type Proxy struct {
 	faults  *Transport
-	server  *http.Transport // the connections to the server
+	server  *http.Transport // has the connections to the server
 	handler http.Handler
-	address string         // of the listener; the same after each Revive
+	address string         // of the listener; not changed by Revive
 	running sync.WaitGroup // listeners and connections
 
-	mu     sync.Mutex // guards the fields below
-	life   *life      // nil: dead
-	closed bool
-	errs   []error // errors of listeners that failed
+	mu      sync.Mutex // guards the fields below
+	current *frontend  // nil: dead
+	closed  bool
+	errs    []error // errors of listeners
 }
 
-// life is the server of a proxy from Start or Revive until Die.
-type life struct {
+// frontend is the HTTP server of a proxy from Start or Revive until Die.
+type frontend struct {
 	listener net.Listener
 	http     *http.Server
-	over     chan struct{} // closed by end
+	closed   chan struct{} // closed by close
 }
 
-// Start puts a proxy in front of the server with the given URL, until the end of the
-// test. Errors fail the test.
+// Start runs a proxy in front of the server with this URL until the test ends. Errors fail the test.
 func Start(t testing.TB, server string) *Proxy {
 	t.Helper()
 	p, err := start(server)
@@ -52,15 +51,15 @@ func Start(t testing.TB, server string) *Proxy {
 func start(server string) (*Proxy, error) {
 	target, err := url.Parse(server)
 	if err != nil {
-		return nil, fmt.Errorf("the server's URL: %w", err)
+		return nil, fmt.Errorf("invalid URL of the server: %w", err)
 	}
-	// Bodies pass unchanged, and idle connections stay open.
+	// Do not modify bodies, and keep idle connections.
 	base := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 1000}
 	p := &Proxy{faults: NewTransport(base), server: base}
 	p.handler = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     p.faults,
-		FlushInterval: -1, // flush each event of a watch at once
+		FlushInterval: -1, // forward each event of a watch immediately
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
 			panic(http.ErrAbortHandler) // closes the connection without logging
 		},
@@ -74,41 +73,37 @@ func start(server string) (*Proxy, error) {
 	return p, nil
 }
 
-// URL returns the URL of the proxy, for the Host of a rest.Config. It stays the same
-// after [Proxy.Revive].
+// URL returns the URL of the proxy, for the Host of a rest.Config. [Proxy.Revive] does not change it.
 func (p *Proxy) URL() string { return "http://" + p.address }
 
-// Script sets the script for all requests from now on. Nil, which is the initial script,
-// causes no faults.
+// Script sets the script for all later requests. Nil, the initial script, causes no faults.
 func (p *Proxy) Script(script Script) { p.faults.Script(script) }
 
-// Requests returns the requests that have arrived, with their bodies, in order. A request
-// is listed with its answer before the client receives the answer.
+// Requests returns the received requests in order. They have their responses as soon as the client receives
+// these.
 func (p *Proxy) Requests() []Request { return p.faults.Requests() }
 
-// Die closes the listener and all connections, so that new connections are refused.
-// Requests under way end without an answer, although the server may still carry them out.
-// Die does not wait for them, so a script may call it.
+// Die closes the listener and all connections. Running requests end without a response, although the server
+// may still process them. Die does not wait for them, so a script may call it.
 func (p *Proxy) Die() {
 	p.mu.Lock()
-	l := p.life
-	p.life = nil
+	f := p.current
+	p.current = nil
 	p.mu.Unlock()
-	if l != nil {
-		l.end()
+	if f != nil {
+		f.close()
 	}
 }
 
-// Revive makes a proxy listen again on its address after [Proxy.Die]. It does nothing if
-// the proxy has not died. After the end of the test it returns [http.ErrServerClosed];
-// other errors are those of the listener.
+// Revive makes the proxy listen again on its address after [Proxy.Die]. It does nothing if the proxy is not
+// dead. After the end of the test it returns [http.ErrServerClosed].
 func (p *Proxy) Revive() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return fmt.Errorf("failed to revive the proxy: %w", http.ErrServerClosed)
 	}
-	if p.life != nil {
+	if p.current != nil {
 		return nil
 	}
 	listener, err := net.Listen("tcp", p.address)
@@ -119,7 +114,7 @@ func (p *Proxy) Revive() error {
 	return nil
 }
 
-// close ends the proxy for good and waits for all its goroutines.
+// close stops the proxy and waits for all its goroutines.
 func (p *Proxy) close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -132,15 +127,15 @@ func (p *Proxy) close() error {
 	return errors.Join(p.errs...)
 }
 
-// serve starts to serve on a listener. The caller holds the mutex, or is start.
+// serve starts to serve on a listener. The caller is start, or holds the mutex.
 func (p *Proxy) serve(listener net.Listener) {
-	l := &life{listener: listener, http: &http.Server{Handler: p.handler}, over: make(chan struct{})}
-	l.http.ConnState = func(conn net.Conn, state http.ConnState) { p.trackConn(l, conn, state) }
-	p.life = l
+	f := &frontend{listener: listener, http: &http.Server{Handler: p.handler}, closed: make(chan struct{})}
+	f.http.ConnState = func(conn net.Conn, state http.ConnState) { p.trackConn(f, conn, state) }
+	p.current = f
 	p.running.Add(1)
 	go func() {
 		defer p.running.Done()
-		if err := l.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := f.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.errs = append(p.errs, fmt.Errorf("failed to serve: %w", err))
@@ -148,14 +143,14 @@ func (p *Proxy) serve(listener net.Listener) {
 	}()
 }
 
-// trackConn counts the connections, so that close can wait for them. It closes a
-// connection that was accepted after the others were closed.
-func (p *Proxy) trackConn(l *life, conn net.Conn, state http.ConnState) {
+// trackConn counts the connections, so that close can wait for them. It closes a connection that was accepted
+// after the frontend was closed.
+func (p *Proxy) trackConn(f *frontend, conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		p.running.Add(1)
 		select {
-		case <-l.over:
+		case <-f.closed:
 			_ = conn.Close() // its goroutine ends with a read error
 		default:
 		}
@@ -165,10 +160,10 @@ func (p *Proxy) trackConn(l *life, conn net.Conn, state http.ConnState) {
 	}
 }
 
-// end closes the server. It closes the listener too, because the server closes it only if
-// Serve was called. The errors do not matter.
-func (l *life) end() {
-	close(l.over)
-	_ = l.http.Close()
-	_ = l.listener.Close()
+// close closes the server and the listener, which the server closes only if Serve was called. Errors are
+// ignored.
+func (f *frontend) close() {
+	close(f.closed)
+	_ = f.http.Close()
+	_ = f.listener.Close()
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
-// startBefore starts a proxy before a handler and returns a client of the proxy.
-func startBefore(t *testing.T, handler http.HandlerFunc) (*apiserverproxy.Proxy, *http.Client) {
+// startInFrontOf starts a proxy in front of a handler and returns a client for it.
+func startInFrontOf(t *testing.T, handler http.HandlerFunc) (*apiserverproxy.Proxy, *http.Client) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -35,7 +35,7 @@ func startBefore(t *testing.T, handler http.HandlerFunc) (*apiserverproxy.Proxy,
 	return proxy, &http.Client{Transport: transport}
 }
 
-// patch sends a PATCH and returns the status of the answer.
+// patch sends a PATCH and returns the status of the response.
 func patch(ctx context.Context, t *testing.T, client *http.Client, url string) (int, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, http.NoBody)
@@ -47,8 +47,8 @@ func patch(ctx context.Context, t *testing.T, client *http.Client, url string) (
 	return response.StatusCode, response.Body.Close()
 }
 
-func TestWhatPassesIsTheServersOwn(t *testing.T) {
-	proxy, client := startBefore(t, func(w http.ResponseWriter, r *http.Request) {
+func TestResponsesAreNotModified(t *testing.T) {
+	proxy, client := startInFrontOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Warning", "299 - old")
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = fmt.Fprintf(w, "%s %s %s", r.Method, r.URL, r.UserAgent())
@@ -66,11 +66,11 @@ func TestWhatPassesIsTheServersOwn(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, proxy.Requests()[0].Status)
 }
 
-func TestAClientWithoutAnAnswer(t *testing.T) {
+func TestFaultsWithoutAResponse(t *testing.T) {
 	for name, fault := range map[string]apiserverproxy.Fault{"dropped": {Drop: true}, "lost": {Lost: true}} {
 		t.Run(name, func(t *testing.T) {
 			var done atomic.Int32
-			proxy, client := startBefore(t, func(http.ResponseWriter, *http.Request) { done.Add(1) })
+			proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) { done.Add(1) })
 			proxy.Script(apiserverproxy.Always(fault))
 			_, err := patch(t.Context(), t, client, proxy.URL())
 			require.ErrorIs(t, err, io.EOF)
@@ -78,16 +78,16 @@ func TestAClientWithoutAnAnswer(t *testing.T) {
 		})
 	}
 	t.Run("hanging", func(t *testing.T) {
-		proxy, client := startBefore(t, func(http.ResponseWriter, *http.Request) {})
+		proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 		proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Hang: true}))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		_, err := patch(ctx, t, client, proxy.URL())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
-	t.Run("the server behind is gone", func(t *testing.T) {
-		// The server is closed after the proxy has its port. Otherwise the proxy could get the freed port,
-		// and forward requests to itself for ever.
+	t.Run("server is gone", func(t *testing.T) {
+		// Close the server only after the start of the proxy. Otherwise the proxy could get the same port and
+		// forward requests to itself.
 		server := httptest.NewServer(http.NotFoundHandler())
 		proxy := apiserverproxy.Start(t, server.URL)
 		server.Close()
@@ -96,9 +96,9 @@ func TestAClientWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// client-go reads the refusals of the proxy as it reads those of an API server.
-func TestRefusals(t *testing.T) {
-	proxy, _ := startBefore(t, func(http.ResponseWriter, *http.Request) {})
+// client-go parses the proxy's rejections like those of an API server.
+func TestRejectionsAreAPIErrors(t *testing.T) {
+	proxy, _ := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: proxy.URL(), QPS: -1})
 	require.NoError(t, err)
 	for status, is := range map[int]func(error) bool{
@@ -123,7 +123,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
-	proxy, client := startBefore(t, func(http.ResponseWriter, *http.Request) {})
+	proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	for after, want := range map[time.Duration]string{0: "", -time.Second: "", time.Millisecond: "1", 90 * time.Second: "90"} {
 		proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: after}))
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL(), http.NoBody)
@@ -135,12 +135,12 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestAProxyThatDiesAndComesBack(t *testing.T) {
-	proxy, client := startBefore(t, func(http.ResponseWriter, *http.Request) {})
+func TestDieAndRevive(t *testing.T) {
+	proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	code, err := patch(t.Context(), t, client, proxy.URL())
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, code)
-	require.NoError(t, proxy.Revive(), "a living one is left as it is")
+	require.NoError(t, proxy.Revive(), "Revive does nothing if the proxy is not dead")
 
 	proxy.Script(func(apiserverproxy.Request) apiserverproxy.Fault {
 		proxy.Die()
@@ -162,13 +162,13 @@ func TestAProxyThatDiesAndComesBack(t *testing.T) {
 	require.Len(t, proxy.Requests(), 3)
 }
 
-func TestAWatchPassesAtOnce(t *testing.T) {
+func TestWatchEventsAreForwardedImmediately(t *testing.T) {
 	sent, seen := make(chan struct{}), make(chan struct{})
-	proxy, client := startBefore(t, func(w http.ResponseWriter, _ *http.Request) {
+	proxy, client := startInFrontOf(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "first\n")
 		_ = http.NewResponseController(w).Flush()
 		close(sent)
-		<-seen // the answer ends when the handler returns
+		<-seen // the response ends when the handler returns
 	})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL()+"/api/v1/pods?watch=1", http.NoBody)
 	require.NoError(t, err)
@@ -182,15 +182,15 @@ func TestAWatchPassesAtOnce(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 }
 
-func TestAProxyIsNotRevivedAfterItsTest(t *testing.T) {
+func TestReviveAfterTheTestIsAnError(t *testing.T) {
 	var proxy *apiserverproxy.Proxy
-	t.Run("test", func(t *testing.T) { proxy, _ = startBefore(t, func(http.ResponseWriter, *http.Request) {}) })
+	t.Run("test", func(t *testing.T) { proxy, _ = startInFrontOf(t, func(http.ResponseWriter, *http.Request) {}) })
 	require.ErrorIs(t, proxy.Revive(), http.ErrServerClosed)
 }
 
-// The proxy answers after it has died, was revived and got another script while requests were under way.
-func TestManyAtOnce(t *testing.T) {
-	proxy, client := startBefore(t, func(http.ResponseWriter, *http.Request) {})
+// The proxy works after concurrent requests, deaths, revivals and script changes.
+func TestConcurrentUse(t *testing.T) {
+	proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {

@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// Request is a request that has arrived.
+// Request is a received request.
 type Request struct {
-	// Verb is the verb of the API: get, list, watch, create, update, patch, delete or
-	// deletecollection. If the path has no resource, it is the method in lower case.
+	// Verb is the API verb: get, list, watch, create, update, patch, delete or deletecollection. If the
+	// path has no resource, it is the method in lower case.
 	Verb string
-	// Resource includes the subresource, as in "pods/status". It is empty if the path has
-	// no resource.
+	// Resource includes the subresource, as in "pods/status". It may be empty.
 	Resource string
-	// Namespace and Name are those of the object; empty if the path has none.
+	// Namespace and Name are those of the object. They may be empty.
 	Namespace, Name string
 
 	Method, Path string     // the path without the query
@@ -24,9 +23,9 @@ type Request struct {
 	ContentType  string     // the Content-Type header
 	UserAgent    string     // the User-Agent header
 	Body         []byte     // must not be modified
-	Status       int        // the code of the answer; 0: no answer yet
+	Status       int        // the code of the response; 0: none yet
 	At           time.Time
-	Answered     time.Time // when the answer was passed on; zero: no answer yet
+	Answered     time.Time // the time of the response; zero: none yet
 }
 
 // String returns verb, resource and object, as in "patch pods/status default/web".
@@ -38,7 +37,7 @@ func (r Request) String() string {
 	return strings.TrimSpace(r.Verb + " " + r.Resource + " " + strings.TrimSuffix(object, "/"))
 }
 
-// describe parses a request as the API server does (request.RequestInfoFactory).
+// describe parses a request like the API server (request.RequestInfoFactory).
 func describe(r *http.Request, body []byte) Request {
 	described := Request{
 		Verb: strings.ToLower(r.Method), Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(),
@@ -51,9 +50,8 @@ func describe(r *http.Request, body []byte) Request {
 	return described
 }
 
-// locate sets resource, namespace and name from the parts of a path, which begins with
-// api/VERSION or apis/GROUP/VERSION. The path of a Namespace object begins like the paths
-// of the objects in that namespace.
+// locate sets Resource, Namespace and Name from the elements of a path that begins with api/VERSION or
+// apis/GROUP/VERSION. The path of a Namespace is a prefix of the paths of its objects.
 func (r *Request) locate(parts []string) {
 	root := map[string]int{"api": 2, "apis": 3}[parts[0]]
 	if root == 0 || len(parts) <= root {

@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
-func TestRequestsAreDescribed(t *testing.T) {
+func TestRequestsAreParsed(t *testing.T) {
 	for _, test := range []struct{ method, path, want string }{
 		{http.MethodGet, "/api/v1/namespaces/default/pods/web", "get pods default/web"},
 		{http.MethodGet, "/api/v1/namespaces/default/pods/web/status", "get pods/status default/web"},
@@ -40,7 +40,7 @@ func TestRequestsAreDescribed(t *testing.T) {
 	}
 }
 
-func TestRequestsHaveTheirHeaders(t *testing.T) {
+func TestRequestsHaveHeadersAndQuery(t *testing.T) {
 	transport := apiserverproxy.NewTransport(&backend{})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, pod+"?fieldManager=kubelet", http.NoBody)
 	require.NoError(t, err)
@@ -48,9 +48,9 @@ func TestRequestsHaveTheirHeaders(t *testing.T) {
 	r.Header.Set("Content-Type", "application/strategic-merge-patch+json")
 	_, err = transport.RoundTrip(r)
 	require.NoError(t, err)
-	asked := transport.Requests()[0]
-	require.Equal(t, "kubelet/v1.34", asked.UserAgent)
-	require.Equal(t, "application/strategic-merge-patch+json", asked.ContentType)
-	require.Equal(t, "kubelet", asked.Query.Get("fieldManager"))
-	require.Equal(t, "/api/v1/namespaces/default/pods/web", asked.Path)
+	received := transport.Requests()[0]
+	require.Equal(t, "kubelet/v1.34", received.UserAgent)
+	require.Equal(t, "application/strategic-merge-patch+json", received.ContentType)
+	require.Equal(t, "kubelet", received.Query.Get("fieldManager"))
+	require.Equal(t, "/api/v1/namespaces/default/pods/web", received.Path)
 }

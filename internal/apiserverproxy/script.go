@@ -8,24 +8,20 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Script chooses the fault of a request before the request is carried out. Nil chooses
-// none. It is called concurrently.
+// Script returns the fault of a request. It is called concurrently.
 type Script func(Request) Fault
 
 // Rule is a rule of [Rules].
 type Rule struct {
-	// Verb, Resource and Name select requests by the fields of [Request]; a resource may
-	// be "pods" or "pods/status". An empty field selects all.
+	// Verb, Resource and Name select requests by the fields of [Request]. An empty field selects all.
 	Verb, Resource, Name string
-	// Times is how often the rule applies to each combination of verb, resource and
-	// object. 0 means always.
+	// Times is how often the rule applies to each combination of verb, resource and object; 0: always.
 	Times int
 	// Fault is the fault of the selected requests.
 	Fault Fault
 }
 
-// Rules returns a script that applies the first matching rule to a request, and no fault
-// if none matches.
+// Rules returns a script that applies the first matching rule, if any.
 func Rules(rules ...Rule) Script {
 	type key struct {
 		rule                            int
@@ -37,7 +33,7 @@ func Rules(rules ...Rule) Script {
 		mu.Lock()
 		defer mu.Unlock()
 		for i, rule := range rules {
-			if !rule.chooses(r) {
+			if !rule.matches(r) {
 				continue
 			}
 			k := key{i, r.Verb, r.Resource, r.Namespace, r.Name}
@@ -50,7 +46,7 @@ func Rules(rules ...Rule) Script {
 	}
 }
 
-func (r Rule) chooses(request Request) bool {
+func (r Rule) matches(request Request) bool {
 	return (r.Verb == "" || r.Verb == request.Verb) &&
 		(r.Resource == "" || r.Resource == request.Resource) &&
 		(r.Name == "" || r.Name == request.Name)
@@ -59,8 +55,8 @@ func (r Rule) chooses(request Request) bool {
 // Always returns a script that applies the same fault to every request.
 func Always(fault Fault) Script { return func(Request) Fault { return fault } }
 
-// Limit returns a script that allows perSecond requests a second, all of which may come
-// at once, and answers the others with 429. retryAfter is as in [Fault].
+// Limit returns a script that allows perSecond requests per second, with bursts of the same size, and rejects
+// the others with 429. retryAfter is that of [Fault].
 func Limit(perSecond int, retryAfter time.Duration) Script {
 	limiter := rate.NewLimiter(rate.Limit(perSecond), perSecond)
 	return func(Request) Fault {

@@ -20,17 +20,17 @@ func TestRules(t *testing.T) {
 		apiserverproxy.Rule{Verb: "get", Times: 2, Fault: fault(500)},
 		apiserverproxy.Rule{Resource: "nodes", Fault: fault(429)},
 	)
-	ask := func(verb, resource, name string) int {
+	faultOf := func(verb, resource, name string) int {
 		return script(apiserverproxy.Request{Verb: verb, Resource: resource, Name: name}).Status
 	}
-	require.Equal(t, 403, ask("patch", "pods/status", "web"))
-	require.Equal(t, 0, ask("patch", "pods/status", "api"))
-	require.Equal(t, 0, ask("patch", "pods", "web"))
-	require.Equal(t, 429, ask("patch", "nodes", "web"))
+	require.Equal(t, 403, faultOf("patch", "pods/status", "web"))
+	require.Equal(t, 0, faultOf("patch", "pods/status", "api"))
+	require.Equal(t, 0, faultOf("patch", "pods", "web"))
+	require.Equal(t, 429, faultOf("patch", "nodes", "web"))
 	for _, name := range []string{"web", "api"} {
-		require.Equal(t, 500, ask("get", "nodes", name))
-		require.Equal(t, 500, ask("get", "nodes", name))
-		require.Equal(t, 429, ask("get", "nodes", name), "the next rule holds when one is used up")
+		require.Equal(t, 500, faultOf("get", "nodes", name))
+		require.Equal(t, 500, faultOf("get", "nodes", name))
+		require.Equal(t, 429, faultOf("get", "nodes", name), "the next rule applies after the first one was used up")
 	}
 	require.Equal(t, apiserverproxy.Fault{}, apiserverproxy.Rules()(apiserverproxy.Request{}))
 }

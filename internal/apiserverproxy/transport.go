@@ -27,39 +27,38 @@ type Transport struct {
 	script Script
 }
 
-// NewTransport returns a Transport that carries out requests with base and causes no
-// faults until [Transport.Script] is called.
+// NewTransport returns a Transport that forwards requests to base. It causes no faults until
+// [Transport.Script] is called.
 func NewTransport(base http.RoundTripper) *Transport { return &Transport{base: base} }
 
-// Script sets the script for all requests from now on. Nil, which is the initial script,
-// causes no faults.
+// Script sets the script for all later requests. Nil, the initial script, causes no faults.
 func (t *Transport) Script(script Script) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.script = script
 }
 
-// Requests returns the requests that have arrived, with their bodies, in order. A request
-// is listed with its answer before the client receives the answer.
+// Requests returns the received requests in order. They have their responses as soon as the client receives
+// these.
 func (t *Transport) Requests() []Request { return t.journal.all() }
 
-// RoundTrip records a request and carries it out with the fault that the script chooses.
+// RoundTrip records a request and forwards it with the fault of the script.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readAll(r.Body)
 	if err != nil {
 		return nil, fmt.Errorf("failed to read the body: %w", err)
 	}
 	request := describe(r, body)
-	number := t.journal.arrived(request)
+	index := t.journal.arrived(request)
 	response, err := t.applyFault(r, request, t.fault(request))
 	if err != nil {
 		return nil, err
 	}
-	t.journal.answered(number, response.StatusCode)
+	t.journal.answered(index, response.StatusCode)
 	return response, nil
 }
 
-// fault returns the fault that the script chooses.
+// fault returns the fault of a request.
 func (t *Transport) fault(r Request) Fault {
 	t.mu.Lock()
 	script := t.script
@@ -70,7 +69,7 @@ func (t *Transport) fault(r Request) Fault {
 	return script(r)
 }
 
-// applyFault carries out a request with a fault.
+// applyFault forwards a request with a fault.
 func (t *Transport) applyFault(r *http.Request, request Request, fault Fault) (*http.Response, error) {
 	ctx := r.Context()
 	if err := fault.wait(ctx); err != nil {
@@ -80,19 +79,19 @@ func (t *Transport) applyFault(r *http.Request, request Request, fault Fault) (*
 	case fault.Drop:
 		return nil, errDropped
 	case fault.Lost:
-		return nil, t.loseAnswer(r, request, fault)
+		return nil, t.loseResponse(r, request, fault)
 	case fault.Hang:
 		return nil, hang(ctx)
 	case fault.Status != 0:
-		return refuse(r, fault)
+		return reject(r, fault)
 	default:
-		return t.carryOut(r, request)
+		return t.forward(r, request)
 	}
 }
 
-// loseAnswer carries out a request and drops the answer.
-func (t *Transport) loseAnswer(r *http.Request, request Request, fault Fault) error {
-	response, err := t.carryOut(r, request)
+// loseResponse forwards a request and drops the response.
+func (t *Transport) loseResponse(r *http.Request, request Request, fault Fault) error {
+	response, err := t.forward(r, request)
 	if err != nil {
 		return err
 	}
@@ -105,7 +104,7 @@ func (t *Transport) loseAnswer(r *http.Request, request Request, fault Fault) er
 	return errLost
 }
 
-func (t *Transport) carryOut(r *http.Request, request Request) (*http.Response, error) {
+func (t *Transport) forward(r *http.Request, request Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = http.NoBody, 0
 	if len(request.Body) > 0 {
@@ -120,10 +119,10 @@ func hang(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// refuse returns the answer of an API server that refuses the request.
-func refuse(r *http.Request, fault Fault) (*http.Response, error) {
+// reject returns the response of an API server that rejects the request.
+func reject(r *http.Request, fault Fault) (*http.Response, error) {
 	seconds := max(0, int(math.Ceil(fault.RetryAfter.Seconds())))
-	status := apierrors.NewGenericServerResponse(fault.Status, r.Method, schema.GroupResource{}, "", "as the script wants", seconds, false).Status()
+	status := apierrors.NewGenericServerResponse(fault.Status, r.Method, schema.GroupResource{}, "", "rejected by the script", seconds, false).Status()
 	status.APIVersion, status.Kind = "v1", "Status"
 	body, err := json.Marshal(&status)
 	if err != nil {

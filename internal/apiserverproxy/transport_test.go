@@ -36,7 +36,7 @@ func send(ctx context.Context, t *testing.T, transport http.RoundTripper, method
 }
 
 func TestFaults(t *testing.T) {
-	const patience = time.Minute
+	const timeout = time.Minute
 	for name, test := range map[string]struct {
 		fault  apiserverproxy.Fault
 		status int
@@ -44,25 +44,25 @@ func TestFaults(t *testing.T) {
 		done   bool
 		after  time.Duration
 	}{
-		"none":                 {status: http.StatusOK, done: true},
-		"slow":                 {fault: apiserverproxy.Fault{Delay: time.Second}, status: http.StatusOK, done: true, after: time.Second},
-		"too slow":             {fault: apiserverproxy.Fault{Delay: time.Hour}, err: "deadline exceeded", after: patience},
-		"a delay below 0":      {fault: apiserverproxy.Fault{Delay: -1}, status: http.StatusOK, done: true},
-		"refused":              {fault: apiserverproxy.Fault{Status: http.StatusForbidden}, status: http.StatusForbidden},
-		"refused in the end":   {fault: apiserverproxy.Fault{Delay: time.Second, Status: http.StatusConflict}, status: http.StatusConflict, after: time.Second},
-		"dropped":              {fault: apiserverproxy.Fault{Drop: true}, err: "the connection was dropped"},
-		"dropped, not lost":    {fault: apiserverproxy.Fault{Drop: true, Lost: true}, err: "the connection was dropped"},
-		"hanging":              {fault: apiserverproxy.Fault{Hang: true, Status: http.StatusConflict}, err: "deadline exceeded", after: patience},
-		"lost":                 {fault: apiserverproxy.Fault{Lost: true}, err: "the answer was lost", done: true},
-		"lost, with no end":    {fault: apiserverproxy.Fault{Lost: true, Hang: true}, err: "deadline exceeded", done: true, after: patience},
-		"lost, after a second": {fault: apiserverproxy.Fault{Lost: true, Delay: time.Second}, err: "the answer was lost", done: true, after: time.Second},
+		"no fault":                   {status: http.StatusOK, done: true},
+		"delayed":                    {fault: apiserverproxy.Fault{Delay: time.Second}, status: http.StatusOK, done: true, after: time.Second},
+		"delayed beyond the timeout": {fault: apiserverproxy.Fault{Delay: time.Hour}, err: "deadline exceeded", after: timeout},
+		"negative delay":             {fault: apiserverproxy.Fault{Delay: -1}, status: http.StatusOK, done: true},
+		"rejected":                   {fault: apiserverproxy.Fault{Status: http.StatusForbidden}, status: http.StatusForbidden},
+		"delayed, rejected":          {fault: apiserverproxy.Fault{Delay: time.Second, Status: http.StatusConflict}, status: http.StatusConflict, after: time.Second},
+		"dropped":                    {fault: apiserverproxy.Fault{Drop: true}, err: "the connection was dropped"},
+		"dropped and lost":           {fault: apiserverproxy.Fault{Drop: true, Lost: true}, err: "the connection was dropped"},
+		"hanging":                    {fault: apiserverproxy.Fault{Hang: true, Status: http.StatusConflict}, err: "deadline exceeded", after: timeout},
+		"lost":                       {fault: apiserverproxy.Fault{Lost: true}, err: "the response was lost", done: true},
+		"lost and hanging":           {fault: apiserverproxy.Fault{Lost: true, Hang: true}, err: "deadline exceeded", done: true, after: timeout},
+		"delayed, lost":              {fault: apiserverproxy.Fault{Lost: true, Delay: time.Second}, err: "the response was lost", done: true, after: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := &backend{}
 				transport := apiserverproxy.NewTransport(server)
 				transport.Script(apiserverproxy.Always(test.fault))
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
 				defer cancel()
 				begin := time.Now()
 				response, err := send(ctx, t, transport, http.MethodPatch, pod, "{}")
@@ -74,22 +74,22 @@ func TestFaults(t *testing.T) {
 					require.Equal(t, test.status, response.StatusCode)
 				}
 				require.Equal(t, test.done, len(server.done) == 1)
-				asked := transport.Requests()
-				require.Len(t, asked, 1)
-				require.Equal(t, test.status, asked[0].Status)
-				require.Equal(t, test.status == 0, asked[0].Answered.IsZero())
+				received := transport.Requests()
+				require.Len(t, received, 1)
+				require.Equal(t, test.status, received[0].Status)
+				require.Equal(t, test.status == 0, received[0].Answered.IsZero())
 			})
 		})
 	}
 }
 
-func TestADeadServerBehind(t *testing.T) {
-	dead := errors.New("connection refused")
-	transport := apiserverproxy.NewTransport(roundTrip(func(*http.Request) (*http.Response, error) { return nil, dead }))
+func TestErrorsOfTheServerAreReturned(t *testing.T) {
+	unreachable := errors.New("connection refused")
+	transport := apiserverproxy.NewTransport(roundTrip(func(*http.Request) (*http.Response, error) { return nil, unreachable }))
 	for _, fault := range []apiserverproxy.Fault{{}, {Lost: true}} {
 		transport.Script(apiserverproxy.Always(fault))
 		_, err := send(t.Context(), t, transport, http.MethodGet, pod, "")
-		require.ErrorIs(t, err, dead)
+		require.ErrorIs(t, err, unreachable)
 	}
 }
 
@@ -97,7 +97,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestABodyThatCannotBeRead(t *testing.T) {
+func TestAnUnreadableBodyIsAnError(t *testing.T) {
 	transport := apiserverproxy.NewTransport(&backend{})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, pod, failing{})
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestTheBodyArrivesTwice(t *testing.T) {
+func TestTheBodyIsForwardedAndRecorded(t *testing.T) {
 	server := &backend{}
 	transport := apiserverproxy.NewTransport(server)
 	_, err := send(t.Context(), t, transport, http.MethodPut, pod, "one body")

@@ -1,22 +1,17 @@
-// Package atomicfile replaces a small file atomically: a reader, and an agent that restarts
-// after a power cut, finds either the old content or the new one.
+// Package atomicfile replaces a small file atomically: a reader, even after a power failure, finds either the
+// old content or the new one.
 //
 //	err := atomicfile.Write("/var/lib/kubelet/graceful_node_shutdown_state", data)
 //
-// # Concurrency properties
+// # Failures
 //
-// All functions may be called concurrently, by several processes and for the same path: each call
-// has its own temporary file, and the last rename wins.
+//	what fails                  what happens
+//	writing or renaming         the old content stays, and the temporary file is removed
+//	syncing the directory       Write returns an error; the new content is in place, but a power
+//	                              failure may restore the old one
+//	the process is killed       a file .tmp-NAME followed by digits may be left over
 //
-// # Failure modes
+// # Concurrency
 //
-// If a step before the rename fails, the old content stays, and the temporary file is
-// removed. After the rename the new content is in place, even if Write returns an error
-// because the sync of the directory failed; only a power cut could then bring back the
-// old content. A process that is killed within Write may leave a file .tmp-NAME followed
-// by digits.
-//
-// # Testing
-//
-// A test needs only a directory, such as [testing.T.TempDir].
+// All functions may be called concurrently, by several processes and for the same path. The last rename wins.
 package atomicfile

@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// SyncDir writes the names in a directory to the disk, so that what was created, renamed or
-// removed there survives a power cut. It does nothing where the file system cannot do that, and
-// on Windows.
+// SyncDir syncs a directory, so that files that were created, renamed or removed in it survive a power
+// failure. It does nothing on Windows, and on file systems that cannot sync directories.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -23,8 +22,8 @@ func SyncDir(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-// cannotSync reports whether err means that the file system cannot sync directories, as some
-// network and FUSE file systems cannot. That is not a failure of the write.
+// cannotSync reports whether err means that the file system cannot sync directories, like some network and
+// FUSE file systems.
 func cannotSync(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL)
 }

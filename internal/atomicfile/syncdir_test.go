@@ -29,6 +29,6 @@ func TestCannotSync(t *testing.T) {
 	wrapped := func(err error) error { return fmt.Errorf("sync: %w", err) }
 	require.True(t, cannotSync(wrapped(syscall.EINVAL)))
 	require.True(t, cannotSync(wrapped(syscall.ENOTSUP)))
-	require.False(t, cannotSync(wrapped(syscall.EIO)), "a disk that fails is a failure")
+	require.False(t, cannotSync(wrapped(syscall.EIO)), "an I/O error is a failure")
 	require.False(t, cannotSync(nil))
 }

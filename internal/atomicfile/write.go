@@ -8,13 +8,11 @@ import (
 	"path/filepath"
 )
 
-// mode is that of the kubelet's state files: everybody may read them, and only the owner
-// may write them.
+// mode is the mode of the kubelet's state files.
 const mode = 0o644
 
-// Write replaces the content of the file at path by data. The file need not exist, but its
-// directory must. The mode of the file becomes 0644, whatever the umask is. When Write
-// returns nil, the data and the name are on the disk.
+// Write replaces the content of the file at path with data, or creates the file. Its directory must exist.
+// The mode becomes 0644, regardless of the umask. When Write returns nil, file and directory are synced.
 func Write(path string, data []byte) error {
 	err := Replace(path, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -29,10 +27,9 @@ func Write(path string, data []byte) error {
 	return nil
 }
 
-// Replace is [Write] for data that is not in memory as a whole and for a caller who does not wait
-// for the sync of the directory. It calls content, which writes the data in any number of pieces.
-// If content returns an error, the old file stays. When Replace returns nil, the data is on the
-// disk and every process finds it; until [SyncDir] a power cut may bring back the old file.
+// Replace is [Write] without syncing the directory, for data that content writes in pieces. If content
+// returns an error, the old file stays. When Replace returns nil, the file is synced, but until [SyncDir] a
+// power failure may restore the old one.
 func Replace(path string, content func(io.Writer) error) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-"+filepath.Base(path))
 	if err != nil {
@@ -47,8 +44,7 @@ func Replace(path string, content func(io.Writer) error) error {
 	return nil
 }
 
-// writeAndClose has content write the temporary file, sets the file's mode, syncs the file
-// to the disk and closes it. The file is closed even if a step before that fails.
+// writeAndClose writes, syncs and closes the temporary file. It closes the file even after an error.
 func writeAndClose(temp *os.File, content func(io.Writer) error) error {
 	err := content(temp)
 	if err == nil {

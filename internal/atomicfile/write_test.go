@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
 )
 
-// names returns the names in a directory, hidden ones included.
+// names returns the names in a directory, including hidden ones.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -39,7 +39,7 @@ func TestWriteCreatesAndReplaces(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, content, string(got))
 	}
-	require.Equal(t, []string{"state"}, names(t, dir), "no temporary file stays")
+	require.Equal(t, []string{"state"}, names(t, dir), "no temporary file is left")
 }
 
 func TestWriteSetsTheMode(t *testing.T) {
@@ -51,9 +51,8 @@ func TestWriteSetsTheMode(t *testing.T) {
 	require.Equal(t, os.FileMode(0o644), info.Mode())
 }
 
-// A reader that has the old file open still reads the old content, because Write replaces
-// the file instead of overwriting it.
-func TestOpenReaderKeepsTheOldContent(t *testing.T) {
+// A reader of the old file still reads the old content, because Write does not overwrite the file.
+func TestAnOpenReaderReadsTheOldContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, atomicfile.Write(path, []byte("old")))
 	reader, err := os.Open(path)
@@ -66,7 +65,7 @@ func TestOpenReaderKeepsTheOldContent(t *testing.T) {
 	require.Equal(t, "old", seen.String())
 }
 
-func TestConcurrentWritesLeaveTheContentOfOne(t *testing.T) {
+func TestConcurrentWritesDoNotMix(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
 	var writers sync.WaitGroup
@@ -106,8 +105,8 @@ func TestWriteThatCannotRenameChangesNothing(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir), "the temporary file is removed")
 }
 
-// If the content function fails after it has written a part, the old content stays.
-func TestReplaceThatFailsKeepsWhatWasThere(t *testing.T) {
+// If the content function fails after a partial write, the old content stays.
+func TestReplaceThatFailsKeepsTheOldContent(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
 	require.NoError(t, atomicfile.Write(path, []byte("old")))
@@ -123,8 +122,7 @@ func TestReplaceThatFailsKeepsWhatWasThere(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir), "the temporary file is removed")
 }
 
-// BenchmarkWrite is the time to write 4 KB to the disk. "plain" does it as the kubelet does: it
-// syncs the file but not the folder with its name.
+// BenchmarkWrite writes 4 KB. "plain" does what the kubelet does: it syncs the file but not its directory.
 func BenchmarkWrite(b *testing.B) {
 	data := bytes.Repeat([]byte("x"), 4096)
 	for _, way := range []struct {

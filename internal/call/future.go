@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ErrTimeSpent is the error of a wait whose time is over.
-var ErrTimeSpent = errors.New("the time for it was spent")
+// ErrTimeSpent is the error of [Future.Await] without a result in time.
+var ErrTimeSpent = errors.New("timed out")
 
 // Future is the result of a call that runs in another goroutine.
 type Future[T any] struct {
@@ -25,7 +25,7 @@ func NewFuture[T any]() (future *Future[T], complete func(T, error)) {
 	}
 }
 
-// Start calls f with ctx as [Group.Call] does, and returns its value and its error.
+// Start calls f with ctx as [Group.Call] does, and returns the future result.
 func Start[T any](ctx context.Context, g *Group, name string, f func(context.Context) (T, error)) *Future[T] {
 	future, complete := NewFuture[T]()
 	var value T
@@ -36,11 +36,11 @@ func Start[T any](ctx context.Context, g *Group, name string, f func(context.Con
 	return future
 }
 
-// Done returns a channel that is closed when there is a result.
+// Done returns a channel that is closed when the result is available.
 func (f *Future[T]) Done() <-chan struct{} { return f.done }
 
-// Wait waits for the result, or until ctx ends. If there is a result Wait returns it, even after
-// the end of ctx. Otherwise the error is the cause of that end.
+// Wait waits until the result is available or ctx ends. An available result is returned even if ctx
+// has ended. Otherwise the error is the cause of ctx.
 func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	select {
 	case <-f.done:
@@ -49,7 +49,7 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	return f.result(context.Cause(ctx))
 }
 
-// Await is Wait with an end: without a result at that time the error is [ErrTimeSpent].
+// Await is [Future.Wait] with a time limit. Without a result until then, the error is [ErrTimeSpent].
 func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -63,13 +63,13 @@ func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
 	return f.result(err)
 }
 
-// result returns the result, or none as the error if there is no result yet.
-func (f *Future[T]) result(none error) (T, error) {
+// result returns the result, or the error pending if it is not available yet.
+func (f *Future[T]) result(pending error) (T, error) {
 	select {
 	case <-f.done:
 		return f.value, f.err
 	default:
-		var nothing T
-		return nothing, none
+		var zero T
+		return zero, pending
 	}
 }

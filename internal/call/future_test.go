@@ -17,11 +17,11 @@ import (
 
 var (
 	errTest  = errors.New("refused")
-	errCause = errors.New("no longer wanted")
+	errCause = errors.New("cancelled")
 )
 
-// A future returns its value and its error to every caller, any number of times.
-func TestFutureGivesItsResult(t *testing.T) {
+// A future returns its result to every caller, any number of times.
+func TestFutureReturnsItsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		future, complete := call.NewFuture[int]()
 		results := make(chan int, 2)
@@ -38,12 +38,12 @@ func TestFutureGivesItsResult(t *testing.T) {
 		require.Equal(t, 7, <-results)
 		<-future.Done()
 		value, err := future.Await(t.Context(), time.Now().Add(-time.Hour))
-		require.Equal(t, 7, value, "a result that is there counts, though its time is over")
+		require.Equal(t, 7, value, "an available result is returned even after the time limit")
 		require.ErrorIs(t, err, errTest)
 	})
 }
 
-// Without a result the error says whether the time or the context has ended.
+// Without a result, the error is ErrTimeSpent or the cause of the context.
 func TestFutureWithoutAResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		future, complete := call.NewFuture[int]()
@@ -62,8 +62,8 @@ func TestFutureWithoutAResult(t *testing.T) {
 	})
 }
 
-// A result that arrives at the end of the wait is not lost.
-func TestFutureCompleteAtTheSameMoment(t *testing.T) {
+// An available result is returned even if the context and the time limit have ended.
+func TestFutureThatIsCompleteReturnsItsResult(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 200 {
@@ -75,8 +75,8 @@ func TestFutureCompleteAtTheSameMoment(t *testing.T) {
 	}
 }
 
-// Start does not block, and its future completes whatever the function does.
-func TestStart(t *testing.T) {
+// The future of Start completes if the function returns, panics or ends its goroutine.
+func TestStartCompletesItsFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
 		type key struct{}
@@ -86,7 +86,7 @@ func TestStart(t *testing.T) {
 			value string
 			err   string
 		}{
-			"returns": {func(ctx context.Context) (string, error) { return ctx.Value(key{}).(string), nil }, "context", ""}, //nolint:forcetypeassert // it is there
+			"returns": {func(ctx context.Context) (string, error) { return ctx.Value(key{}).(string), nil }, "context", ""}, //nolint:forcetypeassert // always a string
 			"fails":   {func(context.Context) (string, error) { return "some", errTest }, "some", "refused"},
 			"panics":  {func(context.Context) (string, error) { panic("of a pod") }, "", "panics panicked: of a pod"},
 			"exits":   {func(context.Context) (string, error) { runtime.Goexit(); return "", nil }, "", "exits ended its goroutine"},
@@ -103,15 +103,15 @@ func TestStart(t *testing.T) {
 	})
 }
 
-// A call that hangs is known by its name until it returns.
-func TestStartIsNamed(t *testing.T) {
+// Group.Wait returns the name of a call that hangs.
+func TestWaitNamesACallThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
 		over := make(chan struct{})
 		call.Start(t.Context(), &group, "Options.ListPods", func(context.Context) (int, error) { <-over; return 0, nil })
-		enough := make(chan struct{})
-		close(enough)
-		require.Equal(t, []string{"Options.ListPods"}, group.Wait(enough))
+		giveUp := make(chan struct{})
+		close(giveUp)
+		require.Equal(t, []string{"Options.ListPods"}, group.Wait(giveUp))
 		close(over)
 		require.Empty(t, group.Wait(nil))
 	})

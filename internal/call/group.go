@@ -1,12 +1,12 @@
-// Package call runs an embedder's code: the functions and interfaces in the options of a manager.
-// Such code may hang, panic or end its goroutine. This package turns a panic into an error,
-// bounds the wait for a call, and knows the names of the calls that have not returned:
+// Package call calls an embedder's code: the functions and interfaces in the options of a manager. Such
+// code may hang, panic or end its goroutine. This package converts a panic to an error, limits the wait for
+// a call, and returns the names of the calls that have not returned:
 //
 //	var calls call.Group
 //	listed := call.Start(ctx, &calls, "Options.ListPods", func(context.Context) ([]*v1.Pod, error) { return pods(), nil })
 //	pods, err := listed.Await(ctx, deadline)
 //	...
-//	hanging := calls.Wait(tooLate)
+//	hanging := calls.Wait(ctx.Done())
 package call
 
 import (
@@ -21,10 +21,10 @@ import (
 // Group is a set of goroutines that run an embedder's code. The zero value is ready to use. All
 // methods may be called concurrently.
 type Group struct {
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields below
 	running map[*member]struct{}
-	idle    chan struct{}     // closed when no goroutine runs; nil: nobody waits
-	logged  map[string]string // what was logged last of the calls with a name; none: all is well
+	idle    chan struct{}     // closed when no goroutine is running; nil: no waiter
+	logged  map[string]string // the last logged problem, by the name of the call
 }
 
 // member is one goroutine of a group.
@@ -32,30 +32,35 @@ type member struct {
 	name func() string
 }
 
-// Go runs f in a goroutine. Wait calls name, from another goroutine, if f has not returned.
+// Go runs f in a goroutine. If f has not returned, Wait calls name in another goroutine.
 func (g *Group) Go(name func() string, f func()) {
-	m := &member{name: name}
-	g.mu.Lock()
-	if g.running == nil {
-		g.running = map[*member]struct{}{}
-	}
-	g.running[m] = struct{}{}
-	g.mu.Unlock()
+	m := g.add(name)
 	go func() {
 		defer g.remove(m)
 		f()
 	}()
 }
 
-// Call calls f in a goroutine of the group, and then end, as [Guard] does. A call that has not returned
-// after slow is logged; 0: it may take any time. What goes wrong in one call after the other of this name
-// is logged once, until it changes or a call returns.
+func (g *Group) add(name func() string) *member {
+	m := &member{name: name}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running == nil {
+		g.running = map[*member]struct{}{}
+	}
+	g.running[m] = struct{}{}
+	return m
+}
+
+// Call calls f and then end in a goroutine of the group, as [Guard] does. It logs a call that has not
+// returned after slow; 0 means never. A problem that repeats in calls with the same name is logged once,
+// until another problem occurs or a call returns.
 func (g *Group) Call(ctx context.Context, name string, slow time.Duration, f func() error, end func(error)) {
 	logger := klog.FromContext(ctx)
 	stop := func() bool { return true }
 	if slow > 0 {
 		stop = time.AfterFunc(slow, func() {
-			if g.isNews(name, "it has not returned") {
+			if g.setProblem(name, "it has not returned") {
 				logger.Info("A call has not returned", "call", name, "after", slow)
 			}
 		}).Stop
@@ -63,21 +68,21 @@ func (g *Group) Call(ctx context.Context, name string, slow time.Duration, f fun
 	g.Go(func() string { return name }, func() {
 		hasPanicked := false
 		guard(name, f, func(err error) {
-			if hasPanicked = true; g.isNews(name, err.Error()) {
+			if hasPanicked = true; g.setProblem(name, err.Error()) {
 				logPanic(logger, name, err)
 			}
 		}, func(err error) {
 			if stop(); !hasPanicked {
-				g.isNews(name, "")
+				g.setProblem(name, "")
 			}
 			end(err)
 		})
 	})
 }
 
-// isNews reports whether something else was logged last of the calls with a name. "" is that all is
-// well.
-func (g *Group) isNews(name, text string) bool {
+// setProblem stores the problem of the calls with a name, or "" for none. It reports whether the problem
+// is new and must be logged.
+func (g *Group) setProblem(name, text string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.logged[name] == text {
@@ -102,13 +107,13 @@ func (g *Group) remove(m *member) {
 	}
 }
 
-// Wait waits until no goroutine of the group runs, or until enough is closed. It returns the
-// names of the goroutines that still run, sorted.
-func (g *Group) Wait(enough <-chan struct{}) (hanging []string) {
+// Wait waits until no goroutine of the group is running or giveUp is closed. It returns the sorted names of
+// the running goroutines. giveUp may be nil.
+func (g *Group) Wait(giveUp <-chan struct{}) (hanging []string) {
 	select {
 	case <-g.whenIdle():
 		return nil
-	case <-enough:
+	case <-giveUp:
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// Wait returns at once if nothing runs, before and after a call.
-func TestGroupThatIsIdle(t *testing.T) {
+// Wait returns immediately if nothing is running, before and after a call.
+func TestWaitForAnIdleGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
 		require.Empty(t, group.Wait(nil))
@@ -24,9 +24,8 @@ func TestGroupThatIsIdle(t *testing.T) {
 	})
 }
 
-// Wait returns to every caller when the last function has ended, including those that began
-// meanwhile.
-func TestGroupWaitsForAll(t *testing.T) {
+// Every caller of Wait also waits for functions that start during the wait.
+func TestWaitForAllFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
 		began := time.Now()
@@ -45,7 +44,7 @@ func TestGroupWaitsForAll(t *testing.T) {
 }
 
 // Wait works again after the group was idle.
-func TestGroupThatRunsAgain(t *testing.T) {
+func TestWaitForAGroupThatRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
 		for range 2 {
@@ -57,9 +56,8 @@ func TestGroupThatRunsAgain(t *testing.T) {
 	})
 }
 
-// When the wait is given up, Wait returns the names of what still runs, sorted, as the name
-// functions give them then.
-func TestGroupNamesWhatHangs(t *testing.T) {
+// When giveUp is closed, Wait returns the current names of the running functions, sorted.
+func TestWaitReturnsTheNamesOfRunningFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
 		over, doing := make(chan struct{}), "b"
@@ -69,18 +67,18 @@ func TestGroupNamesWhatHangs(t *testing.T) {
 		group.Go(func() string { return doing }, func() { <-over })
 		group.Go(func() string { return "done" }, func() {})
 		doing = "d"
-		enough := make(chan struct{})
-		time.AfterFunc(time.Second, func() { close(enough) })
+		giveUp := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(giveUp) })
 		began := time.Now()
-		require.Equal(t, []string{"a", "c", "c", "d"}, group.Wait(enough))
+		require.Equal(t, []string{"a", "c", "c", "d"}, group.Wait(giveUp))
 		require.Equal(t, time.Second, time.Since(began))
 		close(over)
-		require.Empty(t, group.Wait(nil), "and it may be waited for again")
+		require.Empty(t, group.Wait(nil), "Wait can be called again")
 	})
 }
 
-// A function that ends its goroutine runs no more.
-func TestGroupMemberThatEndsItsGoroutine(t *testing.T) {
+// Wait does not wait for a function that ended its goroutine.
+func TestWaitForAFunctionThatEndedItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
 		group.Go(func() string { return "exits" }, runtime.Goexit)

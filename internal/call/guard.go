@@ -2,20 +2,21 @@ package call
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
 	"k8s.io/klog/v2"
 )
 
-// PanicError is the error of a call that did not return: it panicked, or it ended its goroutine
-// with runtime.Goexit, as FailNow of a test does.
+// PanicError is the error of a call that panicked, or ended its goroutine with runtime.Goexit, as
+// testing's FailNow does.
 type PanicError struct {
-	Call  string // the name of what was called
-	Value any    // the value of the panic; nil: the goroutine was ended
+	Call  string // the name of the call
+	Value any    // the value of the panic; nil: runtime.Goexit
 }
 
-// Error names the call and the value of its panic.
+// Error returns the name of the call and the value of its panic.
 func (e *PanicError) Error() string {
 	if e.Value == nil {
 		return e.Call + " ended its goroutine"
@@ -23,16 +24,19 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("%s panicked: %v", e.Call, e.Value)
 }
 
-// Guard calls f and then end, once, with the error of f. A panic is logged with its stack and
-// becomes a [PanicError]. Guard calls end after a runtime.Goexit too; the goroutine ends then,
-// which cannot be prevented.
+// Guard calls f, and then end once with the error of f. It logs a panic with its stack and converts it
+// to a [PanicError]. It also calls end after a runtime.Goexit, which then ends the goroutine.
 func Guard(ctx context.Context, name string, f func() error, end func(error)) {
-	GuardAbout(ctx, name, nil, f, end)
+	GuardAbout(ctx, name, nil, nil, f, end)
 }
 
-// GuardAbout is [Guard] with more to log of a panic: the keys and values of about, nil for none.
-func GuardAbout(ctx context.Context, name string, about func() []any, f func() error, end func(error)) {
+// GuardAbout is [Guard] with additional keys and values for the log line of a panic. about may be nil.
+// previous is the error of the call before, which may be nil: a panic that is in it is not logged again.
+func GuardAbout(ctx context.Context, name string, previous error, about func() []any, f func() error, end func(error)) {
 	guard(name, f, func(err error) {
+		if was := (*PanicError)(nil); errors.As(previous, &was) && was.Error() == err.Error() {
+			return
+		}
 		logger := klog.FromContext(ctx)
 		if about != nil {
 			logger = logger.WithValues(about()...)
@@ -41,9 +45,10 @@ func GuardAbout(ctx context.Context, name string, about func() []any, f func() e
 	}, end)
 }
 
-// guard calls f, passes a panic to panicked before the stack is unwound, and then calls end.
+// guard calls f, calls panicked with the error of a panic while the stack still has the panic, and then
+// calls end.
 func guard(name string, f func() error, panicked, end func(error)) {
-	err := error(&PanicError{Call: name}) // stays if f calls runtime.Goexit
+	err := error(&PanicError{Call: name}) // not replaced if f calls runtime.Goexit
 	defer func() {
 		if value := recover(); value != nil {
 			err = &PanicError{Call: name, Value: value}
@@ -58,8 +63,8 @@ func logPanic(logger klog.Logger, name string, err error) {
 	logger.Error(err, "Recovered from a panic", "call", name, "stack", string(debug.Stack()))
 }
 
-// Recover turns a panic into an error, stores it in err, and logs it with its stack. Defer it
-// directly. It is for callers to whom [Guard] is too slow.
+// Recover converts a panic to an error in err, and logs it with its stack. It must be deferred directly.
+// Use it where [Guard] is too slow.
 func Recover(ctx context.Context, name fmt.Stringer, err *error) {
 	if value := recover(); value != nil {
 		*err = &PanicError{Call: name.String(), Value: value}

@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// Guard calls end once, whatever the function does.
-func TestGuard(t *testing.T) {
+// Guard calls end once if the function returns, panics or ends its goroutine.
+func TestGuardCallsEndOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		f     func() error
 		err   string
@@ -26,26 +26,26 @@ func TestGuard(t *testing.T) {
 		"exits":   {f: func() error { runtime.Goexit(); return nil }, err: "exits ended its goroutine", exits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var told []error
-			went, over := false, make(chan struct{})
+			var results []error
+			returned, done := false, make(chan struct{})
 			go func() {
-				defer close(over)
-				call.Guard(t.Context(), name, test.f, func(err error) { told = append(told, err) })
-				went = true
+				defer close(done)
+				call.Guard(t.Context(), name, test.f, func(err error) { results = append(results, err) })
+				returned = true
 			}()
-			<-over
-			require.Len(t, told, 1)
-			require.Equal(t, !test.exits, went, "Guard returns")
+			<-done
+			require.Len(t, results, 1)
+			require.Equal(t, !test.exits, returned, "Guard returns")
 			if test.err == "" {
-				require.NoError(t, told[0])
+				require.NoError(t, results[0])
 				return
 			}
-			require.EqualError(t, told[0], test.err)
+			require.EqualError(t, results[0], test.err)
 		})
 	}
 }
 
-// A panic can be told from an error and has its value.
+// A PanicError has the name of the call and the value of the panic.
 func TestPanicError(t *testing.T) {
 	var got error
 	call.Guard(t.Context(), "Options.Hold", func() error { panic(errTest) }, func(err error) { got = err })
@@ -55,7 +55,7 @@ func TestPanicError(t *testing.T) {
 	require.Equal(t, errTest, panicked.Value)
 }
 
-// name is what a call is known by.
+// name is the name of a call.
 type name string
 
 func (n name) String() string { return string(n) }
@@ -65,7 +65,7 @@ func runRecovered(ctx context.Context, f func() error) (err error) {
 	return f()
 }
 
-// Recover keeps an error and turns a panic into one. It does not stop a runtime.Goexit.
+// Recover keeps an error, and converts a panic to one. It does not stop a runtime.Goexit.
 func TestRecover(t *testing.T) {
 	require.NoError(t, runRecovered(t.Context(), func() error { return nil }))
 	require.Equal(t, errTest, runRecovered(t.Context(), func() error { return errTest }))
@@ -73,12 +73,12 @@ func TestRecover(t *testing.T) {
 	require.EqualError(t, err, "Options.Killer panicked: a value")
 	require.True(t, errors.As(err, new(*call.PanicError)))
 
-	returned, over := false, make(chan struct{})
+	returned, done := false, make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(done)
 		_ = runRecovered(t.Context(), func() error { runtime.Goexit(); return nil })
 		returned = true
 	}()
-	<-over
+	<-done
 	require.False(t, returned)
 }

@@ -1,4 +1,3 @@
-// Package deptest reads the import graph of kubegrace. Its tests have the rules: which
-// package may import which, what no package may depend on, and how many packages a module
-// that imports kubegrace gets.
+// Package deptest reads the import graph of kubegrace. Its tests check which imports each package may have,
+// which dependencies are forbidden, and how many packages an importer of kubegrace inherits.
 package deptest

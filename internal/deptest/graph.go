@@ -13,20 +13,19 @@ import (
 	"strings"
 )
 
-// Package is a package in the import graph, in the JSON of go list. The imports of its test
-// files are not in it, because an importer does not get them.
+// Package is a package in the JSON output of go list. It does not include the imports of test files.
 type Package struct {
 	ImportPath string
 	Imports    []string // direct, sorted
 	Deps       []string // transitive, sorted
-	Standard   bool     // of the standard library
+	Standard   bool     // whether it is in the standard library
 }
 
-// Graph has packages by import path.
+// Graph maps import paths to packages.
 type Graph map[string]Package
 
-// Load returns the packages that match patterns and all their dependencies, as built for
-// the operating system goos ("" stands for that of this machine). It runs go list.
+// Load runs go list and returns the packages that match patterns and all their dependencies, as built for
+// the operating system goos; "" means this machine's.
 func Load(ctx context.Context, goos string, patterns ...string) (Graph, error) {
 	args := append([]string{"list", "-deps", "-json=ImportPath,Imports,Deps,Standard"}, patterns...)
 	cmd := exec.CommandContext(ctx, "go", args...)
@@ -45,7 +44,7 @@ func Load(ctx context.Context, goos string, patterns ...string) (Graph, error) {
 	return parse(strings.NewReader(string(out)))
 }
 
-// parse reads the output of go list: JSON objects, one after the other.
+// parse reads the output of go list, a sequence of JSON objects.
 func parse(r io.Reader) (Graph, error) {
 	graph := Graph{}
 	for dec := json.NewDecoder(r); ; {
@@ -59,24 +58,24 @@ func parse(r io.Reader) (Graph, error) {
 	}
 }
 
-// Disallowed returns the direct imports of path that are neither of the standard library
-// nor equal to, or below, one of the allowed import paths.
+// Disallowed returns the direct imports of path that are neither in the standard library nor in or below
+// one of the allowed import paths.
 func (g Graph) Disallowed(path string, allowed ...string) []string {
 	return slices.DeleteFunc(slices.Clone(g[path].Imports), func(imp string) bool {
 		return g[imp].Standard || within(imp, allowed)
 	})
 }
 
-// Denied returns the direct and indirect imports of path that are equal to, or below, one
-// of the denied import paths.
+// Denied returns the direct and indirect imports of path that are in or below one of the denied import
+// paths.
 func (g Graph) Denied(path string, denied ...string) []string {
 	return slices.DeleteFunc(slices.Clone(g[path].Deps), func(dep string) bool {
 		return !within(dep, denied)
 	})
 }
 
-// Inherited returns the direct and indirect imports of paths, except those of the standard
-// library and of the given module.
+// Inherited returns the direct and indirect imports of paths, except those in the standard library and the
+// given module.
 func (g Graph) Inherited(module string, paths ...string) []string {
 	seen := map[string]bool{}
 	for _, path := range paths {
@@ -89,7 +88,7 @@ func (g Graph) Inherited(module string, paths ...string) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// within reports whether path is equal to, or below, one of roots.
+// within reports whether path is in or below one of roots.
 func within(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
 		return path == root || strings.HasPrefix(path, root+"/")

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// smallGraph is a graph of five packages.
+// smallGraph returns a graph of five packages.
 func smallGraph(t *testing.T) Graph {
 	t.Helper()
 	g, err := parse(strings.NewReader(`
@@ -31,7 +31,7 @@ func TestDenied(t *testing.T) {
 	require.Empty(t, smallGraph(t).Denied("us/sub", "b.org"))
 }
 
-func TestLoadFailures(t *testing.T) {
+func TestLoadReturnsErrors(t *testing.T) {
 	_, err := Load(t.Context(), "", "./no-such-folder")
 	require.ErrorContains(t, err, "go list failed")
 	_, err = parse(strings.NewReader(`{"ImportPath":`))

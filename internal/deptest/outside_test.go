@@ -16,9 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// mostPackages says how many packages, other than those of the standard library and of
-// kubegrace, an importer may get with the Kubernetes minor of the README. (The README has
-// the present numbers.) The numbers of other minors may differ and are not checked.
+// mostPackages returns the maximum number of inherited packages, besides the standard library and kubegrace,
+// for each import, with the Kubernetes minor of the README. The README has the current numbers.
 func mostPackages() map[string]int {
 	return map[string]int{
 		"graceperiod":         70,
@@ -26,18 +25,17 @@ func mostPackages() map[string]int {
 		"validation":          75,
 		"shutdown":            130,
 		"shutdown/source":     0,
-		"shutdown/logind":     11, // klog alone: 8
+		"shutdown/logind":     11, // 8 of them are klog
 		"shutdown/unixsocket": 8,
 		"shutdown/notice":     0,
-		agent:                 130, // the kubelet's own: 1,312
+		agent:                 130, // a kubelet: 1,312
 	}
 }
 
 // agent has the imports of an agent that drains its pods on a host with systemd.
 const agent = "lifecycle shutdown shutdown/logind"
 
-// TestAnOutsideModuleBuilds builds, for every public package, a module that imports only
-// that package, and compares the number of other packages that it gets with the README.
+// A module that imports only one public package builds, and inherits as many packages as the README says.
 func TestAnOutsideModuleBuilds(t *testing.T) {
 	need.Long(t, "modules outside of the repository that import it")
 	documented, minor := readmeFigures(t)
@@ -47,7 +45,7 @@ func TestAnOutsideModuleBuilds(t *testing.T) {
 		packages, modules := buildOutside(t, strings.Fields(imports))
 		counted[imports] = fmt.Sprintf("%d %d", len(packages), len(modules))
 		if most, bounded := mostPackages()[imports]; bounded && isDocumented {
-			require.LessOrEqual(t, len(packages), most, "%s brings:\n%s", imports, strings.Join(packages, "\n"))
+			require.LessOrEqual(t, len(packages), most, "%s inherits:\n%s", imports, strings.Join(packages, "\n"))
 		}
 	}
 	if isDocumented {
@@ -55,7 +53,7 @@ func TestAnOutsideModuleBuilds(t *testing.T) {
 	}
 }
 
-// publicPackages returns the packages of this module that other modules may import.
+// publicPackages returns the packages of this module that other modules can import.
 func publicPackages(t *testing.T) []string {
 	t.Helper()
 	var names []string
@@ -69,8 +67,8 @@ func publicPackages(t *testing.T) []string {
 	return names
 }
 
-// buildOutside builds a module that imports packages of kubegrace. It returns the packages of
-// the build, other than those of the standard library and of kubegrace, and their modules.
+// buildOutside builds a module that imports packages of kubegrace. It returns the inherited packages, except
+// those in the standard library and kubegrace, and their modules.
 func buildOutside(t *testing.T, imports []string) (packages, modules []string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -86,7 +84,7 @@ func buildOutside(t *testing.T, imports []string) (packages, modules []string) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"go.mod":   fmt.Sprintf("module example.com/agent\n\ngo 1.24.0\n\nrequire %s v0.1.0\n\nreplace %s => %s\n", module, module, root),
-		"go.sum":   string(sums), // saves downloads
+		"go.sum":   string(sums), // avoids downloads
 		"agent.go": source.String(),
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
@@ -99,19 +97,19 @@ func buildOutside(t *testing.T, imports []string) (packages, modules []string) {
 		return string(out)
 	}
 	call("build", ".")
-	of := map[string]bool{}
+	moduleSet := map[string]bool{}
 	for line := range strings.Lines(call("list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}} {{.Module.Path}}{{end}}", ".")) {
 		path, from, found := strings.Cut(strings.TrimSpace(line), " ")
 		if found && from != module && from != "example.com/agent" {
 			packages = append(packages, path)
-			of[from] = true
+			moduleSet[from] = true
 		}
 	}
-	return packages, slices.Sorted(maps.Keys(of))
+	return packages, slices.Sorted(maps.Keys(moduleSet))
 }
 
-// readmeFigures reads the README: the numbers of packages and modules of each import, and the
-// minor of Kubernetes with which they were counted.
+// readmeFigures reads the README: the numbers of packages and modules for each import, and the Kubernetes
+// minor that they apply to.
 func readmeFigures(t *testing.T) (figures map[string]string, minor string) {
 	t.Helper()
 	readme, err := os.ReadFile("../../README.md")
@@ -123,7 +121,7 @@ func readmeFigures(t *testing.T) (figures map[string]string, minor string) {
 		figures[string(row[1])] = fmt.Sprintf("%s %s", row[2], row[3])
 	}
 	together := regexp.MustCompile(`An agent of (.*) gets (\d+) packages of (\d+) modules`).FindSubmatch(readme)
-	require.NotNil(t, together, "README.md does not say what an agent gets")
+	require.NotNil(t, together, "README.md has no sentence about an agent")
 	figures[strings.NewReplacer("`", "", ",", "", " and", "").Replace(string(together[1]))] = fmt.Sprintf("%s %s", together[2], together[3])
 	return figures, string(heading[1])
 }

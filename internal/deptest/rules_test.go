@@ -24,19 +24,19 @@ const (
 	parts   = module + "/shutdown/internal"
 )
 
-// allowedImports returns, for every package of the library, the imports that it may have
-// directly, besides the standard library. A package that is not listed fails the test.
+// allowedImports returns the allowed direct imports of each package, besides the standard library. A package
+// that is not listed fails the test.
 func allowedImports() map[string][]string {
 	return map[string][]string{
 		"graceperiod":                 {api, machine},
-		"metrics":                     {prom},
-		"lifecycle":                   {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/call", module + "/internal/podkey", module + "/internal/features", module + "/lifecycle/internal/hookhttp", module + "/internal/times"},
+		"metrics":                     {prom, module + "/internal/nilcheck"},
+		"lifecycle":                   {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/call", module + "/internal/nilcheck", module + "/internal/podkey", module + "/internal/features", module + "/lifecycle/internal/hookhttp", module + "/internal/times"},
 		"lifecycle/internal/hookhttp": {api, machine, klog},
 		"lifecycle/stopsignal":        {api},
 		"lifecycle/lifecycletest":     {api, machine, module + "/lifecycle", module + "/graceperiod", module + "/internal/podkey"},
 		"shutdown":                    {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/podcondition", module + "/internal/podkey", module + "/internal/staticpod", module + "/internal/times", module + "/shutdown/plan", module + "/shutdown/source", module + "/internal/call", parts + "/host", parts + "/node", parts + "/statelog"},
 		"shutdown/plan":               {api, machine, module + "/graceperiod", module + "/internal/times"},
-		// None of the manager's parts imports the manager, and the core imports nothing that blocks: it makes no call, and logs nothing.
+		// The manager's parts do not import the manager. node imports nothing that blocks or logs.
 		"shutdown/internal/host":      {klog, module + "/metrics", module + "/shutdown/source", module + "/internal/call"},
 		"shutdown/internal/node":      {api, machine, module + "/graceperiod", module + "/internal/times", module + "/shutdown/plan", module + "/shutdown/source", parts + "/timetable"},
 		"shutdown/internal/statelog":  {"golang.org/x/sys/unix", api, machine, module + "/graceperiod", module + "/internal/atomicfile", module + "/internal/call", module + "/internal/podkey", parts + "/node"},
@@ -53,7 +53,8 @@ func allowedImports() map[string][]string {
 
 		"internal/readme":     {},
 		"validation":          {api, machine, module + "/graceperiod", module + "/shutdown/plan"},
-		"internal/features":   {gates},
+		"internal/features":   {gates, module + "/internal/nilcheck"},
+		"internal/nilcheck":   {},
 		"internal/atomicfile": {},
 		"internal/call":       {klog},
 		"internal/podkey":     {api, machine},
@@ -89,12 +90,12 @@ func TestDirectImports(t *testing.T) {
 			}
 			may, listed := rules[strings.TrimPrefix(path, module+"/")]
 			require.True(t, listed, "%s: no import rule", path)
-			require.Empty(t, graph.Disallowed(path, may...), "%s imports what it may not (%s)", path, goos)
+			require.Empty(t, graph.Disallowed(path, may...), "%s has disallowed imports (%s)", path, goos)
 		}
 	}
 }
 
-// TestEveryRuleIsUsed finds rules that allow an import which the package does not have.
+// Every allowed import is used on some platform.
 func TestEveryRuleIsUsed(t *testing.T) {
 	graphs := []deptest.Graph{loadGraph(t, "linux"), loadGraph(t, "darwin"), loadGraph(t, "windows")}
 	for path, may := range allowedImports() {
@@ -104,12 +105,12 @@ func TestEveryRuleIsUsed(t *testing.T) {
 					return to == root || strings.HasPrefix(to, root+"/")
 				})
 			})
-			require.True(t, used, "%s imports nothing of %s, which it may", path, root)
+			require.True(t, used, "%s does not import %s, which is allowed", path, root)
 		}
 	}
 }
 
-func TestNoPackageDependsOnWhatIsDenied(t *testing.T) {
+func TestNoPackageHasADeniedDependency(t *testing.T) {
 	graph := loadGraph(t, "linux")
 	for path := range graph {
 		if !strings.HasPrefix(path, module+"/") {
@@ -121,14 +122,14 @@ func TestNoPackageDependsOnWhatIsDenied(t *testing.T) {
 		}
 	}
 	for _, core := range []string{"graceperiod", "lifecycle", "shutdown", "validation", "metrics"} {
-		require.Empty(t, graph.Denied(module+"/"+core, dbus, systemd), "%s speaks no D-Bus", core)
+		require.Empty(t, graph.Denied(module+"/"+core, dbus, systemd), "%s does not use D-Bus", core)
 	}
-	// An importer of these gets no registered metric, neither kubegrace's nor Kubernetes'.
+	// These packages register no metrics, neither kubegrace's nor Kubernetes'.
 	for _, pure := range []string{"graceperiod", "shutdown/plan", "validation"} {
 		require.NotEmpty(t, graph.Denied(module+"/"+pure, machine), "%s is in the graph", pure)
 		require.Empty(t, graph.Denied(module+"/"+pure, prom, "k8s.io/component-base", module+"/metrics"), "%s registers no metric", pure)
 	}
-	// A program that wants the inhibitor alone gets no manager.
+	// A program that needs only the inhibitor lock does not inherit the manager.
 	for _, source := range []string{"shutdown/source", "shutdown/logind", "shutdown/unixsocket", "shutdown/notice"} {
 		require.Subset(t, []string{module + "/shutdown/source", module + "/internal/atomicfile"}, graph.Denied(module+"/"+source, module), source)
 	}

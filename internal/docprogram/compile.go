@@ -15,10 +15,9 @@ import (
 	"testing"
 )
 
-// Compile compiles the programs in the package documentation of the module at root, each
-// as if it were the main.go of a folder in that module. A program that does not compile fails the
-// test. It returns the folders of the packages with a program, relative to root. A code block that
-// does not begin with "package main" is no program.
+// Compile compiles the programs in the package documentation of the module at root, each as the main.go of
+// its own folder. A program is a code block that begins with "package main". If a program does not compile,
+// the test fails. Compile returns the folders of the packages with a program, relative to root.
 func Compile(t testing.TB, root string) (packages []string) {
 	t.Helper()
 	root, err := filepath.Abs(root)
@@ -39,7 +38,7 @@ func Compile(t testing.TB, root string) (packages []string) {
 	return packages
 }
 
-// goList compiles programs in the module at root. "go list -export" compiles them without linking.
+// goList compiles programs in the module at root without linking them ("go list -export").
 func goList(t testing.TB, root string, programs map[string][]byte) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,8 +69,7 @@ func goList(t testing.TB, root string, programs map[string][]byte) error {
 	return nil
 }
 
-// findPrograms returns the programs in the documentation of the packages of the module at root, by
-// the folder of the package.
+// findPrograms returns the programs in the package documentation of the module at root, by folder.
 func findPrograms(root string) (map[string][]byte, error) {
 	programs := map[string][]byte{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -97,14 +95,13 @@ func findPrograms(root string) (map[string][]byte, error) {
 	return programs, err
 }
 
-// isOutside reports whether a folder is not a part of the module.
+// isOutside reports whether a folder does not belong to the module.
 func isOutside(path, name string) bool {
 	_, err := os.Stat(filepath.Join(path, "go.mod"))
 	return err == nil || strings.HasPrefix(name, ".") || name == "testdata"
 }
 
-// programIn returns the code block of a package's documentation that begins with "package
-// main", nil if there is none.
+// programIn returns the program in a package's documentation, or nil.
 func programIn(doc string) []byte {
 	lines := strings.SplitAfter(doc, "\n")
 	start := slices.Index(lines, "\tpackage main\n")

@@ -8,7 +8,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/docprogram"
 )
 
-// Every package that an agent's own code imports begins with a whole program.
+// The documentation of each package that agents import has a program that compiles.
 func TestDocProgramsCompile(t *testing.T) {
 	require.Equal(t, []string{
 		"graceperiod", "lifecycle", "lifecycle/stopsignal", "metrics", "shutdown", "shutdown/apistatus", "shutdown/logind", "shutdown/notice",

@@ -1,3 +1,2 @@
-// Package docprogram compiles, for a test, the programs with which the documentation of this
-// repository's packages begins.
+// Package docprogram compiles the programs in the package documentation of this repository, for a test.
 package docprogram

@@ -1,8 +1,7 @@
-// Package features has the feature gates of kubegrace: their names, stages and defaults.
-// The public packages re-export the gates that they use.
+// Package features has the names, stages and defaults of kubegrace's feature gates. Public packages
+// re-export those that they use.
 //
-// A Kubernetes gate panics when its Enabled is called for a feature that was never added,
-// and Kubernetes removes features that are always on (both sleep gates in v1.37).
-// [Enabled] therefore looks into the gate first, which is too slow for a hot path: call it
-// in a constructor and keep the result.
+// Kubernetes removes the gates of stable features (both sleep gates in v1.37), and its Enabled panics for a
+// feature that was never added. [Enabled] therefore checks first whether the gate has the feature. That is
+// slow: call it in a constructor.
 package features

@@ -1,15 +1,18 @@
 package features
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/internal/nilcheck"
 )
 
 const (
 	// PodLifecycleSleepAction allows sleep hooks (KEP-3960).
 	PodLifecycleSleepAction featuregate.Feature = "PodLifecycleSleepAction"
-	// PodLifecycleSleepActionAllowZero allows sleeps of zero seconds (KEP-4818).
+	// PodLifecycleSleepActionAllowZero allows sleeps of 0 s (KEP-4818).
 	PodLifecycleSleepActionAllowZero featuregate.Feature = "PodLifecycleSleepActionAllowZero"
 	// ContainerStopSignals allows a container to choose its stop signal (KEP-4960).
 	ContainerStopSignals featuregate.Feature = "ContainerStopSignals"
@@ -18,25 +21,24 @@ const (
 	// GracefulNodeShutdownBasedOnPodPriority drains the node in buckets by pod
 	// priority (KEP-2712).
 	GracefulNodeShutdownBasedOnPodPriority featuregate.Feature = "GracefulNodeShutdownBasedOnPodPriority"
-	// DaemonSetGracefulNodeShutdown publishes DrainInProgress on a node that shuts down (KEP-6249).
-	// The KEP has the name; no release of Kubernetes up to v1.38.0-beta.0 has the gate.
+	// DaemonSetGracefulNodeShutdown publishes DrainInProgress on a node that shuts down (KEP-6249). The
+	// name is from the KEP; no Kubernetes release up to v1.38.0-beta.0 has the gate.
 	DaemonSetGracefulNodeShutdown featuregate.Feature = "DaemonSetGracefulNodeShutdown"
 )
 
-// Gate reports whether a feature is on. Every featuregate.FeatureGate implements it, and so
-// does the DefaultFeatureGate of a kubelet fork.
+// Gate reports whether a feature is on. Every featuregate.FeatureGate implements it.
 type Gate interface {
 	Enabled(key featuregate.Feature) bool
 }
 
-// lister is implemented by gates that can tell which features were added.
+// lister is implemented by gates that can list their features.
 type lister interface {
 	GetAll() map[featuregate.Feature]featuregate.FeatureSpec
 }
 
-// spec returns the last upstream stage of a feature and its default, false for an unknown
-// feature. No feature is locked to its default, so that an agent can behave like a kubelet
-// in which it is off.
+// spec returns the last upstream stage of a feature and its default, or false for an unknown
+// feature. No feature is locked to its default, so that an agent can behave like a kubelet in which
+// it is off.
 func spec(key featuregate.Feature) (featuregate.FeatureSpec, bool) {
 	switch key {
 	case PodLifecycleSleepAction, PodLifecycleSleepActionAllowZero:
@@ -50,9 +52,8 @@ func spec(key featuregate.Feature) (featuregate.FeatureSpec, bool) {
 	}
 }
 
-// Enabled reports whether key is on in gate. It is the default of kubegrace for a nil gate,
-// and for a gate to which key was never added. It reads the whole gate: call it once, in a
-// constructor.
+// Enabled reports whether key is on in gate. If gate is nil, or key was never added to it, it returns
+// kubegrace's default. It copies the whole gate, so call it once in a constructor.
 func Enabled(gate Gate, key featuregate.Feature) bool {
 	def, _ := spec(key)
 	if gate == nil {
@@ -66,16 +67,19 @@ func Enabled(gate Gate, key featuregate.Feature) bool {
 	return gate.Enabled(key)
 }
 
-// Add adds the features that gate does not have yet. It must be called before the gate's
-// AddFlag, which closes the gate; if the gate has all features already, Add does nothing
-// and may be called later. An unknown feature is an error, and nothing is added.
+// Add adds the features that gate does not have yet. Call it before the gate's AddFlag, which closes the
+// gate. If the gate already has all of them, Add does nothing, even on a closed gate. For an unknown
+// feature it returns an error and adds nothing.
 func Add(gate featuregate.MutableFeatureGate, keys ...featuregate.Feature) error {
+	if gate == nil || nilcheck.IsTypedNil(gate) {
+		return errors.New("the feature gate is nil")
+	}
 	known := gate.GetAll()
 	missing := map[featuregate.Feature]featuregate.FeatureSpec{}
 	for _, key := range keys {
 		def, ok := spec(key)
 		if !ok {
-			return fmt.Errorf("feature gate %q is not one of kubegrace", key)
+			return fmt.Errorf("unknown feature gate %q", key)
 		}
 		if _, ok := known[key]; !ok {
 			missing[key] = def

@@ -20,21 +20,21 @@ func all() []featuregate.Feature {
 	}
 }
 
-// oneMethodGate cannot tell which features were added.
+// oneMethodGate cannot list its features.
 type oneMethodGate map[featuregate.Feature]bool
 
 func (g oneMethodGate) Enabled(key featuregate.Feature) bool { return g[key] }
 
-func TestEnabledDefaults(t *testing.T) {
+func TestDefaultsOfFeaturesThatTheGateDoesNotHave(t *testing.T) {
 	for _, key := range all() {
 		on := key != features.DaemonSetGracefulNodeShutdown // the only alpha feature
 		require.Equal(t, on, features.Enabled(nil, key), "nil gate, %s", key)
-		require.Equal(t, on, features.Enabled(featuregate.NewFeatureGate(), key), "a gate without %s", key)
+		require.Equal(t, on, features.Enabled(featuregate.NewFeatureGate(), key), "gate without %s", key)
 		require.False(t, features.Enabled(oneMethodGate{}, key), "the gate's own value, %s", key)
 	}
 }
 
-func TestAddKeepsTheFeaturesOfTheGate(t *testing.T) {
+func TestAddDoesNotReplaceFeaturesOfTheGate(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{
 		features.ContainerStopSignals: {Default: false, PreRelease: featuregate.Alpha},
@@ -50,7 +50,7 @@ func TestAddKeepsTheFeaturesOfTheGate(t *testing.T) {
 	}
 }
 
-func TestAddOnAClosedGate(t *testing.T) {
+func TestAddToAClosedGate(t *testing.T) {
 	complete, empty := featuregate.NewFeatureGate(), featuregate.NewFeatureGate()
 	require.NoError(t, features.Add(complete, all()...))
 	complete.Close()
@@ -59,7 +59,7 @@ func TestAddOnAClosedGate(t *testing.T) {
 	require.ErrorContains(t, features.Add(empty, all()...), "failed to add feature gates")
 }
 
-func TestAddUnknown(t *testing.T) {
+func TestAddAnUnknownFeature(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.ErrorContains(t, features.Add(gate, "Nonsense"), `"Nonsense"`)
 }

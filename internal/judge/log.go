@@ -11,11 +11,11 @@ import (
 )
 
 var (
-	errDidNotReturn = errors.New("it has panicked, or ended its goroutine")
-	errInvalidID    = errors.New("a container has no valid ID")
+	errDidNotReturn = errors.New("the call panicked or ended its goroutine")
+	errInvalidID    = errors.New("invalid container ID")
 )
 
-// sink writes a log to a record.
+// sink is a logger that writes to a record.
 type sink struct {
 	record *Record
 	values []any
@@ -31,12 +31,12 @@ func (s *sink) WithValues(values ...any) logr.LogSink {
 	return &sink{record: s.record, values: append(append([]any{}, s.values...), values...)}
 }
 
-func (s *sink) Info(_ int, text string, values ...any) { s.say(nil, text, values) }
+func (s *sink) Info(_ int, text string, values ...any) { s.log(nil, text, values) }
 
-func (s *sink) Error(err error, text string, values ...any) { s.say(err, text, values) }
+func (s *sink) Error(err error, text string, values ...any) { s.log(err, text, values) }
 
-func (s *sink) say(err error, text string, values []any) {
-	said := Said{Reason: text, IsError: err != nil}
+func (s *sink) log(err error, text string, values []any) {
+	entry := LogEntry{Reason: text, IsError: err != nil}
 	var b strings.Builder
 	b.WriteString(text)
 	if err != nil {
@@ -49,14 +49,14 @@ func (s *sink) say(err error, text string, values []any) {
 			}
 		}
 	}
-	said.Text = b.String()
-	s.record.change(func(now Moment) {
-		said.Moment = now
-		s.record.log = append(s.record.log, said)
+	entry.Text = b.String()
+	s.record.record(func(now Moment) {
+		entry.Moment = now
+		s.record.logs = append(s.record.logs, entry)
 	})
 }
 
-// metaOf returns the identity of the pod that an event is about.
+// metaOf returns the metadata of the pod that an event refers to.
 func metaOf(about *v1.ObjectReference) metav1.ObjectMeta {
 	return metav1.ObjectMeta{UID: about.UID, Namespace: about.Namespace, Name: about.Name}
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// NodeWhat says what a [NodeFact] is about.
+// NodeWhat is the kind of a [NodeFact].
 type NodeWhat string
 
-// What can be seen of an agent on its node. The comments name the fields that count beside At.
+// What can be observed of an agent on its node. The comments name the fields that are set besides At.
 const (
 	NodeBooted       NodeWhat = "the machine has booted"                 // times count from here
 	NodeBegan        NodeWhat = "an agent begins"                        //
@@ -31,11 +31,11 @@ const (
 	NodeStored       NodeWhat = "a pod is stored"                        // Pod, Until: its deadline
 	NodeSync         NodeWhat = "the log is to be synced"                // Call
 	NodeSynced       NodeWhat = "the log is synced"                      // Call
-	NodeListing      NodeWhat = "a list is asked for"                    // Call
+	NodeListing      NodeWhat = "a list is requested"                    // Call
 	NodeListed       NodeWhat = "a list was answered"                    // Pods, Failed
 	NodeKill         NodeWhat = "a pod is killed"                        // Pod, Call, Seconds, Until: its deadline, Shutdown: that drains, 0: none does, Own: it is TerminateAll's, Bucket: of the pod in the log
 	NodeKilled       NodeWhat = "a kill was answered"                    // Pod, Call, Failed, NoRetry
-	NodeStarts       NodeWhat = "a static pod asks to start"             // Pod: it is refused this time
+	NodeStarts       NodeWhat = "a static pod is to start"               // Pod: it is refused this time
 	NodeTold         NodeWhat = "the API server has the final status"    // Pod
 	NodePublish      NodeWhat = "the node's state is to be published"    // Call, Shutdown: 0: it does not shut down
 	NodePublished    NodeWhat = "the answer about the node's state"      // Call, Failed
@@ -47,7 +47,7 @@ const (
 	NodePanicked     NodeWhat = "the core has panicked"                  // Text
 )
 
-// NodeFact is something that is seen of a node.
+// NodeFact is one observation of a node.
 type NodeFact struct {
 	At        time.Time
 	What      NodeWhat
@@ -55,7 +55,7 @@ type NodeFact struct {
 	Priority  int32
 	Bucket    int32
 	Call      int
-	Calls     int // under way
+	Calls     int // in progress
 	Effects   int
 	Shutdown  int
 	Seconds   int64
@@ -76,7 +76,7 @@ type NodeFact struct {
 
 // NodeWindow is the window of a bucket.
 type NodeWindow struct {
-	Priority      int32 // the lowest one of its pods
+	Priority      int32 // the lowest priority of its pods
 	Pods          time.Duration
 	KillsEnd, End time.Time
 }
@@ -84,46 +84,46 @@ type NodeWindow struct {
 func (f NodeFact) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%9.3f %s", f.At.Sub(time.Unix(0, 0)).Seconds(), f.What)
-	say := func(is bool, format string, args ...any) {
+	add := func(is bool, format string, args ...any) {
 		if is {
 			fmt.Fprintf(&b, format, args...)
 		}
 	}
 	since := func(t time.Time) float64 { return t.Sub(time.Unix(0, 0)).Seconds() }
-	say(f.Pod != "", " %s", f.Pod)
-	say(f.What == NodePodRuns, " of priority %d with %d s", f.Priority, f.Seconds)
-	say(f.What == NodeKill, " with %d s", f.Seconds)
-	say(!f.Until.IsZero(), " until %.3f", since(f.Until))
-	say(f.Call != 0, " (call %d)", f.Call)
-	say(f.Shutdown != 0, " shutdown %d", f.Shutdown)
-	say(f.State != "", " %s, %d calls", f.State, f.Calls)
-	say(f.Own, " by TerminateAll")
-	say(f.Failed, " failed")
-	say(f.NoRetry, " for good")
-	say(len(f.Pods) > 0, " %v", f.Pods)
-	say(f.Text != "", " %s", f.Text)
+	add(f.Pod != "", " %s", f.Pod)
+	add(f.What == NodePodRuns, " of priority %d with %d s", f.Priority, f.Seconds)
+	add(f.What == NodeKill, " with %d s", f.Seconds)
+	add(!f.Until.IsZero(), " until %.3f", since(f.Until))
+	add(f.Call != 0, " (call %d)", f.Call)
+	add(f.Shutdown != 0, " shutdown %d", f.Shutdown)
+	add(f.State != "", " %s, %d calls", f.State, f.Calls)
+	add(f.Own, " by TerminateAll")
+	add(f.Failed, " failed")
+	add(f.NoRetry, " for good")
+	add(len(f.Pods) > 0, " %v", f.Pods)
+	add(f.Text != "", " %s", f.Text)
 	for _, w := range f.Windows {
 		fmt.Fprintf(&b, " [%d: %.3f %.3f]", w.Priority, since(w.KillsEnd), since(w.End))
 	}
-	say(!f.WaitEnd.IsZero(), " waits until %.3f, planned %v", since(f.WaitEnd), f.Planned)
+	add(!f.WaitEnd.IsZero(), " waits until %.3f, planned %v", since(f.WaitEnd), f.Planned)
 	return b.String()
 }
 
-// NodeRecord is all that was seen of a node, in order.
+// NodeRecord has all observations of a node, in order.
 type NodeRecord struct {
-	// Publishes, Statuses and Marks say what the API server is told: the node's state, final statuses of
-	// pods, and readiness marks, which are also taken back.
+	// Publishes, Statuses and Marks say what the agent sends to the API server: the node's state, final
+	// pod statuses, and readiness marks, which it also reverts.
 	Publishes, Statuses, Marks bool
-	// NoRollOver says that the pods have their bucket's time alone.
+	// NoRollOver says that pods get only the time of their own bucket.
 	NoRollOver bool
-	// Facts are what was seen.
+	// Facts are the observations.
 	Facts []NodeFact
 }
 
 // Add adds a fact.
 func (r *NodeRecord) Add(f NodeFact) { r.Facts = append(r.Facts, f) }
 
-// Story returns the record as text, a line for each fact.
+// Story returns the record as text, one fact per line.
 func (r *NodeRecord) Story() string {
 	var b strings.Builder
 	for _, f := range r.Facts {
@@ -135,52 +135,52 @@ func (r *NodeRecord) Story() string {
 }
 
 const (
-	nodeLag        = 101 * time.Millisecond // what a timer may lag, and rounding
-	nodeRetry      = time.Second + 50*time.Millisecond
-	nodeIdleTicks  = 40
-	nodeSpareCalls = 20 // beside those for each pod
+	nodeLag          = 101 * time.Millisecond // how late a timer may fire, and rounding
+	nodeRetry        = time.Second + 50*time.Millisecond
+	nodeMaxIdleTicks = 40
+	nodeExtraCalls   = 20 // besides those for each pod
 )
 
-// NodeRules returns the rules by their names. Each returns the promises that were broken, a sentence each.
+// NodeRules returns the rules by name. Each returns the violations, one sentence each.
 func NodeRules() map[string]func(*NodeRecord) []string {
 	return map[string]func(*NodeRecord) []string{
-		"a deadline only moves earlier":                               deadlinesOnlyMoveEarlier,
-		"nobody is granted time after the end of the waits":           nobodyIsGrantedTimeAfterTheWaits,
-		"nobody is granted less than the window leaves":               nobodyIsGrantedLessThanTheWindowLeaves,
-		"no pod is killed while lower ones have time":                 noPodIsKilledWhileLowerOnesHaveTime,
-		"windows only move earlier":                                   windowsOnlyMoveEarlier,
-		"a pod is killed after it is in the log":                      aPodIsKilledAfterItIsInTheLog,
-		"pods are refused and the state published before a kill":      refuseAndPublishBeforeKill,
-		"the log is synced before the release":                        theLogIsSyncedBeforeTheRelease,
-		"after a cancellation nobody is signalled":                    afterACancellationNobodyIsSignalled,
-		"a cancellation undoes everything at once":                    aCancellationUndoesEverythingAtOnce,
-		"the lock is released once, and in time":                      theLockIsReleasedOnceAndInTime,
-		"every end that was reached is told":                          everyEndThatWasReachedIsTold,
-		"no end that was not reached is told":                         noEndThatWasNotReachedIsTold,
-		"each shutdown is reported once, with everyone it has killed": eachShutdownIsReportedOnce,
-		"a shutdown refuses pods":                                     aShutdownRefusesPods,
-		"nobody is forgotten":                                         nobodyIsForgotten,
-		"whoever lives on is ready":                                   whoeverLivesOnIsReady,
-		"a kill that has failed is repeated":                          aFailedKillIsRepeated,
-		"nothing grows":                                               nothingGrows,
-		"no busy loop":                                                noBusyLoop,
-		"no panic":                                                    noPanic,
-		"calm ends every drain":                                       calmEndsEveryDrain,
+		"a deadline only moves earlier":                             deadlinesOnlyMoveEarlier,
+		"no grace period ends after WaitEnd":                        noGraceAfterWaitEnd,
+		"a grace period fills the window":                           graceFillsTheWindow,
+		"buckets do not overlap":                                    bucketsDoNotOverlap,
+		"windows only move earlier":                                 windowsOnlyMoveEarlier,
+		"a pod is logged before it is killed":                       podIsLoggedBeforeKill,
+		"pods are refused and the state is published before a kill": refuseAndPublishBeforeKill,
+		"the log is synced before the release":                      logIsSyncedBeforeRelease,
+		"no pod is signalled after a cancellation":                  noNewKillAfterCancellation,
+		"a cancellation reverts everything":                         cancellationRevertsEverything,
+		"the lock is released once, in time":                        lockIsReleasedOnceInTime,
+		"every end is published":                                    everyEndIsPublished,
+		"only ended pods are published":                             onlyEndedPodsArePublished,
+		"each shutdown is reported once, with all killed pods":      eachShutdownIsReportedOnce,
+		"a shutdown refuses pods":                                   shutdownRefusesPods,
+		"killed pods stay refused":                                  killedPodsStayRefused,
+		"surviving pods are ready":                                  survivorsAreReady,
+		"a failed kill is repeated":                                 failedKillsAreRepeated,
+		"the number of calls is bounded":                            callsAreBounded,
+		"no busy loop":                                              noBusyLoop,
+		"no panic":                                                  noPanic,
+		"every drain ends without faults":                           drainsEndWithoutFaults,
 	}
 }
 
-// Node returns the promises about a node that were broken, sorted.
-func Node(r *NodeRecord) (broken []string) {
+// Node returns all violations, sorted.
+func Node(r *NodeRecord) (violations []string) {
 	for name, rule := range NodeRules() {
 		for _, text := range rule(r) {
-			broken = append(broken, name+": "+text)
+			violations = append(violations, name+": "+text)
 		}
 	}
-	slices.Sort(broken)
-	return broken
+	slices.Sort(violations)
+	return violations
 }
 
-// nodeBreach says that a fact breaks a rule.
-func nodeBreach(f NodeFact, format string, args ...any) string {
+// nodeViolation describes how a fact violates a rule.
+func nodeViolation(f NodeFact, format string, args ...any) string {
 	return f.String() + ": " + fmt.Sprintf(format, args...)
 }

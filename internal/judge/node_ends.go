@@ -2,48 +2,50 @@ package judge
 
 import "slices"
 
-// everyEndThatWasReachedIsTold judges invariant 9: once the API server answers again. A power cut may take what was not synced. A static pod that asks
-// to start withdraws its end.
-func everyEndThatWasReachedIsTold(r *NodeRecord) (broken []string) {
+// everyEndIsPublished checks that the final status of every killed pod reaches the API server, once
+// that answers. A power cut may lose what was not synced. A static pod that is started again has no
+// final status.
+func everyEndIsPublished(r *NodeRecord) (violations []string) {
 	if !r.Statuses {
 		return nil
 	}
-	known, told := map[string]NodeFact{}, map[string]bool{}
-	var heard []NodeFact // in the step that is not over
+	ended, published := map[string]NodeFact{}, map[string]bool{}
+	var unprocessed []NodeFact // in the current step
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodePodRuns:
-			delete(told, f.Pod)
-			delete(known, f.Pod)
+			delete(published, f.Pod)
+			delete(ended, f.Pod)
 		case NodePodLost, NodeStarts:
-			delete(known, f.Pod)
+			delete(ended, f.Pod)
 		case NodeKilled:
 			if !f.Failed {
-				heard = append(heard, f)
+				unprocessed = append(unprocessed, f)
 			}
 		case NodeDied, NodeBooted:
-			heard = nil
+			unprocessed = nil
 		case NodeState:
-			for _, f := range heard {
-				known[f.Pod] = f
+			for _, f := range unprocessed {
+				ended[f.Pod] = f
 			}
-			heard = nil
+			unprocessed = nil
 		case NodeTold:
-			told[f.Pod] = true
+			published[f.Pod] = true
 		case NodeFinished:
-			for pod, killed := range known {
-				if !told[pod] {
-					broken = append(broken, nodeBreach(killed, "the API server is not told"))
+			for pod, killed := range ended {
+				if !published[pod] {
+					violations = append(violations, nodeViolation(killed, "its final status is not published"))
 				}
 			}
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// noEndThatWasNotReachedIsTold judges invariants 4 and 9.
-func noEndThatWasNotReachedIsTold(r *NodeRecord) (broken []string) {
+// onlyEndedPodsArePublished checks that a final status is sent only for a pod that was killed and has
+// ended.
+func onlyEndedPodsArePublished(r *NodeRecord) (violations []string) {
 	runs, killed := map[string]bool{}, map[string]bool{}
 	for _, f := range r.Facts {
 		switch f.What {
@@ -55,19 +57,20 @@ func noEndThatWasNotReachedIsTold(r *NodeRecord) (broken []string) {
 			killed[f.Pod] = true
 		case NodeTold:
 			if runs[f.Pod] {
-				broken = append(broken, nodeBreach(f, "it runs"))
+				violations = append(violations, nodeViolation(f, "it is running"))
 			}
 			if !killed[f.Pod] {
-				broken = append(broken, nodeBreach(f, "nobody has killed it"))
+				violations = append(violations, nodeViolation(f, "it was not killed"))
 			}
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// eachShutdownIsReportedOnce judges invariant 9: by each agent. A shutdown that drains again is reported again.
-func eachShutdownIsReportedOnce(r *NodeRecord) (broken []string) {
+// eachShutdownIsReportedOnce checks that each agent reports each shutdown once, with every pod that it
+// killed. A shutdown that drains again is reported again.
+func eachShutdownIsReportedOnce(r *NodeRecord) (violations []string) {
 	reports, drains, killed, due := map[int]int{}, map[int]int{}, map[int][]string{}, map[int]NodeFact{}
 	shutdown := 0
 	for _, f := range r.Facts {
@@ -91,7 +94,7 @@ func eachShutdownIsReportedOnce(r *NodeRecord) (broken []string) {
 		case NodeRetaken:
 			drains[shutdown]++
 		case NodePodRuns:
-			for s := range killed { // it has begun anew, and its report was made
+			for s := range killed { // it was started again after its report
 				killed[s] = slices.DeleteFunc(killed[s], func(pod string) bool { return pod == f.Pod })
 			}
 		case NodeKill:
@@ -101,29 +104,29 @@ func eachShutdownIsReportedOnce(r *NodeRecord) (broken []string) {
 		case NodeReported:
 			delete(due, f.Shutdown)
 			if reports[f.Shutdown]++; reports[f.Shutdown] > 1+drains[f.Shutdown] {
-				broken = append(broken, nodeBreach(f, "it was reported before"))
+				violations = append(violations, nodeViolation(f, "it was reported before"))
 			}
 			pods := slices.Sorted(slices.Values(f.Pods))
 			if len(slices.Compact(slices.Clone(pods))) < len(pods) {
-				broken = append(broken, nodeBreach(f, "a pod twice"))
+				violations = append(violations, nodeViolation(f, "it has a pod twice"))
 			}
 			for _, pod := range killed[f.Shutdown] {
 				if !slices.Contains(pods, pod) {
-					broken = append(broken, nodeBreach(f, "%s is not in it", pod))
+					violations = append(violations, nodeViolation(f, "%s is not in it", pod))
 				}
 			}
 		case NodeFinished:
 			for s, ended := range due {
-				broken = append(broken, nodeBreach(ended, "shutdown %d is not reported", s))
+				violations = append(violations, nodeViolation(ended, "shutdown %d is not reported", s))
 			}
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// aShutdownRefusesPods judges section 3.
-func aShutdownRefusesPods(r *NodeRecord) (broken []string) {
+// shutdownRefusesPods checks that pods are refused during a shutdown and TerminateAll, and only then.
+func shutdownRefusesPods(r *NodeRecord) (violations []string) {
 	isEnding := false
 	for _, f := range r.Facts {
 		switch f.What {
@@ -133,16 +136,17 @@ func aShutdownRefusesPods(r *NodeRecord) (broken []string) {
 			isEnding = true
 		case NodeState:
 			if want := isEnding || f.State == "unsettled" || f.State == "draining" || f.State == "released"; f.Refuses != want {
-				broken = append(broken, nodeBreach(f, "refuses: %v", f.Refuses))
+				violations = append(violations, nodeViolation(f, "refuses: %v", f.Refuses))
 			}
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// nobodyIsForgotten judges invariant 9: who was signalled and runs is refused, by each later agent too.
-func nobodyIsForgotten(r *NodeRecord) (broken []string) {
+// killedPodsStayRefused checks that a pod that was signalled and is still running is refused, also by
+// later agents.
+func killedPodsStayRefused(r *NodeRecord) (violations []string) {
 	killed, runs := map[string]bool{}, map[string]bool{}
 	for _, f := range r.Facts {
 		switch f.What {
@@ -157,17 +161,17 @@ func nobodyIsForgotten(r *NodeRecord) (broken []string) {
 		case NodeFinished:
 			for pod := range runs {
 				if runs[pod] && killed[pod] && !f.Refuses && !slices.Contains(f.Pods, pod) {
-					broken = append(broken, nodeBreach(f, "%s was signalled, runs, and is not refused", pod))
+					violations = append(violations, nodeViolation(f, "%s was signalled, is running, and is not refused", pod))
 				}
 			}
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// whoeverLivesOnIsReady judges section 6: a mark is taken back if the pod lives on.
-func whoeverLivesOnIsReady(r *NodeRecord) (broken []string) {
+// survivorsAreReady checks that the readiness mark of a pod that was not killed is reverted.
+func survivorsAreReady(r *NodeRecord) (violations []string) {
 	if !r.Marks {
 		return nil
 	}
@@ -185,11 +189,11 @@ func whoeverLivesOnIsReady(r *NodeRecord) (broken []string) {
 		case NodeFinished:
 			for pod := range runs {
 				if runs[pod] && !killed[pod] && state == "none" && !slices.Contains(f.Ready, pod) {
-					broken = append(broken, nodeBreach(f, "%s is not ready", pod))
+					violations = append(violations, nodeViolation(f, "%s is not ready", pod))
 				}
 			}
 		default:
 		}
 	}
-	return broken
+	return violations
 }

@@ -2,8 +2,8 @@ package judge
 
 import "time"
 
-// aFailedKillIsRepeated judges invariant 10: in a drain, 1 s after the failure.
-func aFailedKillIsRepeated(r *NodeRecord) (broken []string) {
+// failedKillsAreRepeated checks that a drain repeats a failed kill after 1 s.
+func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 	failed, calls := map[string]NodeFact{}, map[string]int{}
 	state, isEnding := "", false
 	for _, f := range r.Facts {
@@ -33,7 +33,7 @@ func aFailedKillIsRepeated(r *NodeRecord) (broken []string) {
 			}
 			for pod, at := range failed {
 				if f.At.Sub(at.At) > nodeRetry {
-					broken = append(broken, nodeBreach(at, "not repeated at %v", f.At.Sub(time.Unix(0, 0))))
+					violations = append(violations, nodeViolation(at, "not repeated by %v", f.At.Sub(time.Unix(0, 0))))
 					delete(failed, pod)
 				}
 			}
@@ -43,51 +43,51 @@ func aFailedKillIsRepeated(r *NodeRecord) (broken []string) {
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// nothingGrows judges invariant 15, and findings X6.
-func nothingGrows(r *NodeRecord) (broken []string) {
+// callsAreBounded checks that the number of calls in progress is bounded by the number of pods.
+func callsAreBounded(r *NodeRecord) (violations []string) {
 	pods := map[string]bool{}
 	for _, f := range r.Facts {
 		if f.What == NodePodRuns {
 			pods[f.Pod] = true
 		}
-		if f.What == NodeState && f.Calls > nodeSpareCalls+3*len(pods) {
-			return append(broken, nodeBreach(f, "for %d pods", len(pods)))
+		if f.What == NodeState && f.Calls > nodeExtraCalls+3*len(pods) {
+			return append(violations, nodeViolation(f, "for %d pods", len(pods)))
 		}
 	}
-	return broken
+	return violations
 }
 
-// noBusyLoop judges section 3: Step is due when something has to be done.
-func noBusyLoop(r *NodeRecord) (broken []string) {
+// noBusyLoop checks that Step is due only when there is something to do.
+func noBusyLoop(r *NodeRecord) (violations []string) {
 	idle := 0
 	for _, f := range r.Facts {
 		switch {
 		case f.What == NodeInput, f.What == NodeTicked && f.Effects > 0:
 			idle = 0
 		case f.What == NodeTicked:
-			if idle++; idle > nodeIdleTicks {
-				return append(broken, nodeBreach(f, "%d ticks for nothing", idle))
+			if idle++; idle > nodeMaxIdleTicks {
+				return append(violations, nodeViolation(f, "%d ticks without an effect", idle))
 			}
 		}
 	}
-	return broken
+	return violations
 }
 
-// noPanic judges that Step does not panic.
-func noPanic(r *NodeRecord) (broken []string) {
+// noPanic checks that Step does not panic.
+func noPanic(r *NodeRecord) (violations []string) {
 	for _, f := range r.Facts {
 		if f.What == NodePanicked {
-			broken = append(broken, nodeBreach(f, "it may not"))
+			violations = append(violations, nodeViolation(f, "Step must not panic"))
 		}
 	}
-	return broken
+	return violations
 }
 
-// calmEndsEveryDrain judges that no drain goes on for ever once nothing is pending.
-func calmEndsEveryDrain(r *NodeRecord) (broken []string) {
+// drainsEndWithoutFaults checks that every drain ends once faults have stopped and nothing is pending.
+func drainsEndWithoutFaults(r *NodeRecord) (violations []string) {
 	state, isEnding := NodeFact{}, false
 	for _, f := range r.Facts {
 		switch f.What {
@@ -99,10 +99,10 @@ func calmEndsEveryDrain(r *NodeRecord) (broken []string) {
 			isEnding = true
 		case NodeFinished:
 			if state.State != "none" && !isEnding {
-				broken = append(broken, nodeBreach(state, "the last state"))
+				violations = append(violations, nodeViolation(state, "the drain has not ended"))
 			}
 		default:
 		}
 	}
-	return broken
+	return violations
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// aPodIsKilledAfterItIsInTheLog judges section 3: what is to be done is in the log before it is done.
-func aPodIsKilledAfterItIsInTheLog(r *NodeRecord) (broken []string) {
+// podIsLoggedBeforeKill checks that a pod's deadline is in the log before the pod is killed.
+func podIsLoggedBeforeKill(r *NodeRecord) (violations []string) {
 	stored := map[string]time.Time{}
 	for _, f := range r.Facts {
 		switch f.What {
@@ -16,18 +16,19 @@ func aPodIsKilledAfterItIsInTheLog(r *NodeRecord) (broken []string) {
 			delete(stored, f.Pod)
 		case NodeKill:
 			if !stored[f.Pod].Equal(f.Until) {
-				broken = append(broken, nodeBreach(f, "the log has %v", stored[f.Pod].Sub(time.Unix(0, 0))))
+				violations = append(violations, nodeViolation(f, "the log has %v", stored[f.Pod].Sub(time.Unix(0, 0))))
 			}
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// refuseAndPublishBeforeKill judges invariant 7, the first half. A call to publish that does not return is not waited for.
-func refuseAndPublishBeforeKill(r *NodeRecord) (broken []string) {
+// refuseAndPublishBeforeKill checks that, before the first kill of a shutdown, pods are refused and the
+// node's state is published. A publish call that does not return does not delay the kill.
+func refuseAndPublishBeforeKill(r *NodeRecord) (violations []string) {
 	killed, publishes, isPublished := map[string]bool{}, map[int]bool{}, 0
-	var refuses []NodeFact // kills of which the step is not over
+	var refuses []NodeFact // kills of the current step
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeLogged:
@@ -46,7 +47,7 @@ func refuseAndPublishBeforeKill(r *NodeRecord) (broken []string) {
 		case NodeState:
 			if !f.Refuses {
 				for _, k := range refuses {
-					broken = append(broken, nodeBreach(k, "pods are admitted"))
+					violations = append(violations, nodeViolation(k, "pods are admitted"))
 				}
 			}
 			refuses = refuses[:0]
@@ -56,21 +57,21 @@ func refuseAndPublishBeforeKill(r *NodeRecord) (broken []string) {
 			if !killed[f.Pod] && f.Shutdown != 0 {
 				refuses = append(refuses, f)
 				if r.Publishes && !f.Own && isPublished != f.Shutdown && len(publishes) == 0 {
-					broken = append(broken, nodeBreach(f, "the node's state is not published"))
+					violations = append(violations, nodeViolation(f, "the node's state is not published"))
 				}
 			}
 			killed[f.Pod] = true
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// theLogIsSyncedBeforeTheRelease judges invariant 7, the second half: unless its time is over, the release waits for a sync that was begun after
-// the last signalled pod was stored.
-func theLogIsSyncedBeforeTheRelease(r *NodeRecord) (broken []string) {
+// logIsSyncedBeforeRelease checks that the lock is released only after a sync that started after the
+// last signalled pod was stored, or when the release is due.
+func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
 	killed, stored, syncs := map[string]bool{}, map[string]int{}, map[int]int{}
-	unsynced := map[string]int{} // when the pods that were signalled had been stored
+	unsynced := map[string]int{} // signalled pods, with the index of the fact that stored them
 	var until time.Time
 	isEnding := false
 	for i, f := range r.Facts {
@@ -100,16 +101,17 @@ func theLogIsSyncedBeforeTheRelease(r *NodeRecord) (broken []string) {
 			maps.DeleteFunc(unsynced, func(_ string, stored int) bool { return stored < syncs[f.Call] })
 		case NodeReleased:
 			if len(unsynced) > 0 && f.At.Before(until) && !isEnding {
-				broken = append(broken, nodeBreach(f, "no sync has answered"))
+				violations = append(violations, nodeViolation(f, "no sync has succeeded"))
 			}
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// afterACancellationNobodyIsSignalled judges invariant 8: who was signalled before runs out its grace period.
-func afterACancellationNobodyIsSignalled(r *NodeRecord) (broken []string) {
+// noNewKillAfterCancellation checks that after a cancellation no further pod is signalled. Pods
+// signalled before use up their grace period.
+func noNewKillAfterCancellation(r *NodeRecord) (violations []string) {
 	killed := map[string]bool{}
 	for _, f := range r.Facts {
 		switch f.What {
@@ -121,18 +123,18 @@ func afterACancellationNobodyIsSignalled(r *NodeRecord) (broken []string) {
 			delete(killed, f.Pod)
 		case NodeKill:
 			if f.Shutdown == 0 && !killed[f.Pod] {
-				broken = append(broken, nodeBreach(f, "no drain is under way"))
+				violations = append(violations, nodeViolation(f, "no drain is in progress"))
 			}
 			killed[f.Pod] = true
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// aCancellationUndoesEverythingAtOnce judges invariant 8: in the step of the cancellation admission opens and the lock is wanted, and the node's
-// state is undone as soon as no older call is under way.
-func aCancellationUndoesEverythingAtOnce(r *NodeRecord) (broken []string) {
+// cancellationRevertsEverything checks that the step of a cancellation admits pods again and requests
+// the lock, and that the node's state is reverted as soon as no older call is in progress.
+func cancellationRevertsEverything(r *NodeRecord) (violations []string) {
 	var cancelled *NodeFact
 	isHeld, isEnding, published, publishes := false, false, 0, map[int]bool{}
 	for i, f := range r.Facts {
@@ -158,25 +160,25 @@ func aCancellationUndoesEverythingAtOnce(r *NodeRecord) (broken []string) {
 				continue
 			}
 			if f.Refuses && !isEnding {
-				broken = append(broken, nodeBreach(*cancelled, "pods are refused"))
+				violations = append(violations, nodeViolation(*cancelled, "pods are refused"))
 			}
 			if !isHeld {
-				broken = append(broken, nodeBreach(*cancelled, "the lock is not wanted"))
+				violations = append(violations, nodeViolation(*cancelled, "the lock is not requested"))
 			}
 			if r.Publishes && published != 0 && len(publishes) == 0 {
-				broken = append(broken, nodeBreach(*cancelled, "the node's state is not undone"))
+				violations = append(violations, nodeViolation(*cancelled, "the node's state is not reverted"))
 			}
 			cancelled = nil
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// theLockIsReleasedOnceAndInTime judges invariant 5: a release follows a time for it, which it does not pass and which only moves earlier, and
-// comes once for each lock. A time that has passed already is now.
-func theLockIsReleasedOnceAndInTime(r *NodeRecord) (broken []string) {
-	var until time.Time // zero: nobody has said
+// lockIsReleasedOnceInTime checks that each lock is released once, by an announced time that only moves
+// earlier. A time that has already passed means now.
+func lockIsReleasedOnceInTime(r *NodeRecord) (violations []string) {
+	var until time.Time // zero: not announced
 	isReleased, isEnding := false, false
 	for _, f := range r.Facts {
 		switch f.What {
@@ -188,10 +190,10 @@ func theLockIsReleasedOnceAndInTime(r *NodeRecord) (broken []string) {
 			isEnding = true
 		case NodeSuspended:
 			if !until.IsZero() && f.Until.After(until) {
-				broken = append(broken, nodeBreach(f, "it was %v", until.Sub(time.Unix(0, 0))))
+				violations = append(violations, nodeViolation(f, "it was due at %v", until.Sub(time.Unix(0, 0))))
 			}
 			if isReleased {
-				broken = append(broken, nodeBreach(f, "it was released"))
+				violations = append(violations, nodeViolation(f, "it was released"))
 			}
 			if until = f.Until; f.At.After(until) {
 				until = f.At
@@ -201,20 +203,20 @@ func theLockIsReleasedOnceAndInTime(r *NodeRecord) (broken []string) {
 		case NodeReleased:
 			switch {
 			case isReleased:
-				broken = append(broken, nodeBreach(f, "it was released before"))
+				violations = append(violations, nodeViolation(f, "it was released before"))
 			case until.IsZero() && !isEnding:
-				broken = append(broken, nodeBreach(f, "no time for it was named"))
+				violations = append(violations, nodeViolation(f, "no time was announced for it"))
 			case f.At.After(until) && !until.IsZero():
-				broken = append(broken, nodeBreach(f, "too late"))
+				violations = append(violations, nodeViolation(f, "too late"))
 			}
 			until, isReleased = time.Time{}, true
 		case NodeState:
 			if !until.IsZero() && f.At.After(until) && !isEnding {
-				broken = append(broken, nodeBreach(f, "the lock is held, and was to be released by %v", until.Sub(time.Unix(0, 0))))
+				violations = append(violations, nodeViolation(f, "the lock is held, and was to be released by %v", until.Sub(time.Unix(0, 0))))
 				until = time.Time{}
 			}
 		default:
 		}
 	}
-	return broken
+	return violations
 }

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// deadlinesOnlyMoveEarlier judges invariant 1: over drains, shutdowns and agents of one boot. A pod that runs anew has a new deadline.
-func deadlinesOnlyMoveEarlier(r *NodeRecord) (broken []string) {
+// deadlinesOnlyMoveEarlier checks that a pod's deadline only moves earlier, across the drains,
+// shutdowns and agents of one boot. A pod that is started again has a new deadline.
+func deadlinesOnlyMoveEarlier(r *NodeRecord) (violations []string) {
 	until := map[string]time.Time{}
 	for _, f := range r.Facts {
 		switch f.What {
@@ -20,20 +21,20 @@ func deadlinesOnlyMoveEarlier(r *NodeRecord) (broken []string) {
 			}
 		case NodeKill:
 			if f.At.Add(time.Duration(f.Seconds)*time.Second).After(f.Until.Add(nodeLag)) && f.Seconds > 0 {
-				broken = append(broken, nodeBreach(f, "more seconds than its deadline leaves"))
+				violations = append(violations, nodeViolation(f, "more seconds than its deadline leaves"))
 			}
 			if before, is := until[f.Pod]; is && f.Until.After(before) {
-				broken = append(broken, nodeBreach(f, "it had until %v", before.Sub(time.Unix(0, 0))))
+				violations = append(violations, nodeViolation(f, "it had until %v", before.Sub(time.Unix(0, 0))))
 			}
 			until[f.Pod] = f.Until
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// nobodyIsGrantedTimeAfterTheWaits judges section 6: no window ends after H.
-func nobodyIsGrantedTimeAfterTheWaits(r *NodeRecord) (broken []string) {
+// noGraceAfterWaitEnd checks that no grace period of a drain ends after WaitEnd.
+func noGraceAfterWaitEnd(r *NodeRecord) (violations []string) {
 	killed := map[string]bool{}
 	var waitEnd time.Time
 	for _, f := range r.Facts {
@@ -48,16 +49,16 @@ func nobodyIsGrantedTimeAfterTheWaits(r *NodeRecord) (broken []string) {
 			waitEnd = f.WaitEnd
 		case NodeKill:
 			if !killed[f.Pod] && f.Shutdown != 0 && f.Seconds > 0 && f.At.Add(time.Duration(f.Seconds)*time.Second).After(waitEnd.Add(2*nodeLag)) {
-				broken = append(broken, nodeBreach(f, "the waits end at %v", waitEnd.Sub(time.Unix(0, 0))))
+				violations = append(violations, nodeViolation(f, "the waits end at %v", waitEnd.Sub(time.Unix(0, 0))))
 			}
 			killed[f.Pod] = true
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// nodeBucket returns the bucket of a priority.
+// nodeBucket returns the index of the bucket of a priority.
 func nodeBucket(windows []NodeWindow, priority int32) int {
 	bucket := 0
 	for i, w := range windows {
@@ -68,8 +69,9 @@ func nodeBucket(windows []NodeWindow, priority int32) int {
 	return bucket
 }
 
-// nobodyIsGrantedLessThanTheWindowLeaves judges section 6: a pod has its own grace period, or what is left of the window of its bucket.
-func nobodyIsGrantedLessThanTheWindowLeaves(r *NodeRecord) (broken []string) {
+// graceFillsTheWindow checks that a pod gets its own grace period, or the remaining window of its
+// bucket if that is shorter.
+func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 	killed, pods := map[string]bool{}, map[string]NodeFact{}
 	var windows []NodeWindow
 	for _, f := range r.Facts {
@@ -91,7 +93,7 @@ func nobodyIsGrantedLessThanTheWindowLeaves(r *NodeRecord) (broken []string) {
 				w := windows[bucket]
 				left := w.KillsEnd.Sub(f.At)
 				if pod.Seconds < 0 || r.NoRollOver {
-					for _, later := range windows[bucket:] { // it may have come late
+					for _, later := range windows[bucket:] { // the pod may have come late
 						left = min(left, later.Pods)
 					}
 				}
@@ -99,25 +101,27 @@ func nobodyIsGrantedLessThanTheWindowLeaves(r *NodeRecord) (broken []string) {
 				if pod.Seconds >= 0 {
 					least = min(least, pod.Seconds)
 				}
-				if r.NoRollOver { // its window counts from the start of the bucket, which marks may precede
+				if r.NoRollOver { // the window starts with the bucket, which readiness marks may precede
 					least -= 2
 				}
 				if f.Seconds < least && w.Pods > 0 {
-					broken = append(broken, nodeBreach(f, "its window leaves %d s", least))
+					violations = append(violations, nodeViolation(f, "its window leaves %d s", least))
 				}
 			}
 			killed[f.Pod] = true
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// noPodIsKilledWhileLowerOnesHaveTime judges section 6: within one drain, no bucket begins before the one below has ended or has had its time. A pod
-// is of no lower bucket than its priority says, unless that has no time, and of a higher one if it came late. Whom TerminateAll has killed is of its drain, also when a shutdown
-// takes over. Nobody waits for a pod whose kill has failed for good, and its bucket may be done when the next agent tries again.
-func noPodIsKilledWhileLowerOnesHaveTime(r *NodeRecord) (broken []string) {
-	killed, isKilled, runs := map[string]bool{}, map[string]bool{}, map[string]bool{} // killed: by this agent, and runs
+// bucketsDoNotOverlap checks that within one drain no bucket begins before the lower one has ended or
+// used up its time. A pod's bucket is at least that of its priority, unless that bucket has no time,
+// and is higher if the pod came late. Pods that TerminateAll killed belong to its drain, even if a
+// shutdown takes over. A kill that failed for good delays no bucket, and its bucket may be over when
+// the next agent retries it.
+func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
+	killed, isKilled, runs := map[string]bool{}, map[string]bool{}, map[string]bool{} // killed: by this agent, and still running
 	at, isOwn, isGivenUp := map[string]time.Time{}, map[string]bool{}, map[string]bool{}
 	priorities, buckets := map[string]int32{}, map[string]int32{}
 	var windows []NodeWindow
@@ -170,11 +174,11 @@ func noPodIsKilledWhileLowerOnesHaveTime(r *NodeRecord) (broken []string) {
 				for pod := range killed {
 					lower := nodeBucket(windows, buckets[pod])
 					until := windows[lower].KillsEnd
-					if own := at[pod].Add(windows[lower].Pods - time.Second); r.NoRollOver && own.Before(until) { // the marks may have come late
+					if own := at[pod].Add(windows[lower].Pods - time.Second); r.NoRollOver && own.Before(until) { // readiness marks may have been late
 						until = own
 					}
 					if isOwn[pod] == f.Own && lower < bucket && windows[lower].Pods > 0 && f.At.Before(until) {
-						broken = append(broken, nodeBreach(f, "%s has until %v", pod, until.Sub(time.Unix(0, 0))))
+						violations = append(violations, nodeViolation(f, "%s has until %v", pod, until.Sub(time.Unix(0, 0))))
 					}
 				}
 			}
@@ -184,13 +188,14 @@ func noPodIsKilledWhileLowerOnesHaveTime(r *NodeRecord) (broken []string) {
 		default:
 		}
 	}
-	return broken
+	return violations
 }
 
-// windowsOnlyMoveEarlier judges section 6: windows are absolute and only move earlier, over agents too.
-func windowsOnlyMoveEarlier(r *NodeRecord) (broken []string) {
+// windowsOnlyMoveEarlier checks that windows are absolute times that only move earlier, also across
+// agents.
+func windowsOnlyMoveEarlier(r *NodeRecord) (violations []string) {
 	var before NodeFact
-	isKept := false // its step was over before the agent has died
+	isKept := false // its step ended before the agent died
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeBooted, NodeRetaken, NodePodLost:
@@ -204,11 +209,11 @@ func windowsOnlyMoveEarlier(r *NodeRecord) (broken []string) {
 		case NodeWindows:
 			if before.Shutdown == f.Shutdown && before.Planned {
 				if f.WaitEnd.After(before.WaitEnd) || f.ReleaseBy.After(before.ReleaseBy) {
-					broken = append(broken, nodeBreach(f, "the end was %v", before.WaitEnd.Sub(time.Unix(0, 0))))
+					violations = append(violations, nodeViolation(f, "the end was %v", before.WaitEnd.Sub(time.Unix(0, 0))))
 				}
 				for i := range min(len(f.Windows), len(before.Windows)) {
 					if end := f.Windows[i].End; end.After(before.Windows[i].End) && end.After(f.At) {
-						broken = append(broken, nodeBreach(f, "bucket %d ended at %v", i, before.Windows[i].End.Sub(time.Unix(0, 0))))
+						violations = append(violations, nodeViolation(f, "bucket %d ended at %v", i, before.Windows[i].End.Sub(time.Unix(0, 0))))
 					}
 				}
 			}
@@ -216,5 +221,5 @@ func windowsOnlyMoveEarlier(r *NodeRecord) (broken []string) {
 		default:
 		}
 	}
-	return broken
+	return violations
 }

@@ -1,6 +1,4 @@
-// Package judge holds what happened in the termination of pods to the promises of package lifecycle.
-// A [Record] is filled by wrappers of what a terminator calls and of the terminator itself, and
-// [Terminations] returns the promises that were broken:
+// Package judge checks recorded pod terminations against the guarantees of package lifecycle. Wrappers around a terminator and its callbacks fill a [Record], and [Terminations] returns the violations:
 //
 //	record := judge.NewRecord()
 //	terminator, err := record.NewTerminator(lifecycle.TerminatorOptions{Runtime: runtime, Events: events})
@@ -9,8 +7,7 @@
 //	...
 //	require.Empty(t, judge.Terminations(record))
 //
-// A rule asks only what was asked, answered and said, each with its time. It never reads the state of
-// the terminator.
+// A rule uses only recorded calls, results, events and log lines, with their times. It never reads the state of the terminator.
 package judge
 
 import (
@@ -28,32 +25,32 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// Moment is the time of something, and its place among what has the same time. The zero value is
-// that of something that has not happened.
+// Moment is a time, with its order among events at the same time. The zero value means that something
+// has not happened.
 type Moment struct {
 	At    time.Time
-	Place int // from 1
+	Order int // from 1
 }
 
 // IsZero reports whether it has not happened.
-func (m Moment) IsZero() bool { return m.Place == 0 }
+func (m Moment) IsZero() bool { return m.Order == 0 }
 
-// Before reports whether it has happened, and earlier than the other one, if that has happened.
+// Before reports whether m has happened, and other has not happened or happened later.
 func (m Moment) Before(other Moment) bool {
-	return !m.IsZero() && (other.IsZero() || m.Place < other.Place)
+	return !m.IsZero() && (other.IsZero() || m.Order < other.Order)
 }
 
-// By reports whether it has happened by a time.
+// By reports whether m happened at or before a time.
 func (m Moment) By(at time.Time) bool { return !m.IsZero() && !m.At.After(at) }
 
-// Span is a call: from when it was made until it returned.
+// Span is a call, from start to return.
 type Span struct {
 	Called   Moment
 	Returned Moment
 	Err      error
 }
 
-// List is one call of Running.
+// List is one Running call.
 type List struct {
 	Span
 
@@ -61,19 +58,19 @@ type List struct {
 	Running []lifecycle.Container
 }
 
-// lacks reports whether the list does not have a run.
+// lacks reports whether the list lacks a run.
 func (l *List) lacks(c lifecycle.Container) bool {
 	return !slices.ContainsFunc(l.Running, func(other lifecycle.Container) bool { return isSameRun(c, other) })
 }
 
-// replaces reports whether the list has a later run with the ID of a run.
+// replaces reports whether the list has a later run with the ID of c.
 func (l *List) replaces(c lifecycle.Container) bool {
 	return slices.ContainsFunc(l.Running, func(other lifecycle.Container) bool {
 		return other.ID == c.ID && !c.Began.IsZero() && other.Began.After(c.Began)
 	})
 }
 
-// Stop is one call of StopContainer, or of StopPod.
+// Stop is one StopContainer or StopPod call.
 type Stop struct {
 	Span
 
@@ -82,12 +79,12 @@ type Stop struct {
 	Seconds int64
 }
 
-// isDelivered reports whether the call says that the container has ended.
-func (s *Stop) isDelivered() bool {
+// succeeded reports whether the call returned that the container has ended.
+func (s *Stop) succeeded() bool {
 	return !s.Returned.IsZero() && (s.Err == nil || errors.Is(s.Err, lifecycle.ErrKilled) || errors.Is(s.Err, lifecycle.ErrContainerNotFound))
 }
 
-// killAt returns when the runtime kills by the call.
+// killAt returns when the call's timeout ends, and the runtime kills.
 func (s *Stop) killAt() time.Time {
 	return s.Called.At.Add(graceperiod.Duration(max(s.Seconds, 0)))
 }
@@ -98,78 +95,79 @@ type Hook struct {
 
 	Pod, Name, ID string
 	IsSleep       bool
-	Cut           Moment // when its context ended
+	Cancelled     Moment // when its context ended
 }
 
-// Start is one call of Start. Its span is that of the call; Begun and Ended are those of the function
-// that starts the container.
+// Start is one Start call. Begun and Ended are when the function that starts the container was called
+// and returned.
 type Start struct {
 	Span
 
 	Pod, Name    string
 	Begun, Ended Moment
-	Result       *lifecycle.Result // of the pod's termination, if that had ended when Start returned
+	Result       *lifecycle.Result // the pod's termination, if it had ended when Start returned
 }
 
-// Use is a call of Terminate or KillContainer, or another reason for which containers stop.
-type Use struct {
+// Request is a call of Terminate, KillContainer, Shorten or Forget, or a failed postStart hook, which
+// also stops containers.
+type Request struct {
 	Span // of the call
 
-	Pod    *v1.Pod
-	Key    string
-	Until  time.Time // the end of the grace period that was asked for
-	Once   bool
-	Hooks  lifecycle.HandlerRunner
-	handle *lifecycle.Termination // nil: a call of KillContainer
+	Pod        *v1.Pod
+	Key        string
+	Deadline   time.Time // of the requested grace period
+	OneAttempt bool
+	Hooks      lifecycle.HandlerRunner
+	handle     *lifecycle.Termination // nil for KillContainer
 
-	IsDefault  bool                  // Terminate: no grace period is asked for, so that it shortens no termination that is under way
-	IsPossible bool                  // PostStart may call KillContainer, and returns when that does
-	Asks       bool                  // Terminate: the runtime is asked what runs
-	Containers []lifecycle.Container // Terminate: exactly these; KillContainer: the one
-	Result     lifecycle.ContainerResult
+	HasDefaultGrace bool                  // Terminate: no grace period is requested, so it shortens no termination in progress
+	IsPostStart     bool                  // PostStart may call KillContainer, and returns when that does
+	UsesList        bool                  // Terminate: the runtime lists the containers
+	Containers      []lifecycle.Container // Terminate: exactly these; KillContainer: the one
+	Result          lifecycle.ContainerResult
 }
 
-// Termination is one termination of a pod, which several calls may have joined.
+// Termination is one termination of a pod, shared by several Terminate calls.
 type Termination struct {
 	handle *lifecycle.Termination
 
-	Pod      *v1.Pod
-	Key      string
-	Uses     []*Use // the calls of Terminate that have returned it
-	Readings []Reading
-	Shortens []*Use // the calls of Shorten
-	IsLate   bool   // it stops what a start has left, and no call of Terminate began it
-	Done     Moment
-	Result   lifecycle.Result
+	Pod            *v1.Pod
+	Key            string
+	Requests       []*Request // the Terminate calls that returned it
+	Readings       []Reading
+	Shortens       []*Request // the Shorten calls
+	IsForLateStart bool       // a start that returned late began it, not Terminate
+	Done           Moment
+	Result         lifecycle.Result
 }
 
-// Reading is what Deadline said, between two moments.
+// Reading is a result of Termination.Deadline, between the call and its return.
 type Reading struct {
-	Asked Moment
+	Called Moment
 	Moment
 
 	Deadline time.Time
 	Granted  int64
 }
 
-// Run is one run of a container, as the world knows it.
+// Run is one run of a container, as recorded by the simulated runtime.
 type Run struct {
 	lifecycle.Container
 
 	Pod         string
 	Start, Exit Moment
-	How         string // it ended
+	EndedBy     string
 }
 
-// Said is an event, or a line of the log.
-type Said struct {
+// LogEntry is an event or a log line.
+type LogEntry struct {
 	Moment
 
 	Pod, Reason, Text string
 	IsError           bool
 }
 
-// Record is what happened. All methods may be called concurrently.
+// Record has everything that happened. All methods are safe for concurrent use.
 type Record struct {
 	mu           sync.Mutex // guards the fields below
 	moments      int
@@ -180,54 +178,53 @@ type Record struct {
 	hooks        []*Hook
 	starts       []*Start
 	terminations []*Termination
-	kills        []*Use
-	forgets      []*Use
+	kills        []*Request
+	forgets      []*Request
 	closes       []*Span
 	runs         []*Run
-	events       []Said
-	log          []Said
+	events       []LogEntry
+	logs         []LogEntry
 }
 
 // NewRecord returns an empty record.
 func NewRecord() *Record { return &Record{began: time.Now()} }
 
-// change calls do with the moment of now, with the mutex held.
-func (r *Record) change(do func(now Moment)) {
+// record calls do with the current moment and the mutex locked.
+func (r *Record) record(do func(now Moment)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.moments++
-	do(Moment{At: time.Now(), Place: r.moments})
+	do(Moment{At: time.Now(), Order: r.moments})
 }
 
-// call records a call, and returns the function that records its return.
-func (r *Record) call(s *Span, add func()) (returned func(error)) {
-	r.change(func(now Moment) {
+// recordCall records a call, and returns a function that records its return.
+func (r *Record) recordCall(s *Span, add func()) (returned func(error)) {
+	r.record(func(now Moment) {
 		s.Called = now
 		add()
 	})
 	return func(err error) {
-		r.change(func(now Moment) { s.Returned, s.Err = now, err })
+		r.record(func(now Moment) { s.Returned, s.Err = now, err })
 	}
 }
 
-// Began records that a run has begun, for a world that knows it. The function that it returns records
-// its end.
+// Began records that a run has begun, for a simulated runtime. The returned function records its end.
 func (r *Record) Began(pod *v1.Pod, c lifecycle.Container) (ended func(how string)) {
 	run := &Run{Container: c, Pod: keyOf(pod)}
-	r.change(func(now Moment) {
+	r.record(func(now Moment) {
 		run.Start = now
 		r.runs = append(r.runs, run)
 	})
 	return func(how string) {
-		r.change(func(now Moment) {
+		r.record(func(now Moment) {
 			if run.Exit.IsZero() {
-				run.Exit, run.How = now, how
+				run.Exit, run.EndedBy = now, how
 			}
 		})
 	}
 }
 
-// keyOf returns the key of a pod.
+// keyOf returns the key of a pod: its UID, or NAMESPACE/NAME.
 func keyOf(pod *v1.Pod) string {
 	return cmp.Or(string(pod.UID), pod.Namespace+"/"+pod.Name)
 }
@@ -235,23 +232,23 @@ func keyOf(pod *v1.Pod) string {
 // isSameRun reports whether two containers are the same run.
 func isSameRun(a, b lifecycle.Container) bool { return a.ID == b.ID && a.Began.Equal(b.Began) }
 
-// Line is one thing that happened, as a text.
+// Line is one recorded fact as text.
 type Line struct {
 	Moment
 
 	Text string
 }
 
-// Story returns what happened, a line for each, in order.
+// Story returns the record as text, one fact per line, in order.
 func (r *Record) Story() string {
 	var story strings.Builder
 	for _, l := range r.Lines() {
-		fmt.Fprintf(&story, "%10v %4d %s\n", r.since(l.At), l.Place, l.Text)
+		fmt.Fprintf(&story, "%10v %4d %s\n", r.since(l.At), l.Order, l.Text)
 	}
 	return story.String()
 }
 
-// Lines returns what happened, in order.
+// Lines returns the recorded facts in order.
 func (r *Record) Lines() []Line {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,7 +259,7 @@ func (r *Record) Lines() []Line {
 		}
 	}
 	for _, l := range r.lists {
-		add(l.Called, "%s: Running?", l.Pod)
+		add(l.Called, "%s: Running()", l.Pod)
 		add(l.Returned, "%s: Running (of %v): %v %v", l.Pod, r.since(l.Called.At), names(l.Running), errText(l.Err))
 	}
 	for _, s := range r.stops {
@@ -272,7 +269,7 @@ func (r *Record) Lines() []Line {
 	}
 	for _, h := range r.hooks {
 		add(h.Called, "%s: hook of %s", h.ID, h.Name)
-		add(h.Cut, "%s: hook is cut", h.ID)
+		add(h.Cancelled, "%s: hook is cancelled", h.ID)
 		add(h.Returned, "%s: hook returns: %s", h.ID, errText(h.Err))
 	}
 	for _, s := range r.starts {
@@ -282,11 +279,11 @@ func (r *Record) Lines() []Line {
 		add(s.Returned, "%s: Start(%s) returns: %s", s.Pod, s.Name, errText(s.Err))
 	}
 	for _, t := range r.terminations {
-		for _, u := range t.Uses {
-			add(u.Called, "%s: Terminate(until %v, once %t, asks %t, %v)", t.Key, r.since(u.Until), u.Once, u.Asks, names(u.Containers))
+		for _, u := range t.Requests {
+			add(u.Called, "%s: Terminate(until %v, oneAttempt %t, lists %t, %v)", t.Key, r.since(u.Deadline), u.OneAttempt, u.UsesList, names(u.Containers))
 		}
 		for _, u := range t.Shortens {
-			add(u.Called, "%s: Shorten(until %v)", t.Key, r.since(u.Until))
+			add(u.Called, "%s: Shorten(until %v)", t.Key, r.since(u.Deadline))
 		}
 		for _, reading := range t.Readings {
 			add(reading.Moment, "%s: the deadline is %v", t.Key, r.since(reading.Deadline))
@@ -305,10 +302,10 @@ func (r *Record) Lines() []Line {
 		add(t.Done, "%s: terminated: %s", t.Key, strings.Join(results, "; "))
 	}
 	for _, u := range r.kills {
-		if u.IsPossible {
+		if u.IsPostStart {
 			continue
 		}
-		add(u.Called, "%s: KillContainer(%s until %v, once %t)", u.Key, names(u.Containers), r.since(u.Until), u.Once)
+		add(u.Called, "%s: KillContainer(%s until %v, oneAttempt %t)", u.Key, names(u.Containers), r.since(u.Deadline), u.OneAttempt)
 		add(u.Returned, "%s: KillContainer(%s) returns: %s %s", u.Key, names(u.Containers), u.Result.Outcome, errText(u.Err))
 	}
 	for _, u := range r.forgets {
@@ -320,19 +317,19 @@ func (r *Record) Lines() []Line {
 	}
 	for _, run := range r.runs {
 		add(run.Start, "  world: %s runs, began %v", run.ID, r.since(run.Began))
-		add(run.Exit, "  world: %s has ended: %s", run.ID, run.How)
+		add(run.Exit, "  world: %s has ended: %s", run.ID, run.EndedBy)
 	}
 	for _, e := range r.events {
 		add(e.Moment, "  event: %s %s", e.Reason, e.Text)
 	}
-	for _, e := range r.log {
+	for _, e := range r.logs {
 		add(e.Moment, "  log: %s", e.Text)
 	}
-	slices.SortFunc(lines, func(a, b Line) int { return cmp.Compare(a.Place, b.Place) })
+	slices.SortFunc(lines, func(a, b Line) int { return cmp.Compare(a.Order, b.Order) })
 	return lines
 }
 
-// since returns how long after the beginning of the record a time is.
+// since returns the time since the record began.
 func (r *Record) since(at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0

@@ -4,7 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// kind is what a container is in its pod.
+// kind is the kind of a container in its pod.
 type kind int
 
 const (
@@ -15,7 +15,7 @@ const (
 	ephemeral
 )
 
-// spec is a container in the spec of its pod.
+// spec is a container in its pod's spec.
 type spec struct {
 	*v1.Container
 
@@ -23,7 +23,7 @@ type spec struct {
 	index int // among the init containers
 }
 
-// specOf returns the container of a name. One that the pod's spec lacks is unknown.
+// specOf returns the container with this name; its kind is unknown if the pod's spec lacks it.
 func specOf(pod *v1.Pod, name string) spec {
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; c.Name == name {
@@ -48,7 +48,7 @@ func specOf(pod *v1.Pod, name string) spec {
 	return spec{}
 }
 
-// serves reports whether a sidecar has to run while another container does.
-func (s spec) serves(other spec) bool {
+// mustOutlive reports whether a sidecar must run while other does.
+func (s spec) mustOutlive(other spec) bool {
 	return s.kind == sidecar && (other.kind == mainContainer || other.kind == sidecar && other.index > s.index)
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// Terminator is a terminator whose calls are recorded.
+// Terminator records the calls of a terminator.
 type Terminator struct {
 	*lifecycle.Terminator
 
 	record *Record
 }
 
-// NewTerminator makes a terminator of which the record has everything. Hooks are those of the options;
-// a test that sets them in a request wraps them with [Record.HandlerRunner].
+// NewTerminator returns a terminator that r records. A test that sets hooks in a request must wrap them
+// with [Record.HandlerRunner].
 func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator, error) {
 	wrapped := options
 	if f, isFunc := options.Runtime.(lifecycle.RuntimeFunc); options.Runtime != nil && (!isFunc || f != nil) {
@@ -45,7 +45,7 @@ func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator
 	if err != nil {
 		return nil, err
 	}
-	r.change(func(Moment) {
+	r.record(func(Moment) {
 		r.options = options
 		if r.options.StopTimeoutSlack == 0 {
 			r.options.StopTimeoutSlack = lifecycle.DefaultStopTimeoutSlack
@@ -57,23 +57,23 @@ func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator
 	return &Terminator{Terminator: tr, record: r}, nil
 }
 
-// Terminate records a call of Terminate, and the end of the termination.
+// Terminate records the call, and the end of the termination.
 func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.Request) *lifecycle.Termination {
 	if pod == nil {
 		return t.Terminator.Terminate(ctx, pod, req)
 	}
 	r := t.record
-	use := &Use{
-		Pod: pod, Key: keyOf(pod), Once: req.OneAttempt, Hooks: req.Hooks, Asks: req.Containers == nil,
-		Containers: slices.Clone(req.Containers),
-		IsDefault:  req.GracePeriodSeconds == nil && pod.DeletionGracePeriodSeconds == nil,
+	use := &Request{
+		Pod: pod, Key: keyOf(pod), OneAttempt: req.OneAttempt, Hooks: req.Hooks, UsesList: req.Containers == nil,
+		Containers:      slices.Clone(req.Containers),
+		HasDefaultGrace: req.GracePeriodSeconds == nil && pod.DeletionGracePeriodSeconds == nil,
 	}
 	var current int64
 	before, found := t.Termination(pod)
 	if found {
 		current = before.Result().GracePeriodSeconds
 	}
-	r.change(func(now Moment) { use.Called = now })
+	r.record(func(now Moment) { use.Called = now })
 	handle := t.Terminator.Terminate(ctx, pod, req)
 	if isFailed(handle) {
 		return handle
@@ -81,12 +81,12 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 	if handle != before {
 		current = 0
 	}
-	use.Until = use.Called.At.Add(graceperiod.Duration(max(graceOf(pod, &req, current), 0)))
-	r.terminated(handle, pod, use)
+	use.Deadline = use.Called.At.Add(graceperiod.Duration(max(graceOf(pod, &req, current), 0)))
+	r.addTermination(handle, pod, use)
 	return handle
 }
 
-// isFailed reports whether a termination was refused: it has no container's name in its only result.
+// isFailed reports whether Terminate failed: the only result has no container name.
 func isFailed(handle *lifecycle.Termination) bool {
 	if !isDone(handle) {
 		return false
@@ -95,7 +95,7 @@ func isFailed(handle *lifecycle.Termination) bool {
 	return len(results) == 1 && results[0].Name == ""
 }
 
-// graceOf returns the grace period of a request, as the documentation of Request has it.
+// graceOf returns the grace period of a request, as documented for lifecycle.Request.
 func graceOf(pod *v1.Pod, req *lifecycle.Request, current int64) int64 {
 	switch {
 	case req.Containers == nil:
@@ -110,32 +110,32 @@ func graceOf(pod *v1.Pod, req *lifecycle.Request, current int64) int64 {
 	}
 }
 
-// terminated records a termination and a reason for it. The mutex is not held.
-func (r *Record) terminated(handle *lifecycle.Termination, pod *v1.Pod, use *Use) {
-	reading := r.read(handle)
-	r.change(func(now Moment) {
+// addTermination records a termination and a request for it. It locks the mutex.
+func (r *Record) addTermination(handle *lifecycle.Termination, pod *v1.Pod, use *Request) {
+	reading := r.readDeadline(handle)
+	r.record(func(now Moment) {
 		t := r.termination(handle)
 		if t.Pod == nil {
-			t.Pod, t.Key, t.IsLate = pod, keyOf(pod), use.Called.IsZero()
+			t.Pod, t.Key, t.IsForLateStart = pod, keyOf(pod), use.Called.IsZero()
 		}
 		use.Returned, use.handle, reading.Moment = now, handle, now
 		t.Readings = append(t.Readings, reading)
 		if !use.Called.IsZero() {
-			t.Uses = append(t.Uses, use)
+			t.Requests = append(t.Requests, use)
 		}
 	})
 }
 
-// read reads the deadline of a termination. The mutex is not held, so that it may move before the reading is
-// recorded.
-func (r *Record) read(handle *lifecycle.Termination) (reading Reading) {
-	r.change(func(now Moment) { reading.Asked = now })
+// readDeadline reads the deadline of a termination. It does not hold the mutex meanwhile, so the
+// deadline may move before it is recorded.
+func (r *Record) readDeadline(handle *lifecycle.Termination) (reading Reading) {
+	r.record(func(now Moment) { reading.Called = now })
 	reading.Deadline, reading.Granted = handle.Deadline(), handle.Result().GracePeriodSeconds
 	return reading
 }
 
-// termination returns what is recorded of a termination. Its first caller may be one of Shorten, while the call
-// of Terminate that began it has yet to return. The mutex is held.
+// termination returns the record of a termination. Shorten may be the first caller, before the
+// Terminate call that began it returns. The caller holds the mutex.
 func (r *Record) termination(handle *lifecycle.Termination) *Termination {
 	i := slices.IndexFunc(r.terminations, func(other *Termination) bool { return other.handle == handle })
 	if i < 0 {
@@ -149,8 +149,8 @@ func (r *Record) termination(handle *lifecycle.Termination) *Termination {
 // awaitDone records the end of a termination.
 func (r *Record) awaitDone(t *Termination) {
 	<-t.handle.Done()
-	result, reading := t.handle.Result(), r.read(t.handle)
-	r.change(func(now Moment) {
+	result, reading := t.handle.Result(), r.readDeadline(t.handle)
+	r.record(func(now Moment) {
 		reading.Moment = now
 		t.Done, t.Result, t.Readings = now, result, append(t.Readings, reading)
 	})
@@ -161,20 +161,20 @@ func (t *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req lifecycle.Req
 	return t.Terminate(ctx, pod, req).Wait(ctx)
 }
 
-// Shorten calls Shorten of a termination, and records it.
+// Shorten records a call of Termination.Shorten.
 func (t *Terminator) Shorten(handle *lifecycle.Termination, seconds int64) bool {
 	if isFailed(handle) {
 		return handle.Shorten(seconds)
 	}
-	use := &Use{Until: time.Now().Add(graceperiod.Duration(max(seconds, graceperiod.MinimumPodSeconds)))}
-	t.record.change(func(now Moment) {
+	use := &Request{Deadline: time.Now().Add(graceperiod.Duration(max(seconds, graceperiod.MinimumPodSeconds)))}
+	t.record.record(func(now Moment) {
 		use.Called = now
 		termination := t.record.termination(handle)
 		termination.Shortens = append(termination.Shortens, use)
 	})
 	shortened := handle.Shorten(seconds)
-	reading := t.record.read(handle)
-	t.record.change(func(now Moment) {
+	reading := t.record.readDeadline(handle)
+	t.record.record(func(now Moment) {
 		use.Returned, reading.Moment = now, now
 		termination := t.record.termination(handle)
 		termination.Readings = append(termination.Readings, reading)
@@ -182,7 +182,7 @@ func (t *Terminator) Shorten(handle *lifecycle.Termination, seconds int64) bool 
 	return shortened
 }
 
-// KillContainer records a call of KillContainer.
+// KillContainer records the call.
 func (t *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c lifecycle.Container, req lifecycle.ContainerRequest) (lifecycle.ContainerResult, error) {
 	if pod == nil || c.ID == "" {
 		return t.Terminator.KillContainer(ctx, pod, c, req)
@@ -193,59 +193,59 @@ func (t *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c lifecycle
 	} else {
 		grace = graceperiod.ForContainer(pod, specOf(pod, c.Name).Container, req.Reason)
 	}
-	use := &Use{
-		Pod: pod, Key: keyOf(pod), Until: time.Now().Add(graceperiod.Duration(max(grace, 0))), Once: req.OneAttempt, Hooks: req.Hooks,
+	use := &Request{
+		Pod: pod, Key: keyOf(pod), Deadline: time.Now().Add(graceperiod.Duration(max(grace, 0))), OneAttempt: req.OneAttempt, Hooks: req.Hooks,
 		Containers: []lifecycle.Container{c},
 	}
-	returned := t.record.call(&use.Span, func() { t.record.kills = append(t.record.kills, use) })
+	returned := t.record.recordCall(&use.Span, func() { t.record.kills = append(t.record.kills, use) })
 	result, err := t.Terminator.KillContainer(ctx, pod, c, req)
-	t.record.change(func(Moment) { use.Result = result })
+	t.record.record(func(Moment) { use.Result = result })
 	returned(err)
 	return result, err
 }
 
-// Start records a call of Start and its function.
+// Start records the call, and that of its function.
 func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) error) error {
 	if pod == nil || start == nil {
 		return t.Terminator.Start(ctx, pod, name, start)
 	}
 	r := t.record
 	s := &Start{Pod: keyOf(pod), Name: name}
-	returned := r.call(&s.Span, func() { r.starts = append(r.starts, s) })
+	returned := r.recordCall(&s.Span, func() { r.starts = append(r.starts, s) })
 	defer func() {
-		if s.Returned.IsZero() { // the function has ended its goroutine
+		if s.Returned.IsZero() { // the function ended its goroutine
 			returned(errDidNotReturn)
 		}
 	}()
 	err := t.Terminator.Start(ctx, pod, name, func(ctx context.Context) error {
-		r.change(func(now Moment) { s.Begun = now })
-		defer func() { r.change(func(now Moment) { s.Ended = now }) }()
+		r.record(func(now Moment) { s.Begun = now })
+		defer func() { r.record(func(now Moment) { s.Ended = now }) }()
 		return start(ctx)
 	})
 	if handle, found := t.Termination(pod); found && isDone(handle) {
 		result := handle.Result()
-		r.change(func(Moment) { s.Result = &result })
-		r.terminated(handle, pod, &Use{})
+		r.record(func(Moment) { s.Result = &result })
+		r.addTermination(handle, pod, &Request{})
 	}
 	returned(err)
 	return err
 }
 
-// Forget records a call of Forget.
+// Forget records the call.
 func (t *Terminator) Forget(pod *v1.Pod) {
 	if pod == nil {
 		return
 	}
-	use := &Use{Pod: pod, Key: keyOf(pod)}
-	returned := t.record.call(&use.Span, func() { t.record.forgets = append(t.record.forgets, use) })
+	use := &Request{Pod: pod, Key: keyOf(pod)}
+	returned := t.record.recordCall(&use.Span, func() { t.record.forgets = append(t.record.forgets, use) })
 	t.Terminator.Forget(pod)
 	returned(nil)
 }
 
-// Close records a call of Close.
+// Close records the call.
 func (t *Terminator) Close(ctx context.Context) error {
 	span := &Span{}
-	returned := t.record.call(span, func() { t.record.closes = append(t.record.closes, span) })
+	returned := t.record.recordCall(span, func() { t.record.closes = append(t.record.closes, span) })
 	err := t.Terminator.Close(ctx)
 	returned(err)
 	return err
@@ -260,8 +260,8 @@ func isDone(handle *lifecycle.Termination) bool {
 	}
 }
 
-// recordedRuntime is a runtime whose calls are recorded. A call that panics or ends its goroutine has
-// returned too, with an error.
+// recordedRuntime records the calls of a runtime. A call that panics or ends its goroutine is recorded
+// as an error.
 type recordedRuntime struct {
 	record *Record
 	lifecycle.Runtime
@@ -275,7 +275,7 @@ func (w recordedRuntime) StopContainer(ctx context.Context, id string, seconds i
 	return w.record.stop(&Stop{ID: id, Seconds: seconds}, func() error { return w.Runtime.StopContainer(ctx, id, seconds) })
 }
 
-// recordedPods is a PodStopper whose calls are recorded.
+// recordedPods records the calls of a PodStopper.
 type recordedPods struct {
 	record *Record
 	lifecycle.PodStopper
@@ -289,13 +289,12 @@ func (w recordedPods) StopPod(ctx context.Context, pod *v1.Pod, seconds int64) e
 	return w.record.stop(&Stop{Pod: keyOf(pod), Seconds: seconds}, func() error { return w.PodStopper.StopPod(ctx, pod, seconds) })
 }
 
-func (r *Record) running(ctx context.Context, pod *v1.Pod, ask func(context.Context, *v1.Pod) ([]lifecycle.Container, error)) (running []lifecycle.Container, err error) {
+func (r *Record) running(ctx context.Context, pod *v1.Pod, list func(context.Context, *v1.Pod) ([]lifecycle.Container, error)) (running []lifecycle.Container, err error) {
 	l := &List{Pod: keyOf(pod)}
-	returned := r.call(&l.Span, func() { r.lists = append(r.lists, l) })
+	returned := r.recordCall(&l.Span, func() { r.lists = append(r.lists, l) })
 	err = errDidNotReturn
 	defer func() {
-		// An answer that came when its context had ended, or that names what no list may name, is none:
-		// the terminator asks again.
+		// A result that arrives after ctx has ended, or has an invalid ID, does not count: the terminator calls again.
 		answer := err
 		if answer == nil {
 			answer = cmp.Or(context.Cause(ctx), invalid(running))
@@ -304,14 +303,14 @@ func (r *Record) running(ctx context.Context, pod *v1.Pod, ask func(context.Cont
 			returned(answer)
 			return
 		}
-		r.change(func(Moment) { l.Running = slices.Clone(running) })
+		r.record(func(Moment) { l.Running = slices.Clone(running) })
 		returned(nil)
 	}()
-	running, err = ask(ctx, pod)
+	running, err = list(ctx, pod)
 	return running, err
 }
 
-// invalid returns the error of a list with an ID that no container may have.
+// invalid returns an error for a list with an invalid ID.
 func invalid(running []lifecycle.Container) error {
 	for _, c := range running {
 		if c.ID == "" || strings.Contains(c.ID, "://") {
@@ -322,14 +321,14 @@ func invalid(running []lifecycle.Container) error {
 }
 
 func (r *Record) stop(s *Stop, call func() error) (err error) {
-	returned := r.call(&s.Span, func() { r.stops = append(r.stops, s) })
+	returned := r.recordCall(&s.Span, func() { r.stops = append(r.stops, s) })
 	err = errDidNotReturn
 	defer func() { returned(err) }()
 	err = call()
 	return err
 }
 
-// HandlerRunner returns a runner whose preStop hooks are recorded.
+// HandlerRunner returns a runner that records preStop hooks.
 func (r *Record) HandlerRunner(hooks lifecycle.HandlerRunner) lifecycle.HandlerRunner {
 	return recordedHooks{r, hooks}
 }
@@ -344,16 +343,16 @@ func (w recordedHooks) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Co
 		err = errDidNotReturn
 		defer func() {
 			if err != nil && pod != nil && c != nil {
-				w.record.mayKill(pod, c, id)
+				w.record.recordPostStartKill(pod, c, id)
 			}
 		}()
 		message, err = w.HandlerRunner.Run(ctx, id, pod, c, handler)
 		return message, err
 	}
 	h := &Hook{Pod: keyOf(pod), Name: c.Name, ID: id, IsSleep: handler.Sleep != nil}
-	returned := w.record.call(&h.Span, func() { w.record.hooks = append(w.record.hooks, h) })
+	returned := w.record.recordCall(&h.Span, func() { w.record.hooks = append(w.record.hooks, h) })
 	var once sync.Once
-	cut := func() { once.Do(func() { w.record.change(func(now Moment) { h.Cut = now }) }) }
+	cut := func() { once.Do(func() { w.record.record(func(now Moment) { h.Cancelled = now }) }) }
 	stop := context.AfterFunc(ctx, cut)
 	err = errDidNotReturn
 	defer func() {
@@ -367,42 +366,43 @@ func (w recordedHooks) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Co
 	return message, err
 }
 
-// mayKill records that a postStart hook has failed, after which PostStart stops the container.
-func (r *Record) mayKill(pod *v1.Pod, c *v1.Container, id string) {
+// recordPostStartKill records that a postStart hook has failed, after which PostStart stops the
+// container.
+func (r *Record) recordPostStartKill(pod *v1.Pod, c *v1.Container, id string) {
 	grace := graceperiod.ForContainer(pod, c, graceperiod.ReasonFailedPostStartHook)
-	use := &Use{
-		Pod: pod, Key: keyOf(pod), Until: time.Now().Add(graceperiod.Duration(max(grace, 0))), IsPossible: true,
+	use := &Request{
+		Pod: pod, Key: keyOf(pod), Deadline: time.Now().Add(graceperiod.Duration(max(grace, 0))), IsPostStart: true,
 		Containers: []lifecycle.Container{{Name: c.Name, ID: id}},
 	}
-	r.change(func(now Moment) {
+	r.record(func(now Moment) {
 		use.Called = now
 		r.kills = append(r.kills, use)
 	})
 }
 
-// recordedEvents is a recorder of events that is recorded; the one of the embedder may be nil.
+// recordedEvents records events; the wrapped recorder may be nil.
 type recordedEvents struct {
 	record *Record
 	lifecycle.EventRecorder
 }
 
 func (w recordedEvents) Event(object runtime.Object, eventtype, reason, message string) {
-	w.record.change(func(now Moment) {
-		said := Said{Moment: now, Reason: reason, Text: message, IsError: eventtype == v1.EventTypeWarning}
+	w.record.record(func(now Moment) {
+		entry := LogEntry{Moment: now, Reason: reason, Text: message, IsError: eventtype == v1.EventTypeWarning}
 		switch about := object.(type) {
 		case *v1.Pod:
-			said.Pod = keyOf(about)
+			entry.Pod = keyOf(about)
 		case *v1.ObjectReference:
-			said.Pod = keyOf(&v1.Pod{ObjectMeta: metaOf(about)})
+			entry.Pod = keyOf(&v1.Pod{ObjectMeta: metaOf(about)})
 		}
-		w.record.events = append(w.record.events, said)
+		w.record.events = append(w.record.events, entry)
 	})
 	if w.EventRecorder != nil {
 		w.EventRecorder.Event(object, eventtype, reason, message)
 	}
 }
 
-// Context returns a context whose logger, which klog.FromContext finds, writes to the record.
+// Context returns a context whose logger writes to the record.
 func (r *Record) Context(ctx context.Context) context.Context {
 	return logr.NewContext(ctx, logr.New(&sink{record: r}))
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// config is the configuration of a bus that lets every user own every name and send
-// everything, so that a forged signal reaches its victim.
+// config is the configuration of a bus on which every user may own every name and send every message, so
+// that forged signals are delivered.
 const config = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig>
@@ -34,7 +34,7 @@ const config = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
 </busconfig>
 `
 
-// Bus is a dbus-daemon for one test.
+// Bus is a dbus-daemon.
 type Bus struct {
 	// Address is the D-Bus address of the bus.
 	Address string
@@ -45,8 +45,8 @@ type Bus struct {
 	daemon *exec.Cmd
 }
 
-// StartBus starts a dbus-daemon that listens on the given socket until the test ends. An
-// empty path means a socket in a new temporary directory.
+// StartBus starts a dbus-daemon that listens on the given socket until the test ends. If socket is empty, it
+// uses a new temporary directory.
 func StartBus(t testing.TB, socket string) *Bus {
 	t.Helper()
 	return startBus(t, socket, config)
@@ -83,7 +83,7 @@ func (b *Bus) Start() {
 	b.daemon = exec.Command(program, "--config-file="+file, "--nofork", "--nopidfile", "--print-address")
 	out, err := b.daemon.StdoutPipe()
 	must(b.t, err)
-	b.daemon.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no signals from the terminal
+	b.daemon.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // do not receive signals from the terminal
 	must(b.t, b.daemon.Start())
 	_, err = bufio.NewReader(out).ReadString('\n') // the daemon prints its address when it listens
 	must(b.t, err)
@@ -94,13 +94,13 @@ func (b *Bus) Stop() {
 	if b.daemon == nil {
 		return
 	}
-	_ = b.daemon.Process.Kill() // it may be dead already
-	_ = b.daemon.Wait()         // killed: never nil
+	_ = b.daemon.Process.Kill() // may have exited already
+	_ = b.daemon.Wait()         // always an error, because it was killed
 	b.daemon = nil
 	_ = os.Remove(b.socket) // a killed daemon does not remove its socket
 }
 
-// Pause stops the daemon with SIGSTOP, so that it answers nothing until [Bus.Stop].
+// Pause suspends the daemon with SIGSTOP until [Bus.Stop].
 func (b *Bus) Pause() {
 	b.t.Helper()
 	must(b.t, b.daemon.Process.Signal(syscall.SIGSTOP))
@@ -111,12 +111,12 @@ func (b *Bus) Connect() *dbus.Conn {
 	b.t.Helper()
 	c, err := dbus.Connect(b.Address)
 	must(b.t, err)
-	b.t.Cleanup(func() { _ = c.Close() }) // it may be closed already, or the daemon stopped
+	b.t.Cleanup(func() { _ = c.Close() }) // may be closed already
 	return c
 }
 
-// Forge sends a signal to one connection, which receives it without a match. Every
-// process on the system bus may do that.
+// Forge sends a signal to one connection, which receives it without a match rule. Every process on the
+// system bus can do that.
 func Forge(c *dbus.Conn, to, iface, name string, path dbus.ObjectPath, body ...any) {
 	message := &dbus.Message{Type: dbus.TypeSignal, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldDestination: dbus.MakeVariant(to),

@@ -17,8 +17,7 @@ import (
 	"testing"
 )
 
-// FDStore is the FD store that systemd keeps for one unit. It never polls the
-// descriptors, as if FDPOLL=0 were always set.
+// FDStore is a fake of systemd's FD store for one unit. It never polls the descriptors, as with FDPOLL=0.
 type FDStore struct {
 	// Socket is the unit's NOTIFY_SOCKET.
 	Socket string
@@ -33,8 +32,7 @@ type FDStore struct {
 	messages []string
 }
 
-// StartFDStore starts the FD store of a unit with the given FileDescriptorStoreMax. It
-// ends with the test.
+// StartFDStore starts the FD store of a unit whose FileDescriptorStoreMax is most. It ends with the test.
 func StartFDStore(t testing.TB, most int) *FDStore {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "notify") // the path of t.TempDir may be too long for a socket
@@ -56,7 +54,7 @@ func (s *FDStore) close() {
 	_ = s.conn.Close() // ends the loop
 	s.read.Wait()
 	for _, file := range s.stored {
-		_ = file.Close() // nothing was written to it
+		_ = file.Close() // nothing was written
 	}
 }
 
@@ -74,7 +72,7 @@ func (s *FDStore) loop() {
 // received returns the descriptors of a message.
 func received(rights []byte) []*os.File {
 	var files []*os.File
-	messages, _ := syscall.ParseSocketControlMessage(rights) // the kernel wrote it, so it parses
+	messages, _ := syscall.ParseSocketControlMessage(rights) // written by the kernel, so always valid
 	for _, message := range messages {
 		descriptors, _ := syscall.ParseUnixRights(&message)
 		for _, descriptor := range descriptors {
@@ -84,7 +82,7 @@ func received(rights []byte) []*os.File {
 	return files
 }
 
-// handle processes a message as systemd does.
+// handle processes a message like systemd.
 func (s *FDStore) handle(message string, files []*os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +90,7 @@ func (s *FDStore) handle(message string, files []*os.File) {
 	name := field(message, "FDNAME")
 	if field(message, "FDSTOREREMOVE") == "1" {
 		if file, ok := s.stored[name]; ok {
-			_ = file.Close() // nothing was written to it
+			_ = file.Close() // nothing was written
 			delete(s.stored, name)
 		}
 	}
@@ -101,7 +99,7 @@ func (s *FDStore) handle(message string, files []*os.File) {
 			s.stored[name] = file
 			continue
 		}
-		_ = file.Close() // the store is full, which systemd only logs
+		_ = file.Close() // the store is full; systemd only logs that
 	}
 }
 
@@ -121,23 +119,23 @@ func (s *FDStore) Names() []string {
 	return slices.Sorted(maps.Keys(s.stored))
 }
 
-// Messages returns all messages that were received.
+// Messages returns all received messages.
 func (s *FDStore) Messages() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.messages)
 }
 
-// Command returns a command for the unit's process, to be started with [FDStore.Start].
+// Command returns the command of the unit's process. Start it with [FDStore.Start].
 func (s *FDStore) Command(program string, args ...string) *exec.Cmd {
-	// Only the process knows its LISTEN_PID, so a shell sets it and then becomes the program.
+	// LISTEN_PID is known only after the start, so a shell sets it and then execs the program.
 	cmd := exec.CommandContext(s.t.Context(), "/bin/sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, program}, args...)...)
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.Socket)
 	return cmd
 }
 
-// Start starts the command with other descriptors, sorted by name, followed by all stored
-// ones, in the way in which systemd passes them.
+// Start starts the command with the other descriptors, sorted by name, followed by all stored ones, like
+// systemd.
 func (s *FDStore) Start(cmd *exec.Cmd, others map[string]*os.File) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

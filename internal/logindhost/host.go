@@ -24,15 +24,14 @@ const (
 	login1        = "org.freedesktop.login1"
 	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
 	login1Manager = login1 + ".Manager"
-	// startup bounds the start of logind, and its handling of a SIGHUP.
+	// startup is the maximum duration of logind's start, and of its reload after a SIGHUP.
 	startup = 10 * time.Second
 )
 
-// Host is a real systemd-logind on a bus of its own, with empty /run and /etc/systemd. It
-// needs the namespaces of [InNamespace].
+// Host is a real systemd-logind on its own bus, with empty /run and /etc/systemd. It requires
+// [InNamespace].
 type Host struct {
-	// Bus is the bus of the host. Systemd1 is the fake systemd on it, which a restart of the bus
-	// replaces.
+	// Bus is the bus of the host. Systemd1 is the scripted systemd on it. RestartBus replaces it.
 	Bus      *Bus
 	Systemd1 *logindtest.Systemd1
 
@@ -43,11 +42,11 @@ type Host struct {
 	logind *exec.Cmd
 }
 
-// StartHost starts the bus, the fake systemd and logind. They end with the test.
+// StartHost starts the bus, the scripted systemd and logind. They end with the test.
 func StartHost(t *testing.T) *Host {
 	t.Helper()
 	if os.Getenv(insideVariable) == "" {
-		t.Fatal("the host is only for a process in namespaces of its own")
+		t.Fatal("StartHost requires InNamespace")
 	}
 	for _, dir := range []string{"/run", "/etc/systemd"} {
 		must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755"))
@@ -66,8 +65,7 @@ func StartHost(t *testing.T) *Host {
 	return h
 }
 
-// RestartBus kills the bus, and logind, which cannot live without it, and starts both
-// again, as systemd does.
+// RestartBus kills the bus and logind, which needs it, and starts both again.
 func (h *Host) RestartBus() {
 	h.t.Helper()
 	h.Kill()
@@ -78,8 +76,8 @@ func (h *Host) RestartBus() {
 	h.Start()
 }
 
-// Pause stops logind with SIGSTOP until goOn is called.
-func (h *Host) Pause() (goOn func()) {
+// Pause suspends logind with SIGSTOP until resume is called.
+func (h *Host) Pause() (resume func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	logind := h.logind.Process
@@ -87,7 +85,7 @@ func (h *Host) Pause() (goOn func()) {
 	return func() { must(h.t, logind.Signal(syscall.SIGCONT)) }
 }
 
-// Start starts logind and returns when it answers.
+// Start starts logind and returns when it responds.
 func (h *Host) Start() {
 	h.t.Helper()
 	logind := exec.Command(logindProgram)
@@ -101,8 +99,7 @@ func (h *Host) Start() {
 	})
 }
 
-// Kill kills logind and returns when it has exited. Its inhibitors stay on disk for the
-// next logind.
+// Kill kills logind and returns when it has exited. Its inhibitors stay on disk for the next logind.
 func (h *Host) Kill() {
 	h.mu.Lock()
 	logind := h.logind
@@ -111,16 +108,16 @@ func (h *Host) Kill() {
 	if logind == nil {
 		return
 	}
-	_ = logind.Process.Kill() // it may be dead already
-	_ = logind.Wait()         // killed: never nil
+	_ = logind.Process.Kill() // may have exited already
+	_ = logind.Wait()         // always an error, because it was killed
 }
 
-// HangUp sends SIGHUP to logind, which then reads its files again, some time later.
+// HangUp sends SIGHUP to logind, which reloads its configuration some time later.
 func (h *Host) HangUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.logind != nil {
-		_ = h.logind.Process.Signal(syscall.SIGHUP) // it may be dead
+		_ = h.logind.Process.Signal(syscall.SIGHUP) // may have exited
 	}
 }
 
@@ -135,8 +132,7 @@ func (h *Host) PowerOff() {
 	must(h.t, h.Call("PowerOff", false).Err)
 }
 
-// Configure writes a file below /etc/systemd or /run, sends SIGHUP, and returns when
-// logind has the limit that is wanted.
+// Configure writes a file below /etc/systemd or /run, sends SIGHUP, and returns when logind's limit is want.
 func (h *Host) Configure(path, content string, want time.Duration) {
 	h.t.Helper()
 	must(h.t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -152,7 +148,7 @@ func (h *Host) limit() uint64 {
 	return limit
 }
 
-// Inhibitors returns the inhibitors that logind lists.
+// Inhibitors returns the result of ListInhibitors.
 func (h *Host) Inhibitors() []Inhibitor {
 	h.t.Helper()
 	var list []Inhibitor
@@ -160,24 +156,24 @@ func (h *Host) Inhibitors() []Inhibitor {
 	return list
 }
 
-// Inhibitor is an entry of ListInhibitors. The order of the fields is that of the reply.
+// Inhibitor is an entry of ListInhibitors. Its fields have the order of the reply.
 type Inhibitor struct {
-	// What, Who, Why and Mode are the arguments of Inhibit; UID and PID are of the process that called it.
+	// What, Who, Why and Mode are the arguments of Inhibit. UID and PID are those of its caller.
 	What, Who, Why, Mode string
 	UID, PID             uint32
 }
 
-// await waits until f is true, startup at most.
+// await waits until f returns true, at most for startup.
 func await(t testing.TB, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(startup); !f(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("systemd-logind is not as it should be in time")
+			t.Fatal("systemd-logind did not reach the expected state in time")
 		}
 	}
 }
 
-// testWriter writes the standard error of logind into the log of the test.
+// testWriter writes logind's standard error to the log of the test.
 type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(p []byte) (int, error) {

@@ -14,13 +14,12 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// insideVariable is set in the environment of the process that runs in the namespaces.
+// insideVariable is set in the environment of the process in the namespaces.
 const insideVariable = "KUBEGRACE_TEST_NAMESPACE"
 
-// InNamespace runs the calling test again, in a process with its own mount and PID
-// namespaces. Its mounts and processes end with it, even if it is killed. InNamespace
-// returns true in that process, which then does the work of the test, and false in the
-// original process when the other one has ended.
+// InNamespace runs the calling test again in a process with its own mount and PID namespaces. The mounts and
+// child processes of that process end with it, even if it is killed. InNamespace returns true in that process,
+// which must run the test, and false in the original process after the other one has ended:
 //
 //	if !logindhost.InNamespace(t) {
 //		return
@@ -30,7 +29,7 @@ func InNamespace(t *testing.T) bool {
 	if os.Getenv(insideVariable) != "" {
 		return true
 	}
-	t.Parallel() // the work is done by another process
+	t.Parallel() // the test runs in another process
 	need.Root(t)
 	need.Program(t, "dbus-daemon", "dbus-daemon")
 	need.Program(t, logindProgram, "systemd")
@@ -40,20 +39,19 @@ func InNamespace(t *testing.T) bool {
 	again := exec.CommandContext(t.Context(), unshare, "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc",
 		self, "-test.v", "-test.count=1", "-test.run="+pattern(t))
 	again.Env = append(os.Environ(), insideVariable+"=1")
-	// Pdeathsig is sent when the thread that started the process ends, so keep the thread.
+	// The kernel sends Pdeathsig when the thread that started the process ends, so keep the thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	again.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := again.CombinedOutput()
 	if err != nil || testing.Verbose() {
-		t.Logf("in its namespaces:\n%s", out)
+		t.Logf("output of the test in its namespaces:\n%s", out)
 	}
 	must(t, err)
 	return false
 }
 
-// pattern returns the value of -test.run for this test and for those of its subtests that
-// -run selects.
+// pattern returns the value of -test.run for this test and its selected subtests.
 func pattern(t *testing.T) string {
 	_, subtests, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
 	if subtests == "" {

@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// systemConfig is the configuration of the system bus, as distributions ship it.
+	// systemConfig is the distribution's configuration of the system bus.
 	systemConfig = "/usr/share/dbus-1/system.conf"
-	// nobody is the ID of a user without special rights.
+	// nobody is the ID of an unprivileged user.
 	nobody = 65534
 )
 
-// LookAlike is a bus name that has logind's as its prefix. Every user may own it on
-// [StartSystemBus], as the policy of some service may allow.
+// LookAlike is a bus name with logind's name as a prefix. Every user may own it on the bus of
+// [StartSystemBus].
 const LookAlike = login1 + ".Manager"
 
-// hostOnly matches the parts of systemConfig that belong to the bus of the host: its user,
-// its files, how it is started, and what an administrator has added.
+// hostOnly matches the parts of systemConfig that apply only to the host's bus: user, files, start, and
+// additions by an administrator.
 var hostOnly = regexp.MustCompile(`(?s)<!--.*?-->|<(user|pidfile|listen|servicehelper|include|includedir)\b[^>]*>[^<]*</\w+>|<(fork|syslog|standard_system_servicedirs)/>`)
 
-// StartSystemBus is [StartBus] with the policy of the distribution: only root may own
-// logind's bus name, and every user may send signals to every other.
+// StartSystemBus is [StartBus] with the distribution's policy: only root may own logind's bus name, and every
+// user may send signals to every other user.
 func StartSystemBus(t testing.TB) *Bus {
 	t.Helper()
 	need.Root(t)
@@ -50,8 +50,8 @@ func StartSystemBus(t testing.TB) *Bus {
 	return b
 }
 
-// ConnectAsNobody returns a connection of a user who is not root, and its socket. The
-// connection passes no descriptors.
+// ConnectAsNobody returns a connection of an unprivileged user, and its socket. The connection cannot pass
+// file descriptors.
 func (b *Bus) ConnectAsNobody() (*dbus.Conn, io.Writer) {
 	b.t.Helper()
 	var socket net.Conn
@@ -65,15 +65,14 @@ func (b *Bus) ConnectAsNobody() (*dbus.Conn, io.Writer) {
 	return bus, socket
 }
 
-// ConnectAsNobodyWithDescriptors is [Bus.ConnectAsNobody] with a connection that passes
-// descriptors.
+// ConnectAsNobodyWithDescriptors is [Bus.ConnectAsNobody] with a connection that can pass file descriptors.
 func (b *Bus) ConnectAsNobodyWithDescriptors() *dbus.Conn {
 	b.t.Helper()
 	return b.asNobody(func() (*dbus.Conn, error) { return dbus.Dial(b.Address) })
 }
 
-// asNobody calls dial in a thread that runs as another user, because the kernel tells the
-// bus which user has connected. The connection is closed when the test ends.
+// asNobody calls dial in a thread that runs as nobody, because the bus gets the user of a connection from the
+// kernel. The connection is closed when the test ends.
 func (b *Bus) asNobody(dial func() (*dbus.Conn, error)) *dbus.Conn {
 	b.t.Helper()
 	var bus *dbus.Conn
@@ -94,6 +93,6 @@ func (b *Bus) asNobody(dial func() (*dbus.Conn, error)) *dbus.Conn {
 		failed <- err
 	}()
 	must(b.t, <-failed)
-	b.t.Cleanup(func() { _ = bus.Close() }) // it may be closed already, or the daemon stopped
+	b.t.Cleanup(func() { _ = bus.Close() }) // may be closed already
 	return bus
 }

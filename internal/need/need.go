@@ -1,11 +1,9 @@
-// Package need is for tests that need a program, an environment variable or root. If it is
-// missing, the test is skipped, and the text says how to get it. If the environment
-// variable KUBEGRACE_NEED_ALL is 1, as in CI, the test fails instead, so that no test is
-// skipped unnoticed.
+// Package need skips tests whose requirement is missing: a program, an environment variable or root. The
+// skip message tells how to get it. If the environment variable KUBEGRACE_NEED_ALL is 1, as in CI, the test
+// fails instead.
 //
-// With go test -short, as in make test, all these tests are skipped, so that it needs Go alone and does
-// the same on every machine. Long tests are skipped too, or do less: each says so by [Long] or [Less].
-// make test lists what was left out.
+// With go test -short, as in make test, these tests are always skipped, so that make test needs only Go. Long
+// tests are skipped too, or do less ([Long], [Less]). make test lists what was skipped.
 package need
 
 import (
@@ -18,8 +16,8 @@ import (
 // All is the environment variable that turns skips into failures when it is 1.
 const All = "KUBEGRACE_NEED_ALL"
 
-// Program returns the path of a program, or skips the test with the name of the Debian
-// package that has the program. name may be a path.
+// Program returns the path of a program. If the program is missing, it skips the test with the name of its
+// Debian package. name may be a path.
 func Program(t testing.TB, name, debianPackage string) string {
 	t.Helper()
 	Long(t, "what needs "+filepath.Base(name))
@@ -30,8 +28,8 @@ func Program(t testing.TB, name, debianPackage string) string {
 	return path
 }
 
-// Variable returns the value of an environment variable, or skips the test with by, the
-// command of this repository that sets the variable.
+// Variable returns the value of an environment variable. If it is empty, Variable skips the test and names
+// by, the command of this repository that sets the variable.
 func Variable(t testing.TB, name, by string) string {
 	t.Helper()
 	Long(t, "what needs "+by)
@@ -51,10 +49,10 @@ func Root(t testing.TB) {
 	}
 }
 
-// leftOut begins the text of what go test -short leaves out. The Makefile looks for it.
+// leftOut is the prefix of the messages about what go test -short skips. The Makefile searches for it.
 const leftOut = "left to make check: "
 
-// Long skips the test under go test -short. what says in a few words what the test is.
+// Long skips the test under go test -short. what describes the test in a few words.
 func Long(t testing.TB, what string) {
 	t.Helper()
 	if testing.Short() {
@@ -62,8 +60,8 @@ func Long(t testing.TB, what string) {
 	}
 }
 
-// Less reports whether the test is to do less, as under go test -short. what says in a few words what
-// it leaves out then.
+// Less reports whether the test should do less, because of go test -short. what describes what it then
+// leaves out.
 func Less(t testing.TB, what string) bool {
 	t.Helper()
 	if testing.Short() {
@@ -72,11 +70,11 @@ func Less(t testing.TB, what string) bool {
 	return testing.Short()
 }
 
-// missing skips the test, or fails it if nothing may be skipped.
+// missing skips the test, or fails it if KUBEGRACE_NEED_ALL is 1.
 func missing(t testing.TB, text string) {
 	t.Helper()
 	if os.Getenv(All) == "1" {
-		t.Fatal(text + "; " + All + "=1 lets nothing be skipped")
+		t.Fatal(text + "; " + All + "=1 forbids skipping")
 	}
 	t.Skip(text)
 }

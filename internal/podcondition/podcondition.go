@@ -11,9 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
-// Generation returns the generation of a pod that its status refers to, as in the kubelet's status
-// manager. It is 0 on API servers before v1.33, which do not count generations of pods, and for
-// static pods, because their mirror pods have other generations.
+// Generation returns the ObservedGeneration for a pod's status, as in the kubelet's status manager. It is
+// 0 before v1.33, where pods have no generation, and for static pods, whose mirror pods have another one.
 func Generation(pod *v1.Pod) int64 {
 	if staticpod.Is(pod) {
 		return 0
@@ -21,10 +20,9 @@ func Generation(pod *v1.Pod) int64 {
 	return pod.Generation
 }
 
-// Observe sets the generation of the pod at which the condition of a type was observed, as the
-// kubelet does since v1.34, if the status has the condition. The field is set by its name, because
-// Kubernetes before v1.33 lacks it. Observe writes to the list of conditions: call it after [Set],
-// which has made a copy.
+// Observe sets the ObservedGeneration of the condition with this type, if the status has it, as the kubelet
+// does since v1.34. It uses reflection, because Kubernetes before v1.33 does not have the field. It modifies
+// the list of conditions in place: call it after [Set], which copies the list.
 func Observe(status *v1.PodStatus, conditionType v1.PodConditionType, generation int64) {
 	if condition := Get(status, conditionType); condition != nil {
 		if field := reflect.ValueOf(condition).Elem().FieldByName("ObservedGeneration"); field.IsValid() {
@@ -33,8 +31,7 @@ func Observe(status *v1.PodStatus, conditionType v1.PodConditionType, generation
 	}
 }
 
-// Get returns the condition of a type in a status, nil if there is none. The condition
-// must not be written to.
+// Get returns the condition with this type, or nil. It must not be modified.
 func Get(status *v1.PodStatus, conditionType v1.PodConditionType) *v1.PodCondition {
 	for i := range status.Conditions {
 		if status.Conditions[i].Type == conditionType {
@@ -44,11 +41,10 @@ func Get(status *v1.PodStatus, conditionType v1.PodConditionType) *v1.PodConditi
 	return nil
 }
 
-// Set sets the status, reason and message of the condition with the type of condition, or
-// appends condition if there is none. LastTransitionTime changes only if the status does,
-// by the contract of the API; it becomes now if condition has none. The other fields of an
-// existing condition stay: the probe time, and the generation, which [Observe] sets. Set copies the
-// list of conditions first, because status may be a shallow copy of a cached status.
+// Set sets the status, reason and message of the condition with the same type, or appends condition. As the
+// API requires, LastTransitionTime changes only if the status does: to that of condition or, if zero, to
+// now. The other fields of an existing condition stay. Set copies the list of conditions first, because
+// status may be a shallow copy of a cached status.
 func Set(status *v1.PodStatus, condition v1.PodCondition, now metav1.Time) {
 	if condition.LastTransitionTime.IsZero() {
 		condition.LastTransitionTime = now

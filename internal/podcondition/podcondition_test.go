@@ -18,19 +18,19 @@ func TestSet(t *testing.T) {
 	for name, test := range map[string]struct {
 		set, want v1.PodCondition
 	}{
-		"another status": {
+		"status changes": {
 			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "Why", Message: "new", LastProbeTime: now},
 			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "Why", Message: "new", ObservedGeneration: 3, LastTransitionTime: now, LastProbeTime: before},
 		},
-		"the same status": {
+		"status stays": {
 			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, Reason: "Why"},
 			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, Reason: "Why", ObservedGeneration: 3, LastTransitionTime: before, LastProbeTime: before},
 		},
-		"a new condition": {
+		"new condition": {
 			v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, ObservedGeneration: 4, LastProbeTime: before},
 			v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, ObservedGeneration: 4, LastProbeTime: before, LastTransitionTime: now},
 		},
-		"a time of its own": {
+		"new condition with a time": {
 			v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, LastTransitionTime: before},
 			v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, LastTransitionTime: before},
 		},
@@ -42,7 +42,7 @@ func TestSet(t *testing.T) {
 			require.Equal(t, test.want, *podcondition.Get(&status, test.set.Type))
 			require.Equal(t, scheduled, *podcondition.Get(&status, v1.PodScheduled))
 			podcondition.Observe(&status, test.set.Type, 9)
-			require.Equal(t, []v1.PodCondition{scheduled, ready}, cached.Conditions, "the copy's original")
+			require.Equal(t, []v1.PodCondition{scheduled, ready}, cached.Conditions, "the cached list is not changed")
 		})
 	}
 	require.Nil(t, podcondition.Get(&v1.PodStatus{}, v1.PodReady))
@@ -59,5 +59,5 @@ func TestGeneration(t *testing.T) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
 	require.EqualValues(t, 3, podcondition.Generation(pod))
 	pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
-	require.Zero(t, podcondition.Generation(pod), "a static pod")
+	require.Zero(t, podcondition.Generation(pod), "static pod")
 }

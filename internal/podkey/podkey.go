@@ -1,5 +1,4 @@
-// Package podkey identifies pods, the same way in the termination of one pod and in the shutdown
-// of a node.
+// Package podkey returns the map key of a pod, for packages lifecycle and shutdown.
 package podkey
 
 import (
@@ -7,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Of returns the UID of a pod, or its [Name] if it has none.
+// Of returns the UID of a pod, or its [Name] if it has no UID.
 func Of(pod *v1.Pod) types.UID {
 	if pod.UID != "" {
 		return pod.UID
@@ -15,5 +14,5 @@ func Of(pod *v1.Pod) types.UID {
 	return Name(pod)
 }
 
-// Name returns NAMESPACE/NAME.
+// Name returns NAMESPACE/NAME as a key.
 func Name(pod *v1.Pod) types.UID { return types.UID(pod.Namespace + "/" + pod.Name) }

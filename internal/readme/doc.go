@@ -1,3 +1,2 @@
-// Package readme tests that the program, the lists, the tables and the figures of the pages say what
-// the code says.
+// Package readme compares programs, lists, tables and figures in the Markdown pages with the code.
 package readme

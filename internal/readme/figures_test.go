@@ -13,17 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFigures compares figures in the sentences of all pages with the code. A figure that no page has
-// any more fails: it has to be taken off this list.
-func TestFigures(t *testing.T) {
+// Figures in the sentences of all pages match the code. If no page has a figure any more, remove it from this
+// list.
+func TestFiguresMatchTheCode(t *testing.T) {
 	const (
 		provider = "lifecycle/virtualkubelet/go.mod"
 		compat   = "internal/tools/compat.sh"
 	)
 	all := pages(t)
 	for _, figure := range []struct {
-		says     string // a regular expression, in which a space stands for any white space
-		file     string // of the code, below the repository
+		sentence string // a regular expression for the page; a space matches any white space
+		file     string // the file that declares the figure
 		declared string // a regular expression with the same groups
 	}{
 		{`Go (1\.\d+)(?: or later, and|, and the Kubernetes libraries)`, "go.mod", `\ngo (1\.\d+)`},
@@ -38,20 +38,20 @@ func TestFigures(t *testing.T) {
 		{`sleep cut within (\d+) ms of its end`, "lifecycle/handler_runner.go", `sleepTolerance = (\d+) \* time\.Millisecond`},
 	} {
 		declared := regexp.MustCompile(figure.declared).FindStringSubmatch(page(t, figure.file))
-		require.NotNil(t, declared, "%s has nothing like %s", figure.file, figure.declared)
+		require.NotNil(t, declared, "%s does not match %s", figure.file, figure.declared)
 		found := 0
 		for name, text := range all {
-			for _, match := range regexp.MustCompile(strings.ReplaceAll(figure.says, " ", `\s+`)).FindAllStringSubmatch(text, -1) {
+			for _, match := range regexp.MustCompile(strings.ReplaceAll(figure.sentence, " ", `\s+`)).FindAllStringSubmatch(text, -1) {
 				found++
 				require.Equal(t, declared[1], match[1], "%s: %s", name, match[0])
 			}
 		}
-		require.Positive(t, found, "no page says this any more: %s", figure.says)
+		require.Positive(t, found, "no page has this figure any more: %s", figure.sentence)
 	}
 }
 
-// The table of the tested versions has each minor that make compat tests, the newest first.
-func TestVersions(t *testing.T) {
+// The table of tested versions has each minor that make compat tests, newest first.
+func TestVersionsMatchMakeCompat(t *testing.T) {
 	minor := map[string]int{}
 	for _, match := range regexp.MustCompile(`(?m)^(oldest|newest)=(\d+)`).FindAllStringSubmatch(page(t, "internal/tools/compat.sh"), -1) {
 		number, err := strconv.Atoi(match[2])

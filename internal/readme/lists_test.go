@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The table of packages has every package that others can import, and no other.
-func TestPackages(t *testing.T) {
+// The table of packages has exactly the public packages.
+func TestTheTableOfPackagesIsComplete(t *testing.T) {
 	var want []string
 	for _, s := range library(t) {
 		if len(s.files) > 0 && !strings.Contains(s.path, "/internal") {
@@ -20,15 +20,15 @@ func TestPackages(t *testing.T) {
 	require.ElementsMatch(t, want, firstCells(t, page(t, "README.md"), "| package | what it does |", `^\[.*\]\((.*)\)$`))
 }
 
-// The table has for each package the level of stability that begins the last section of its documentation.
-func TestStability(t *testing.T) {
+// The stability in the table of packages is that in the package documentation.
+func TestStabilityMatchesThePackageDocumentation(t *testing.T) {
 	var want []string
 	for _, s := range library(t) {
 		if len(s.files) == 0 || strings.Contains(s.path, "/internal") {
 			continue
 		}
 		_, section, found := strings.Cut(page(t, s.path+"/doc.go"), "// # Stability\n//\n// ")
-		require.True(t, found, "the documentation of %s names no level of stability", s.path)
+		require.True(t, found, "the documentation of %s has no section Stability", s.path)
 		level, _, _ := strings.Cut(section, ":")
 		want = append(want, s.path+" "+strings.ToLower(level))
 	}
@@ -39,8 +39,8 @@ func TestStability(t *testing.T) {
 	require.ElementsMatch(t, want, rows)
 }
 
-// firstCells returns the first group of a pattern in the first cell of each row of a table. heading is
-// the beginning of the heading of the table.
+// firstCells returns the first group of a pattern in the first cell of each row of a table. heading is the
+// beginning of the table's heading.
 func firstCells(t *testing.T, page, heading, pattern string) []string {
 	t.Helper()
 	lines := strings.Split(page, "\n")
@@ -53,7 +53,7 @@ func firstCells(t *testing.T, page, heading, pattern string) []string {
 			break
 		}
 		found := regexp.MustCompile(pattern).FindStringSubmatch(cell)
-		require.NotNil(t, found, "a row is not as expected: %s", line)
+		require.NotNil(t, found, "unexpected row: %s", line)
 		cells = append(cells, found[1])
 	}
 	return cells

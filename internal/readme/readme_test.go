@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// page returns the text of a file, which is named from the top folder.
+// page returns the text of a file. name is relative to the repository.
 func page(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../..", name))
@@ -18,14 +18,14 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// The README is what a newcomer reads to the end.
+// The README stays short enough to be read completely.
 func TestREADMEIsShort(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(page(t, "README.md"), "\n"), 150)
 }
 
-// The program at the top of the README is a part of examples/processagent, which has a test that
-// builds and runs it. The program fits on the first screen.
-func TestProgram(t *testing.T) {
+// The program at the top of the README is copied from examples/processagent, whose test builds and runs it.
+// It is on the first screen.
+func TestTheProgramIsThatOfTheProcessAgent(t *testing.T) {
 	text := page(t, "README.md")
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)
 	require.Len(t, blocks, 1)

@@ -13,10 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// source has the files of a package without its tests, and its string constants, including those in
-// functions.
+// source has the files of a package, without its tests, and all its string constants.
 type source struct {
-	path      string // within the repository
+	path      string // relative to the repository
 	files     []*ast.File
 	constants map[string]string
 }
@@ -31,7 +30,7 @@ func library(t *testing.T) []source {
 	return all
 }
 
-// packagesBelow parses the package in a folder of the repository and those below it.
+// packagesBelow parses the packages in and below a folder of the repository.
 func packagesBelow(t *testing.T, folder string) []source {
 	t.Helper()
 	var all []source
@@ -75,7 +74,7 @@ func parsePackage(t *testing.T, folder string) source {
 	return s
 }
 
-// inspect calls f for each node of one kind in a package.
+// inspect calls f for each node of type N in a package.
 func inspect[N ast.Node](s source, f func(N)) {
 	for _, file := range s.files {
 		ast.Inspect(file, func(node ast.Node) bool {
@@ -97,7 +96,7 @@ func literal(expr ast.Expr) (string, bool) {
 	return value, err == nil
 }
 
-// value returns the value of a string literal or of a string constant of the package.
+// value returns the value of a string literal or string constant of the package.
 func (s source) value(expr ast.Expr) (string, bool) {
 	if name, ok := expr.(*ast.Ident); ok {
 		value, ok := s.constants[name.Name]

@@ -21,12 +21,12 @@ import (
 // tablesPage is the page with the tables.
 const tablesPage = "metrics/README.md"
 
-var update = flag.Bool("update", false, "write the rows that the code has into the tables of metrics/README.md")
+var update = flag.Bool("update", false, "update the rows in the tables of metrics/README.md")
 
-// TestTables compares the tables of metrics/README.md with the code. A table follows a comment
-// <!-- table: NAME --> and has one row for each metric, event and so on of the code, and no other. The
-// last column is written by hand: -update keeps it, and writes TODO there in new rows.
-func TestTables(t *testing.T) {
+// The tables of metrics/README.md have exactly one row for each metric, event, condition and reason in the code.
+// A table follows a comment <!-- table: NAME -->. Its last column is written by hand: -update keeps it, and
+// writes TODO in new rows.
+func TestTablesMatchTheCode(t *testing.T) {
 	packages := library(t)
 	for name, rows := range map[string]map[string]bool{
 		"events":     events(packages),
@@ -38,7 +38,7 @@ func TestTables(t *testing.T) {
 			text := page(t, tablesPage)
 			table := regexp.MustCompile(`(?s)<!-- table: ` + name + ` -->\n\n(\|[^\n]*\n\|[-| ]*\n)(.*?)\n(?:\n|$)`).FindStringSubmatchIndex(text)
 			require.NotNil(t, table, "the page has no such table")
-			written := map[string]string{} // what is written by hand, by row
+			written := map[string]string{} // the last column by row
 			for line := range strings.SplitSeq(text[table[4]:table[5]], "\n") {
 				line = strings.TrimSuffix(line, " |")
 				last := strings.LastIndex(line, " | ")
@@ -49,7 +49,7 @@ func TestTables(t *testing.T) {
 				replace(t, text, table[4], table[5], rows, written)
 				return
 			}
-			require.Equal(t, slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(written)), "go test ./internal/readme -update adds what is missing")
+			require.Equal(t, slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(written)), "go test ./internal/readme -update adds missing rows")
 			require.NotContains(t, slices.Collect(maps.Values(written)), "TODO")
 		})
 	}
@@ -69,12 +69,12 @@ func replace(t *testing.T, text string, from, to int, rows map[string]bool, writ
 	require.NoError(t, os.WriteFile(filepath.Join("../..", tablesPage), []byte(text[:from]+strings.Join(lines, "\n")+text[to:]), 0o600))
 }
 
-// row begins a line of a table.
+// row returns the beginning of a row.
 func row(columns ...string) string { return "| " + strings.Join(columns, " | ") }
 
 func code(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
 
-// identifier is what a reason looks like.
+// identifier matches a reason.
 var identifier = regexp.MustCompile(`^[A-Z]\w+$`)
 
 // events finds the reasons of events: the third argument of a recorder's Event, the argument after
@@ -102,8 +102,8 @@ func events(packages []source) map[string]bool {
 	return rows
 }
 
-// conditions finds the conditions of nodes and pods that the library reads or writes: those of
-// k8s.io/api by the uses of their constants, others by their declarations.
+// conditions finds the conditions of nodes and pods that the library uses: those in k8s.io/api by uses of
+// their constants, others by their declarations.
 func conditions(packages []source) map[string]bool {
 	known := map[string]string{
 		"NodeReady": string(v1.NodeReady), "PodReady": string(v1.PodReady), "ContainersReady": string(v1.ContainersReady),
@@ -126,7 +126,7 @@ func conditions(packages []source) map[string]bool {
 }
 
 // reasons finds the reasons of conditions and statuses: the string constants whose names contain
-// "reason", the strings that a field Reason is set to, and the constants of k8s.io/api.
+// "reason", the values of fields named Reason, and the constants of k8s.io/api.
 func reasons(t *testing.T, packages []source) map[string]bool {
 	t.Helper()
 	known := map[string]string{"PodReasonTerminationByKubelet": v1.PodReasonTerminationByKubelet}

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each text in quotes in the tables of troubleshooting and of log lines comes from a string in the
-// library or in the example agent: it is a part of the string, or begins or ends with it, with
-// something in the place of each verb such as %v.
-func TestOperatorsPageQuotesWhatIsPrinted(t *testing.T) {
+// Each quoted text in the tables of troubleshooting and of log lines of examples/nodeagent/README.md exists in
+// the code of the library or the example agent: it is a part of a string literal, or begins or ends with one,
+// with any text for verbs such as %v.
+func TestQuotedLogLinesExistInTheCode(t *testing.T) {
 	verb := regexp.MustCompile(`%[a-z]`)
 	var printed []string
 	for _, s := range slices.Concat(library(t), packagesBelow(t, "internal/call"), packagesBelow(t, "examples/nodeagent")) {
@@ -32,12 +32,12 @@ func TestOperatorsPageQuotesWhatIsPrinted(t *testing.T) {
 		require.NotEmpty(t, quotes, heading)
 		for _, quote := range quotes {
 			require.True(t, slices.ContainsFunc(printed, func(text string) bool {
-				if len(verb.ReplaceAllString(text, "")) < 20 { // such as "%s: %s", which is found in most texts
+				if len(verb.ReplaceAllString(text, "")) < 20 { // such as "%s: %s", which matches most texts
 					return text == quote[1]
 				}
 				pattern := verb.ReplaceAllString(regexp.QuoteMeta(text), ".+")
 				return strings.Contains(text, quote[1]) || regexp.MustCompile("^"+pattern+"|"+pattern+"$").MatchString(quote[1])
-			}), "nothing prints %q", quote[1])
+			}), "no string in the code matches %q", quote[1])
 		}
 	}
 }

@@ -1,5 +1,4 @@
-// Package times compares moments and turns the time that is left into the whole seconds of a grace
-// period. It is pure and may be used concurrently.
+// Package times compares times, and converts a remaining time to the whole seconds of a grace period.
 package times
 
 import (
@@ -7,18 +6,16 @@ import (
 	"time"
 )
 
-// Lag is how late a timer, or a goroutine that waits for one, may be without costing a whole second of
-// a grace period. Reading the list of pods takes such a moment too, after which a pod of 20 s would be
-// granted 19 whole seconds.
+// Lag is added to a remaining time before it is rounded down. Otherwise a late timer, or the time to list
+// the pods, would reduce a grace period of 20 s to 19 s.
 const Lag = 100 * time.Millisecond
 
-// WholeSeconds returns the whole seconds of a duration, at least 0. What lacks of a whole second, Lag at
-// most, has been before.
-func WholeSeconds(left time.Duration) int64 {
-	return int64(max(min(left, math.MaxInt64-Lag)+Lag, 0) / time.Second)
+// WholeSeconds returns the whole seconds of remaining plus [Lag], at least 0.
+func WholeSeconds(remaining time.Duration) int64 {
+	return int64(max(min(remaining, math.MaxInt64-Lag)+Lag, 0) / time.Second)
 }
 
-// Earlier returns the earlier one of two times. A zero time is none.
+// Earlier returns the earlier one of two times. A zero time is ignored.
 func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

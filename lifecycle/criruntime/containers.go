@@ -26,6 +26,9 @@ const removeTimeout = 10 * time.Second
 // started. For an unknown container the error wraps lifecycle.ErrContainerNotFound (containerd 1.6) or is
 // nil (containerd 2): CRI allows both.
 func (r *Runtime) StopContainer(ctx context.Context, containerID string, timeoutSeconds int64) error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, stopDeadline(timeoutSeconds))
 	defer cancel()
 	request := &runtimeapi.StopContainerRequest{ContainerId: containerID, Timeout: timeoutSeconds}
@@ -57,13 +60,21 @@ func (r *Runtime) status(ctx context.Context, containerID string) (*runtimeapi.C
 // Exited returns a channel that is closed at most 200 ms after the container has exited or the runtime has
 // forgotten it. The channel stays open while the runtime does not answer, and after [Runtime.Close]. After
 // Close, Exited returns nil.
-func (r *Runtime) Exited(containerID string) <-chan struct{} { return r.exits.watch(containerID) }
+func (r *Runtime) Exited(containerID string) <-chan struct{} {
+	if r.check() != nil {
+		return nil
+	}
+	return r.exits.watch(containerID)
+}
 
 // RunInContainer runs cmd in a container for at most timeout; 0 or less means that only ctx bounds it. It
 // returns the command's stdout followed by its stderr. A nonzero exit status is an error, which does not
 // contain the arguments or the output, because they may be secret. A command that exceeds timeout is
 // killed, and the error wraps context.DeadlineExceeded.
 func (r *Runtime) RunInContainer(ctx context.Context, containerID string, cmd []string, timeout time.Duration) ([]byte, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	request := &runtimeapi.ExecSyncRequest{ContainerId: containerID, Cmd: cmd}
 	if timeout > 0 {
 		// The client's deadline ends the command exactly. The runtime's timeout, in whole seconds, ends
@@ -109,6 +120,9 @@ func wholeSeconds(d time.Duration) int64 {
 // is running nevertheless, StartContainer returns its ID and no error. If the runtime does not answer,
 // the container stays, and is stopped with its pod.
 func (r *Runtime) StartContainer(ctx context.Context, request *runtimeapi.CreateContainerRequest) (id string, err error) {
+	if err := r.check(); err != nil {
+		return "", err
+	}
 	created, err := r.client.CreateContainer(ctx, request)
 	if err != nil {
 		return "", fmt.Errorf("failed to create container %q: %w", request.GetConfig().GetMetadata().GetName(), withSentinel(err))

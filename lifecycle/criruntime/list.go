@@ -22,6 +22,9 @@ import (
 // namespace and name. If no container, running or exited, has the labels, it lists the containers in the
 // pod's sandboxes.
 func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	if err := r.check(pod); err != nil {
+		return nil, err
+	}
 	containers, err := r.containersOf(ctx, pod)
 	if err != nil {
 		return nil, fmt.Errorf("failed to list the containers of pod %s: %w", identityOf(pod), withSentinel(err))

@@ -34,6 +34,9 @@ const podsTimeout = 30 * time.Second
 //
 // If the runtime does not answer within 30 s, Pods returns an error, never an incomplete list.
 func (r *Runtime) Pods(ctx context.Context) ([]*v1.Pod, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
 	found, err := r.findPods(ctx)
@@ -58,6 +61,10 @@ func (r *Runtime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 // nil if the runtime has no container of the pod or does not answer within 30 s. It fits Status of
 // podkiller.Options.
 func (r *Runtime) PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
+	if err := r.check(pod); err != nil {
+		klog.FromContext(ctx).Error(err, "PodStatus had no effect")
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
 	status := pod.Status.DeepCopy()
@@ -84,6 +91,9 @@ func (r *Runtime) PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
 // when the pod's containers have ended: a runtime kills running ones without a grace period. An unknown
 // pod is no error.
 func (r *Runtime) StopPodSandbox(ctx context.Context, pod *v1.Pod) error {
+	if err := r.check(pod); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, stopMargin)
 	defer cancel()
 	sandboxes, err := r.sandboxesOf(ctx, pod)

@@ -2,7 +2,9 @@ package criruntime
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -81,6 +84,9 @@ func dial(endpoint string) (*grpc.ClientConn, error) {
 // Close closes the connection and waits for the Runtime's goroutine. Containers keep running, and open
 // channels of [Runtime.Exited] stay open. Further calls return the result of the first.
 func (r *Runtime) Close() error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	if err := r.close(); err != nil {
 		return fmt.Errorf("failed to close the connection to the container runtime: %w", err)
 	}
@@ -89,11 +95,35 @@ func (r *Runtime) Close() error {
 
 // Conn returns the connection to the runtime, for CRI calls that this package does not make.
 // [Runtime.Close] closes it.
-func (r *Runtime) Conn() *grpc.ClientConn { return r.conn }
+func (r *Runtime) Conn() *grpc.ClientConn {
+	if r.check() != nil {
+		return nil
+	}
+	return r.conn
+}
+
+var (
+	errNotMade = errors.New("the Runtime was not made with Dial")
+	errNoPod   = errors.New("the pod is nil")
+)
+
+// check returns an error for a Runtime that was not made with Dial, and for a nil pod.
+func (r *Runtime) check(pods ...*v1.Pod) error {
+	if r == nil || r.client == nil {
+		return errNotMade
+	}
+	if slices.Contains(pods, nil) {
+		return errNoPod
+	}
+	return nil
+}
 
 // Version returns the runtime's name and version, such as "containerd" and "2.3.7". Call it at the start to
 // check the endpoint.
 func (r *Runtime) Version(ctx context.Context) (name, version string, err error) {
+	if err := r.check(); err != nil {
+		return "", "", err
+	}
 	response, err := r.client.Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
 		return "", "", fmt.Errorf("failed to reach the container runtime at %q: %w", r.conn.Target(), withSentinel(err))

@@ -16,46 +16,46 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-func TestARuntimeThatIsAway(t *testing.T) {
+func TestAwayMakesCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
 		rt.Start(pod, "app", "app", lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
 		rt.Away(time.Second, 3*time.Second)
 		began := time.Now()
 		require.ErrorIs(t, rt.StopContainer(t.Context(), "app", 30), lifecycletest.ErrAway)
-		require.Equal(t, time.Second, time.Since(began), "a call that was under way")
+		require.Equal(t, time.Second, time.Since(began), "the running call fails when the period starts")
 		_, err := rt.RunInContainer(t.Context(), "app", nil, 0)
 		require.ErrorIs(t, err, lifecycletest.ErrAway)
 		<-time.After(2 * time.Second)
 		require.NoError(t, rt.StopContainer(t.Context(), "app", 30))
-		require.Equal(t, 5*time.Second, time.Since(began), "it has heard its signal")
+		require.Equal(t, 5*time.Second, time.Since(began), "the container received the first signal")
 	})
 }
 
-func TestExitCodesAndSignals(t *testing.T) {
+func TestExitCodesAndSignalsAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
 		rt.Start(pod, "app", "app", lifecycletest.Script{ExitCode: 3, StopSignal: v1.SIGQUIT})
-		rt.Start(pod, "deaf", "deaf", lifecycletest.Script{ExitCode: 3, IgnoreTerm: true})
+		rt.Start(pod, "stubborn", "stubborn", lifecycletest.Script{ExitCode: 3, IgnoreTerm: true})
 		_, exited := rt.ExitCode("app")
 		require.False(t, exited)
 		now := time.Now()
-		require.NoError(t, rt.StopContainer(t.Context(), "app", math.MaxInt64), "the longest timeout is no short one")
-		require.NoError(t, rt.StopContainer(t.Context(), "deaf", 2))
-		for id, want := range map[string]int32{"app": 3, "deaf": 137} {
+		require.NoError(t, rt.StopContainer(t.Context(), "app", math.MaxInt64), "the maximum timeout does not overflow")
+		require.NoError(t, rt.StopContainer(t.Context(), "stubborn", 2))
+		for id, want := range map[string]int32{"app": 3, "stubborn": 137} {
 			code, exited := rt.ExitCode(id)
 			require.True(t, exited)
 			require.Equal(t, want, code)
 		}
 		require.Equal(t, []lifecycletest.Signal{
 			{ID: "app", Signal: v1.SIGQUIT, At: now},
-			{ID: "deaf", Signal: v1.SIGTERM, At: now},
-			{ID: "deaf", Signal: v1.SIGKILL, At: now.Add(2 * time.Second)},
+			{ID: "stubborn", Signal: v1.SIGTERM, At: now},
+			{ID: "stubborn", Signal: v1.SIGKILL, At: now.Add(2 * time.Second)},
 		}, rt.Signals())
 	})
 }
 
-func TestTheLongestTimeoutKillsNobody(t *testing.T) {
+func TestTheMaximumTimeoutDoesNotKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
 		rt.Start(pod, "app", "app", lifecycletest.Script{IgnoreTerm: true, ExitAfter: time.Hour})
@@ -64,7 +64,7 @@ func TestTheLongestTimeoutKillsNobody(t *testing.T) {
 	})
 }
 
-func TestScriptedStarts(t *testing.T) {
+func TestStartContainerFollowsTheScript(t *testing.T) {
 	broken := errors.New("no such image")
 	for name, test := range map[string]struct {
 		script lifecycletest.Script
@@ -72,14 +72,14 @@ func TestScriptedStarts(t *testing.T) {
 		took   time.Duration
 		err    error
 	}{
-		"at once":          {},
-		"slow":             {script: lifecycletest.Script{StartTakes: 3 * time.Second}, took: 3 * time.Second},
-		"failed":           {script: lifecycletest.Script{StartTakes: time.Second, StartErr: broken}, took: time.Second, err: broken},
-		"cancelled":        {script: lifecycletest.Script{StartTakes: 3 * time.Second}, cancel: time.Second, took: time.Second, err: context.DeadlineExceeded},
-		"cancelled, deaf":  {script: lifecycletest.Script{StartTakes: 3 * time.Second, StartIgnoresContext: true}, cancel: time.Second, took: 3 * time.Second},
-		"cancelled later":  {script: lifecycletest.Script{StartTakes: time.Second}, cancel: 2 * time.Second, took: time.Second},
-		"failed, at once":  {script: lifecycletest.Script{StartErr: broken}, err: broken},
-		"cancelled before": {script: lifecycletest.Script{StartTakes: time.Second}, cancel: time.Nanosecond, took: time.Nanosecond, err: context.DeadlineExceeded},
+		"immediate":                 {},
+		"slow":                      {script: lifecycletest.Script{StartTakes: 3 * time.Second}, took: 3 * time.Second},
+		"slow, fails":               {script: lifecycletest.Script{StartTakes: time.Second, StartErr: broken}, took: time.Second, err: broken},
+		"slow, cancelled":           {script: lifecycletest.Script{StartTakes: 3 * time.Second}, cancel: time.Second, took: time.Second, err: context.DeadlineExceeded},
+		"slow, ignores its context": {script: lifecycletest.Script{StartTakes: 3 * time.Second, StartIgnoresContext: true}, cancel: time.Second, took: 3 * time.Second},
+		"cancelled after its end":   {script: lifecycletest.Script{StartTakes: time.Second}, cancel: 2 * time.Second, took: time.Second},
+		"fails immediately":         {script: lifecycletest.Script{StartErr: broken}, err: broken},
+		"cancelled immediately":     {script: lifecycletest.Script{StartTakes: time.Second}, cancel: time.Nanosecond, took: time.Nanosecond, err: context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

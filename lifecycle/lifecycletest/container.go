@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// killedCode is the exit code of a process that SIGKILL has ended.
+// killedCode is the exit code of a process that was killed with SIGKILL.
 const killedCode = 137
 
 // container is one run of a container.
@@ -22,18 +22,18 @@ type container struct {
 	listed  lifecycle.Container // as Running lists it
 	script  Script
 	records *records
-	exited  chan struct{} // closed once it has exited
+	exited  chan struct{} // closed when it has exited
 
-	mu     sync.Mutex  // guards the fields below; not held while anything waits
-	gone   bool        // it has exited
-	code   int32       // the exit code, once it has exited
-	calls  int         // StopContainer calls so far
+	mu     sync.Mutex  // guards the fields below; not held while a call waits
+	gone   bool        // has exited
+	code   int32       // the exit code if gone
+	calls  int         // number of StopContainer calls
 	termed bool        // the stop signal was sent
-	bySelf *time.Timer // ends it by ExitAfter; nil: it does not end by itself
-	byTerm *time.Timer // ends it by ExitAfterTerm; nil: it was sent no signal, or ended at once
+	bySelf *time.Timer // for ExitAfter, or nil
+	byTerm *time.Timer // for ExitAfterTerm after the stop signal, or nil
 }
 
-// run runs a container.
+// run starts a container.
 func run(pod types.UID, listed lifecycle.Container, s Script, log *records) *container {
 	c := &container{pod: pod, listed: listed, script: s, records: log, exited: make(chan struct{})}
 	c.mu.Lock()
@@ -44,21 +44,21 @@ func run(pod types.UID, listed lifecycle.Container, s Script, log *records) *con
 	return c
 }
 
-// exitCode returns the exit code, false if the container runs.
+// exitCode returns the exit code. exited is false while the container runs.
 func (c *container) exitCode() (code int32, exited bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.code, c.gone
 }
 
-// end makes the container exit, unless it has exited.
+// end makes the container exit, unless it has already exited.
 func (c *container) end(by ExitCause) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endLocked(by)
 }
 
-// endLocked is end with the mutex held.
+// endLocked is end for callers that hold the mutex.
 func (c *container) endLocked(by ExitCause) {
 	if c.gone {
 		return
@@ -78,8 +78,8 @@ func (c *container) endLocked(by ExitCause) {
 	close(c.exited)
 }
 
-// stop handles a StopContainer call as the script says. A call that hangs waits for released or,
-// unless the script ignores it, for the end of ctx.
+// stop handles a StopContainer call. A hanging call ends when released is closed or, unless the
+// script ignores it, ctx ends.
 func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-chan struct{}) error {
 	switch hang, fail := c.nextFault(); {
 	case hang:
@@ -126,7 +126,7 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 	}
 }
 
-// nextFault counts a call, and reports whether the script makes it hang or fail.
+// nextFault counts a call, and reports whether it hangs or fails.
 func (c *container) nextFault() (hang, fail bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +163,7 @@ func (c *container) term() {
 	}
 }
 
-// exec runs a scripted command with a context that ends when the container exits.
+// exec runs a scripted command. Its context ends when the container exits.
 func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duration) ([]byte, error) {
 	if _, gone := c.exitCode(); gone {
 		return nil, ErrContainerExited
@@ -178,7 +178,7 @@ func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duratio
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watcher sync.WaitGroup
-	defer watcher.Wait() // the deferred cancel below runs first, and ends the watcher
+	defer watcher.Wait() // runs after the deferred cancel below, which ends the watcher
 	defer cancel(nil)
 	watcher.Add(1)
 	go func() {

@@ -21,21 +21,21 @@ type Event struct {
 	At      time.Time
 }
 
-// Events is a [lifecycle.EventRecorder] that keeps the events. The zero value is ready to
-// use; all methods may be called concurrently.
+// Events is a [lifecycle.EventRecorder] that records events. The zero value is ready to use.
+// All methods may be called concurrently.
 type Events struct {
 	mu  sync.Mutex
 	all []Event
 }
 
-// Event records one event.
+// Event implements [lifecycle.EventRecorder].
 func (e *Events) Event(object runtime.Object, eventtype, reason, message string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = append(e.all, Event{Object: object, Type: eventtype, Reason: reason, Message: message, At: time.Now()})
 }
 
-// All returns the events so far, in the order in which they were recorded.
+// All returns the recorded events in order.
 func (e *Events) All() []Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -51,7 +52,7 @@ func ExampleEvents() {
 	// Output: Normal Killing Stopping container app
 }
 
-// The runtime is unavailable now, as if its process had crashed.
+// An unavailable runtime fails all calls, as if its process had crashed.
 func ExampleRuntime_Away() {
 	rt := lifecycletest.NewRuntime()
 	rt.Start(pod, "app", "app", lifecycletest.Script{})
@@ -59,7 +60,7 @@ func ExampleRuntime_Away() {
 	fmt.Println(rt.StopContainer(context.Background(), "app", 30))
 	fmt.Println(rt.ExitCode("app"))
 	// Output:
-	// the runtime is away
+	// the runtime is unavailable
 	// 0 false
 }
 
@@ -89,7 +90,7 @@ func ExampleScript() {
 func TestAgentStopsItsPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
 		rt.Start(pod, "app", "1", lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Exits: rt})
 		require.NoError(t, err)

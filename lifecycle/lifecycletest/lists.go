@@ -12,32 +12,33 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// Lists says how [Runtime.Running] answers. With the zero value it lists at once what runs.
+// Lists describes the behaviour of [Runtime.Running]. With the zero value it lists the running containers
+// immediately.
 type Lists struct {
 	// Poll is the interval of a runtime that polls: a list waits for the next poll, counted from
-	// [Runtime.SetLists], and has what runs then. 0 or less: it has what runs now.
+	// [Runtime.SetLists], and returns the state at that time. 0 or less: no polling.
 	Poll time.Duration
-	// Takes is how long after that a list returns; 0 or less: at once.
+	// Takes delays the result after that; 0 or less: no delay.
 	Takes time.Duration
-	// Err is the error of each list; nil: lists succeed.
+	// Err is the error of each list, or nil.
 	Err error
-	// Hang makes a list hang until its context ends, and HangIgnoresContext until [Runtime.Release].
+	// Hang makes a list hang until its context ends, HangIgnoresContext until [Runtime.Release].
 	Hang, HangIgnoresContext bool
-	// Lacks are the IDs of containers that run and are not listed.
+	// Lacks has the IDs of running containers that are not listed.
 	Lacks []string
-	// HasEnded lists containers that have exited too, until they are removed.
+	// HasEnded also lists exited containers, until they are removed.
 	HasEnded bool
 }
 
-// SetLists makes the runtime list in another way from now on. A list that is under way goes on.
+// SetLists changes the behaviour of later calls of [Runtime.Running].
 func (r *Runtime) SetLists(l Lists) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lists, r.listsSince = l, time.Now()
 }
 
-// Running lists the containers of a pod that run, in the order of their starts, unless [Lists] says
-// otherwise. While the runtime is [Runtime.Away] it returns [ErrAway].
+// Running implements [lifecycle.Runtime]. It lists the running containers of a pod in the order of their
+// starts, subject to [Lists].
 func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	ctx, cancel, isAway := r.limit(ctx)
 	defer cancel()
@@ -75,7 +76,7 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 	return running, nil
 }
 
-// listed returns the containers of a pod that are listed now.
+// listed returns the containers of a pod that l lists now.
 func (r *Runtime) listed(pod *v1.Pod, l Lists) []lifecycle.Container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +90,7 @@ func (r *Runtime) listed(pod *v1.Pod, l Lists) []lifecycle.Container {
 	return running
 }
 
-// wait waits for a while. The error is the cause of the end of ctx.
+// wait waits for d. If ctx ends before, it returns the cause.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)

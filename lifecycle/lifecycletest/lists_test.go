@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-func TestRunningListsWhatRuns(t *testing.T) {
+func TestRunningListsRunningContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
 		web := rt.Start(pod, "web", "w1", lifecycletest.Script{})
@@ -25,7 +25,7 @@ func TestRunningListsWhatRuns(t *testing.T) {
 		rt.Start(&v1.Pod{}, "other", "o1", lifecycletest.Script{})
 		<-time.After(2 * second)
 		again := rt.Start(pod, "web", "w1", lifecycletest.Script{})
-		require.NotEqual(t, web, again, "another run with the same ID")
+		require.NotEqual(t, web, again, "a new run with the same ID")
 		running, err := rt.Running(t.Context(), pod)
 		require.NoError(t, err)
 		require.Equal(t, []lifecycle.Container{again}, running)
@@ -39,8 +39,8 @@ func TestRunningListsWhatRuns(t *testing.T) {
 	})
 }
 
-// The pod has web, which runs, and app, which exits after a second. The list is asked for at once.
-func TestListsAreScripted(t *testing.T) {
+// Running behaves as scripted for a pod with web, which keeps running, and app, which exits after 1 s.
+func TestRunningFollowsLists(t *testing.T) {
 	broken := errors.New("broken pipe")
 	for name, test := range map[string]struct {
 		lists lifecycletest.Lists
@@ -49,16 +49,16 @@ func TestListsAreScripted(t *testing.T) {
 		want  []string
 		err   error
 	}{
-		"now":         {want: []string{"web", "app"}},
-		"polls":       {lists: lifecycletest.Lists{Poll: 5 * second}, took: 5 * second, want: []string{"web"}},
-		"slow":        {lists: lifecycletest.Lists{Takes: 5 * second}, took: 5 * second, want: []string{"web", "app"}},
-		"too slow":    {lists: lifecycletest.Lists{Poll: 30 * second}, took: 10 * second, err: context.DeadlineExceeded},
-		"lacks one":   {lists: lifecycletest.Lists{Lacks: []string{"web"}}, want: []string{"app"}},
-		"has ended":   {lists: lifecycletest.Lists{Poll: 5 * second, HasEnded: true}, took: 5 * second, want: []string{"web", "app"}},
-		"fails":       {lists: lifecycletest.Lists{Err: broken}, err: broken},
-		"hangs":       {lists: lifecycletest.Lists{Hang: true}, took: 10 * second, err: context.DeadlineExceeded},
-		"is released": {lists: lifecycletest.Lists{HangIgnoresContext: true}, took: 20 * second, err: lifecycletest.ErrScripted},
-		"is away":     {away: true, err: lifecycletest.ErrAway},
+		"zero value":                   {want: []string{"web", "app"}},
+		"poll":                         {lists: lifecycletest.Lists{Poll: 5 * second}, took: 5 * second, want: []string{"web"}},
+		"takes 5 s":                    {lists: lifecycletest.Lists{Takes: 5 * second}, took: 5 * second, want: []string{"web", "app"}},
+		"context ends before the poll": {lists: lifecycletest.Lists{Poll: 30 * second}, took: 10 * second, err: context.DeadlineExceeded},
+		"lacks web":                    {lists: lifecycletest.Lists{Lacks: []string{"web"}}, want: []string{"app"}},
+		"lists ended":                  {lists: lifecycletest.Lists{Poll: 5 * second, HasEnded: true}, took: 5 * second, want: []string{"web", "app"}},
+		"error":                        {lists: lifecycletest.Lists{Err: broken}, err: broken},
+		"hangs until its context ends": {lists: lifecycletest.Lists{Hang: true}, took: 10 * second, err: context.DeadlineExceeded},
+		"hangs until Release":          {lists: lifecycletest.Lists{HangIgnoresContext: true}, took: 20 * second, err: lifecycletest.ErrScripted},
+		"unavailable":                  {away: true, err: lifecycletest.ErrAway},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestListsAreScripted(t *testing.T) {
 	}
 }
 
-func TestAStopThatReturnsLate(t *testing.T) {
+func TestStopReturnsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
 		rt.Start(pod, "app", "app", lifecycletest.Script{StopReturnsLate: 7 * second})

@@ -13,8 +13,8 @@ type Stop struct {
 	ID             string
 	TimeoutSeconds int64     // the argument
 	At             time.Time // when it was called
-	Returned       time.Time // when it returned; zero: it has not
-	Err            error     // its result; nil also if it has not returned
+	Returned       time.Time // zero: not yet
+	Err            error     // the result; nil if it has not returned
 }
 
 // Exec is one RunInContainer call.
@@ -25,20 +25,20 @@ type Exec struct {
 	At      time.Time     // when it was called
 }
 
-// ExitCause says what ended a container.
+// ExitCause is the cause of a container's exit.
 type ExitCause string
 
 const (
-	// ByItself means that it exited without a signal: by [Script.ExitAfter],
-	// [Runtime.Exit], [Runtime.Remove] or a second [Runtime.Start].
+	// ByItself is an exit without a signal: by [Script.ExitAfter], [Runtime.Exit],
+	// [Runtime.Remove] or a second [Runtime.Start].
 	ByItself ExitCause = "itself"
-	// ByTerm means that its stop signal ended it.
+	// ByTerm is an exit after the stop signal.
 	ByTerm ExitCause = "TERM"
-	// ByKill means that it was killed, at the end of the timeout of its stop.
+	// ByKill is a kill at the end of a stop's timeout.
 	ByKill ExitCause = "KILL"
 )
 
-// Exit is the end of one container.
+// Exit is the exit of one container.
 type Exit struct {
 	ID   string
 	By   ExitCause
@@ -46,14 +46,14 @@ type Exit struct {
 	At   time.Time
 }
 
-// Signal is one signal that a container was sent.
+// Signal is one signal that was sent to a container.
 type Signal struct {
 	ID     string
 	Signal v1.Signal // [Script.StopSignal], or SIGKILL
 	At     time.Time
 }
 
-// records are the calls of a runtime, and what has become of its containers.
+// records are the calls of a runtime, and the signals and exits of its containers.
 type records struct {
 	mu      sync.Mutex // guards the fields below
 	stops   []Stop
@@ -62,36 +62,35 @@ type records struct {
 	signals []Signal
 }
 
-// Stops returns the StopContainer calls so far, in order.
+// Stops returns the StopContainer calls in order.
 func (r *records) Stops() []Stop {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.stops)
 }
 
-// Execs returns the RunInContainer calls so far, in order.
+// Execs returns the RunInContainer calls in order.
 func (r *records) Execs() []Exec {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.execs)
 }
 
-// Signals returns the signals that were sent so far, in order. A container that has exited
-// is sent no signal.
+// Signals returns the sent signals in order. An exited container is sent no signals.
 func (r *records) Signals() []Signal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.signals)
 }
 
-// Exits returns the exits of containers so far, in order.
+// Exits returns the exits in order.
 func (r *records) Exits() []Exit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.exits)
 }
 
-// stopCalled records a StopContainer call, and returns the function that records its result.
+// stopCalled records a StopContainer call. The returned function records its result.
 func (r *records) stopCalled(id string, timeoutSeconds int64) (returned func(error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +117,7 @@ func (r *records) exited(id string, by ExitCause, code int32) {
 	r.exits = append(r.exits, Exit{ID: id, By: by, Code: code, At: time.Now()})
 }
 
-// signalled records a signal that a container was sent.
+// signalled records a signal.
 func (r *records) signalled(id string, signal v1.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,11 +15,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// ErrScripted is the error of a StopContainer that fails by its [Script], if that has no
-// StopErr.
+// ErrScripted is the error of a scripted failure without a [Script].StopErr.
 var ErrScripted = errors.New("the script fails this stop")
 
-// ErrContainerExited is the error of a command whose container exits, or had exited.
+// ErrContainerExited is the error of a command whose container has exited.
 var ErrContainerExited = errors.New("container has exited")
 
 var (
@@ -28,14 +27,14 @@ var (
 	_ lifecycle.ExitWatcher   = (*Runtime)(nil)
 )
 
-// Runtime is a container runtime whose containers follow a [Script]. It is a
-// [lifecycle.Runtime], a [lifecycle.CommandRunner] and a [lifecycle.ExitWatcher]. Make one with
+// Runtime is a fake container runtime whose containers follow a [Script]. It implements
+// [lifecycle.Runtime], [lifecycle.CommandRunner] and [lifecycle.ExitWatcher]. Create one with
 // [NewRuntime].
 type Runtime struct {
 	records
 	absence
 
-	mu         sync.Mutex // guards the fields below; not held while anything waits
+	mu         sync.Mutex // guards the fields below; not held while a call waits
 	containers map[string]*container
 	pods       map[types.UID][]*container // the same containers, in the order of their starts
 	lists      Lists
@@ -43,7 +42,7 @@ type Runtime struct {
 	released   chan struct{}
 }
 
-// NewRuntime makes a runtime without containers.
+// NewRuntime returns a runtime without containers.
 func NewRuntime() *Runtime {
 	return &Runtime{
 		containers: map[string]*container{}, pods: map[types.UID][]*container{},
@@ -51,9 +50,9 @@ func NewRuntime() *Runtime {
 	}
 }
 
-// Start runs a container of a pod, and returns it with the time of now as its Began. If a container
-// with this ID has run before, the new one replaces it; one that still runs exits first. The pod is
-// known by its UID, or by its namespace and name if it has none.
+// Start starts a container of a pod, and returns it with the current time as its Began. It replaces
+// a container with the same ID, which exits if it still runs. The pod is identified by its UID, or by
+// its namespace and name if it has none.
 func (r *Runtime) Start(pod *v1.Pod, name, id string, s Script) lifecycle.Container {
 	r.Remove(id)
 	c := run(podkey.Of(pod), lifecycle.Container{Name: name, ID: id, Began: time.Now()}, s, &r.records)
@@ -64,9 +63,9 @@ func (r *Runtime) Start(pod *v1.Pod, name, id string, s Script) lifecycle.Contai
 	return c.listed
 }
 
-// StartContainer runs a container after [Script.StartTakes], unless [Script.StartErr] is set, for
-// the function of a [lifecycle.Terminator.Start]. A start that fails, or whose context ends, leaves
-// no container, and its error wraps StartErr or the cause of the context's end.
+// StartContainer starts a container after [Script.StartTakes], unless [Script.StartErr] is set. Call
+// it in the function passed to [lifecycle.Terminator.Start]. If the start fails or ctx ends, there is
+// no container, and the error wraps StartErr or the cause of ctx.
 func (r *Runtime) StartContainer(ctx context.Context, pod *v1.Pod, name, id string, s Script) error {
 	ended := ctx.Done()
 	if s.StartIgnoresContext {
@@ -86,15 +85,15 @@ func (r *Runtime) StartContainer(ctx context.Context, pod *v1.Pod, name, id stri
 	return nil
 }
 
-// Exit makes a container exit by itself, now. It does nothing if the container is unknown or
-// has exited.
+// Exit makes a container exit by itself. It does nothing if the container is unknown or has
+// exited.
 func (r *Runtime) Exit(id string) {
 	if c := r.find(id); c != nil {
 		c.end(ByItself)
 	}
 }
 
-// ExitCode returns the exit code of a container, false if it runs or is unknown.
+// ExitCode returns the exit code of a container. exited is false if it runs or is unknown.
 func (r *Runtime) ExitCode(id string) (code int32, exited bool) {
 	if c := r.find(id); c != nil {
 		return c.exitCode()
@@ -102,8 +101,7 @@ func (r *Runtime) ExitCode(id string) (code int32, exited bool) {
 	return 0, false
 }
 
-// Remove makes a container exit, if it runs, and removes it: it is unknown then. Its records
-// stay.
+// Remove makes a container exit, if it runs, and removes it. Its records stay.
 func (r *Runtime) Remove(id string) {
 	r.Exit(id)
 	r.mu.Lock()
@@ -119,8 +117,8 @@ func (r *Runtime) Remove(id string) {
 	}
 }
 
-// Exited returns a channel that is closed when the container has exited, also if it was
-// removed since. It is nil for an ID that no container has had.
+// Exited implements [lifecycle.ExitWatcher]. The channel of a removed container is closed. For an
+// unknown ID it is nil.
 func (r *Runtime) Exited(id string) <-chan struct{} {
 	if c := r.find(id); c != nil {
 		return c.exited
@@ -133,8 +131,8 @@ func (r *Runtime) Exited(id string) <-chan struct{} {
 	return closed
 }
 
-// Release ends all StopContainer and Running calls that hang, with [Script.StopErr] or [ErrScripted].
-// Calls do not hang any more from then on.
+// Release ends all hanging StopContainer and Running calls with [Script.StopErr] or [ErrScripted].
+// Later calls do not hang.
 func (r *Runtime) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,10 +143,10 @@ func (r *Runtime) Release() {
 	}
 }
 
-// StopContainer sends the stop signal, waits timeoutSeconds for the container to end, and
-// then kills it; with a timeout of 0 or less it kills at once. If ctx ends first, it returns
-// the error of ctx and does not kill. For an unknown container the error wraps
-// [lifecycle.ErrContainerNotFound]. While the runtime is [Runtime.Away] it returns [ErrAway].
+// StopContainer implements [lifecycle.Runtime]. It sends the stop signal and kills the container
+// after timeoutSeconds; with 0 or less it kills immediately. If ctx ends first, it returns the
+// error of ctx and does not kill. For an unknown container the error wraps
+// [lifecycle.ErrContainerNotFound].
 func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	returned := r.stopCalled(id, timeoutSeconds)
 	ctx, cancel, isAway := r.limit(ctx)
@@ -168,9 +166,9 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds i
 	return err
 }
 
-// RunInContainer runs a command with the container's [Script.Exec], for at most timeout if
-// that is above 0. For a container that has exited it returns [ErrContainerExited], and for
-// an unknown one an error that wraps [lifecycle.ErrContainerNotFound].
+// RunInContainer implements [lifecycle.CommandRunner] with the container's [Script].Exec. A timeout
+// of 0 or less means none. For an exited container it returns [ErrContainerExited], and for an
+// unknown one an error that wraps [lifecycle.ErrContainerNotFound].
 func (r *Runtime) RunInContainer(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, error) {
 	r.execCalled(id, cmd, timeout)
 	ctx, cancel, isAway := r.limit(ctx)
@@ -186,14 +184,14 @@ func (r *Runtime) RunInContainer(ctx context.Context, id string, cmd []string, t
 	}
 }
 
-// find returns the container with an ID, nil if it is unknown.
+// find returns the container with an ID, or nil.
 func (r *Runtime) find(id string) *container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.containers[id]
 }
 
-// errUnknown returns the error for an ID that no container has.
+// errUnknown returns the error for an unknown ID.
 func errUnknown(id string) error {
 	return fmt.Errorf("failed to find container %q: %w", id, lifecycle.ErrContainerNotFound)
 }

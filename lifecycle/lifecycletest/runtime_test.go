@@ -20,7 +20,6 @@ import (
 
 const second = time.Second
 
-// pod is the pod of the containers.
 var pod = &v1.Pod{
 	ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"},
 	Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app"}, {Name: "web"}}},
@@ -33,14 +32,14 @@ func TestStopContainer(t *testing.T) {
 		took    time.Duration
 		by      lifecycletest.ExitCause
 	}{
-		"a container obeys at once":              {timeout: 30, by: lifecycletest.ByTerm},
-		"a container takes its time":             {script: lifecycletest.Script{ExitAfterTerm: 3 * second}, timeout: 30, took: 3 * second, by: lifecycletest.ByTerm},
-		"a slow container is killed":             {script: lifecycletest.Script{ExitAfterTerm: 9 * second}, timeout: 5, took: 5 * second, by: lifecycletest.ByKill},
-		"a deaf container is killed":             {script: lifecycletest.Script{IgnoreTerm: true}, timeout: 5, took: 5 * second, by: lifecycletest.ByKill},
-		"a timeout of 0 kills at once":           {timeout: 0, by: lifecycletest.ByKill},
-		"a negative timeout kills at once":       {timeout: -1, by: lifecycletest.ByKill},
-		"a stop returns early":                   {script: lifecycletest.Script{StopReturnsEarly: true}, timeout: 5, by: lifecycletest.ByTerm},
-		"a container ends by itself in its stop": {script: lifecycletest.Script{ExitAfter: 2 * second, IgnoreTerm: true}, timeout: 5, took: 2 * second, by: lifecycletest.ByItself},
+		"exits immediately":               {timeout: 30, by: lifecycletest.ByTerm},
+		"exits after its stop signal":     {script: lifecycletest.Script{ExitAfterTerm: 3 * second}, timeout: 30, took: 3 * second, by: lifecycletest.ByTerm},
+		"exits too late":                  {script: lifecycletest.Script{ExitAfterTerm: 9 * second}, timeout: 5, took: 5 * second, by: lifecycletest.ByKill},
+		"ignores its stop signal":         {script: lifecycletest.Script{IgnoreTerm: true}, timeout: 5, took: 5 * second, by: lifecycletest.ByKill},
+		"timeout of 0":                    {timeout: 0, by: lifecycletest.ByKill},
+		"negative timeout":                {timeout: -1, by: lifecycletest.ByKill},
+		"stop returns early":              {script: lifecycletest.Script{StopReturnsEarly: true}, timeout: 5, by: lifecycletest.ByTerm},
+		"exits by itself during the stop": {script: lifecycletest.Script{ExitAfter: 2 * second, IgnoreTerm: true}, timeout: 5, took: 2 * second, by: lifecycletest.ByItself},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -58,7 +57,7 @@ func TestStopContainer(t *testing.T) {
 	}
 }
 
-func TestASecondStopWithLessOvertakesTheFirst(t *testing.T) {
+func TestASecondStopWithAnEarlierDeadlineEndsBoth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
 		rt.Start(pod, "app", "app", lifecycletest.Script{IgnoreTerm: true})
@@ -73,7 +72,7 @@ func TestASecondStopWithLessOvertakesTheFirst(t *testing.T) {
 	})
 }
 
-func TestStopOfAnExitedAndOfAnUnknownContainer(t *testing.T) {
+func TestStopOfAnExitedOrUnknownContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
 		rt.Start(pod, "app", "app", lifecycletest.Script{ExitAfter: second})
@@ -88,7 +87,7 @@ func TestStopOfAnExitedAndOfAnUnknownContainer(t *testing.T) {
 	})
 }
 
-func TestAnEndedContextKillsNobody(t *testing.T) {
+func TestAStopWhoseContextEndsDoesNotKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
 		rt.Start(pod, "app", "app", lifecycletest.Script{IgnoreTerm: true})
@@ -100,7 +99,7 @@ func TestAnEndedContextKillsNobody(t *testing.T) {
 	})
 }
 
-func TestScriptedFaultsComeInOrder(t *testing.T) {
+func TestStopsHangThenFailThenSucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken pipe")
 		rt := lifecycletest.NewRuntime()
@@ -113,7 +112,7 @@ func TestScriptedFaultsComeInOrder(t *testing.T) {
 	})
 }
 
-func TestReleaseEndsDeafHangs(t *testing.T) {
+func TestReleaseEndsHangsThatIgnoreTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
 		rt.Start(pod, "app", "app", lifecycletest.Script{HangStops: -1, HangIgnoresContext: true})
@@ -128,7 +127,7 @@ func TestReleaseEndsDeafHangs(t *testing.T) {
 	})
 }
 
-func TestAnIDRunsAgain(t *testing.T) {
+func TestAnIDIsReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
 		rt.Start(pod, "app", "app", lifecycletest.Script{ExitAfter: second})
@@ -160,10 +159,10 @@ func TestRunInContainer(t *testing.T) {
 		out     string
 		err     error
 	}{
-		"no script":                 {},
-		"a command runs to its end": {script: lifecycletest.Script{Exec: sleep(3 * second)}, took: 3 * second, out: "slept"},
-		"a command has a timeout":   {script: lifecycletest.Script{Exec: sleep(3 * second)}, timeout: second, took: second, err: context.DeadlineExceeded},
-		"a container exits under its command": {
+		"no script":                   {},
+		"command ends":                {script: lifecycletest.Script{Exec: sleep(3 * second)}, took: 3 * second, out: "slept"},
+		"command exceeds its timeout": {script: lifecycletest.Script{Exec: sleep(3 * second)}, timeout: second, took: second, err: context.DeadlineExceeded},
+		"container exits during the command": {
 			script: lifecycletest.Script{Exec: sleep(3 * second), ExitAfter: 2 * second},
 			took:   2 * second, err: lifecycletest.ErrContainerExited,
 		},
@@ -183,7 +182,7 @@ func TestRunInContainer(t *testing.T) {
 	}
 }
 
-func TestACommandNeedsARunningContainer(t *testing.T) {
+func TestRunInContainerNeedsARunningContainer(t *testing.T) {
 	rt := lifecycletest.NewRuntime()
 	_, err := rt.RunInContainer(t.Context(), "app", []string{"true"}, 0)
 	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
@@ -193,7 +192,7 @@ func TestACommandNeedsARunningContainer(t *testing.T) {
 	require.ErrorIs(t, err, lifecycletest.ErrContainerExited)
 }
 
-func TestEventsAreKept(t *testing.T) {
+func TestEventsAreRecorded(t *testing.T) {
 	var events lifecycletest.Events
 	var writers sync.WaitGroup
 	for range 8 {

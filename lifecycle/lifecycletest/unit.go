@@ -12,16 +12,15 @@ import (
 
 var _ lifecycle.PodStopper = Unit{}
 
-// Unit is a [lifecycle.PodStopper] for pods whose containers stop together. Its Running is that of
-// the runtime. All methods may be called concurrently.
+// Unit is a [lifecycle.PodStopper] for pods whose containers stop together. All methods may be called
+// concurrently.
 type Unit struct {
-	*Runtime // has the containers; it must not be nil
+	*Runtime // must not be nil
 }
 
-// StopPod calls [Runtime.StopContainer] for all containers of the pod that run, at the same time, so
-// that each behaves as its [Script] says, and waits for all of them. The error joins theirs. If none
-// runs, it wraps [lifecycle.ErrContainerNotFound], and while the runtime is [Runtime.Away] it is
-// [ErrAway].
+// StopPod calls [Runtime.StopContainer] for all running containers of the pod concurrently, waits for
+// all calls, and joins their errors. If no container runs, the error is
+// [lifecycle.ErrContainerNotFound]. While the runtime is unavailable, it is [ErrAway].
 func (u Unit) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
 	_, cancel, isAway := u.limit(ctx)
 	cancel()

@@ -14,9 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A unit stops all containers of a pod at the same time, each by its script, and is asked again
-// while one of them fails.
-func TestAUnitStopsAllAtOnce(t *testing.T) {
+// A unit stops all containers of a pod concurrently. The terminator calls it again after a failure.
+func TestAUnitStopsAllContainersConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
 		rt.Start(pod, "app", "app", lifecycletest.Script{ExitAfterTerm: 5 * second})

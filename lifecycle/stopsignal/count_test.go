@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// countedPods returns two pods with containers of each kind, one of which has ended.
+// countedPods returns two pods with containers of each kind. One container has ended.
 func countedPods() []*v1.Pod {
 	return []*v1.Pod{
 		{
@@ -35,7 +35,7 @@ func TestCount(t *testing.T) {
 	require.Equal(t, map[string]int{}, stopsignal.Count())
 }
 
-func TestCountInTheMetrics(t *testing.T) {
+func TestCountFillsTheMetric(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
 	require.NoError(t, err)

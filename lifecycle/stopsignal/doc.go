@@ -1,5 +1,5 @@
-// Package stopsignal returns the signal with which a container is stopped (KEP-4960): that
-// of its pod's spec, else that of its image, else SIGTERM.
+// Package stopsignal returns the stop signal of a container (KEP-4960): that of its pod's spec, else that of
+// its image, else SIGTERM.
 //
 //	package main
 //
@@ -19,29 +19,25 @@
 //		fmt.Println(stopsignal.Of(pod, "web", "")) // SIGQUIT
 //	}
 //
-// The package sends no signals. An agent passes the result of [Of] to the container runtime
-// when it creates a container, and the runtime sends the signal in StopContainer. An agent
-// without such a runtime, which for instance runs plain processes, sends the signal itself.
-// [Count] is for the metric kubelet_pod_stop_signals_count.
+// The package does not send signals. An agent passes the result of [Of] to the runtime when it creates a
+// container, and StopContainer sends it. An agent without such a runtime, for instance one that runs plain
+// processes, sends the signal itself. [Count] is for the metric kubelet_pod_stop_signals_count.
 //
-// The package is separate from package lifecycle because Kubernetes before v1.33 does not
-// have the types that it uses. A kubelet fork with older libraries can use package lifecycle
-// without it.
+// The package is separate from package lifecycle because it needs types that Kubernetes has only since v1.33.
 //
-// # The feature gate
+// # Feature gate
 //
-// If the feature ContainerStopSignals is off, call [OfImage] instead of [Of], and do not
-// call [Count]: the signal in a pod's spec has no effect then.
+// If the feature gate ContainerStopSignals is off, a pod's spec has no effect: call [OfImage] instead of [Of],
+// and do not call [Count].
 //
-// # Concurrency properties
+// # Failures
 //
-// All functions are pure and may be called concurrently. Pods are not changed.
+// None. For a nil pod or an unknown container the result is that of the image. Signal names are not checked;
+// package validation does that.
 //
-// # Failure modes
+// # Concurrency
 //
-// There are none: for a nil pod, and for a container that the pod does not have, the result
-// is that for the image alone. The names of signals are not checked; package validation does
-// that.
+// All functions are pure and may be called concurrently.
 //
 // # Testing
 //
@@ -49,6 +45,5 @@
 //
 // # Stability
 //
-// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
-// says how.
+// Stable: exported names change only in minor releases, and the changelog says how.
 package stopsignal

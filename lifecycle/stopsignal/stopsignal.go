@@ -7,16 +7,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Of returns the stop signal of a container, which is the first of these that is set:
+// Of returns the stop signal of a container. It is the first of these that is set:
 //
-//   - the signal in the container's status, if the container runs: the runtime has
-//     reported that it will send it;
+//   - the signal in the status of the running container, as reported by the runtime;
 //   - lifecycle.stopSignal in the container's spec;
 //   - imageSignal, converted by [OfImage];
 //   - SIGTERM.
 //
 // container is the name of a container of any kind. imageSignal is the StopSignal in the
-// configuration of the image; "" if it is not known. pod may be nil.
+// image's configuration, or "" if unknown. pod may be nil.
 func Of(pod *v1.Pod, container, imageSignal string) v1.Signal {
 	if pod != nil {
 		if signal := ofStatus(&pod.Status, container); signal != "" {
@@ -29,9 +28,9 @@ func Of(pod *v1.Pod, container, imageSignal string) v1.Signal {
 	return OfImage(imageSignal)
 }
 
-// OfImage converts the StopSignal in the configuration of an image. The case does not
-// matter, and "SIG" may be missing: "SIGQUIT" and "quit" give SIGQUIT. A number is returned
-// unchanged, and "" gives SIGTERM.
+// OfImage converts the StopSignal in an image's configuration. It ignores case, and "SIG" is
+// optional: "SIGQUIT" and "quit" become SIGQUIT. A number is returned unchanged; "" becomes
+// SIGTERM.
 func OfImage(imageSignal string) v1.Signal {
 	name := strings.ToUpper(strings.TrimSpace(imageSignal))
 	switch {
@@ -44,7 +43,7 @@ func OfImage(imageSignal string) v1.Signal {
 	}
 }
 
-// ofStatus returns the signal in the status of a running container, "" if there is none.
+// ofStatus returns the signal in the status of a running container, or "".
 func ofStatus(status *v1.PodStatus, container string) v1.Signal {
 	for s := range running(status) {
 		if s.Name == container && s.StopSignal != nil {
@@ -54,7 +53,7 @@ func ofStatus(status *v1.PodStatus, container string) v1.Signal {
 	return ""
 }
 
-// running yields the statuses of the containers that run, of all kinds.
+// running yields the statuses of all running containers.
 func running(status *v1.PodStatus) iter.Seq[*v1.ContainerStatus] {
 	return func(yield func(*v1.ContainerStatus) bool) {
 		for _, list := range [][]v1.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses} {
@@ -67,8 +66,8 @@ func running(status *v1.PodStatus) iter.Seq[*v1.ContainerStatus] {
 	}
 }
 
-// ofSpec returns the signal in the spec of a container, "" if there is none. Ephemeral
-// containers have none, because the API server refuses a lifecycle for them.
+// ofSpec returns the signal in the spec of a container, or "". Ephemeral containers have none,
+// because the API server rejects a lifecycle for them.
 func ofSpec(spec *v1.PodSpec, container string) v1.Signal {
 	for _, list := range [][]v1.Container{spec.Containers, spec.InitContainers} {
 		for i := range list {

@@ -10,12 +10,12 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/stopsignal"
 )
 
-// containerWithSignal is a container whose spec has a stop signal.
+// containerWithSignal returns a container with a stop signal in its spec.
 func containerWithSignal(name string, signal v1.Signal) v1.Container {
 	return v1.Container{Name: name, Lifecycle: &v1.Lifecycle{StopSignal: &signal}}
 }
 
-// runningStatus is the status of a running container with a stop signal, without one if it is "".
+// runningStatus returns the status of a running container with a stop signal, or without one if signal is "".
 func runningStatus(name string, signal v1.Signal) v1.ContainerStatus {
 	status := v1.ContainerStatus{Name: name, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
 	if signal != "" {
@@ -43,17 +43,17 @@ func TestOf(t *testing.T) {
 		container, image string
 		want             v1.Signal
 	}{
-		"the status counts first":            {pod, "status", "SIGQUIT", v1.SIGKILL},
-		"a status without one":               {pod, "spec", "SIGQUIT", v1.SIGUSR1},
-		"the status of an earlier run":       {pod, "ended", "SIGQUIT", v1.SIGUSR2},
-		"a sidecar, not started":             {pod, "sidecar", "", v1.SIGINT},
-		"an init container":                  {pod, "init", "", v1.SIGALRM},
-		"an ephemeral container":             {pod, "debug", "", v1.SIGQUIT},
-		"the image's":                        {pod, "none", "QUIT", v1.SIGQUIT},
-		"nobody's":                           {pod, "none", "", v1.SIGTERM},
-		"a container that is not in the pod": {pod, "gone", "", v1.SIGTERM},
-		"no name":                            {pod, "", "", v1.SIGTERM},
-		"no pod":                             {nil, "web", "SIGQUIT", v1.SIGQUIT},
+		"status before spec":           {pod, "status", "SIGQUIT", v1.SIGKILL},
+		"status without a signal":      {pod, "spec", "SIGQUIT", v1.SIGUSR1},
+		"status of an ended container": {pod, "ended", "SIGQUIT", v1.SIGUSR2},
+		"sidecar that has not started": {pod, "sidecar", "", v1.SIGINT},
+		"init container":               {pod, "init", "", v1.SIGALRM},
+		"ephemeral container":          {pod, "debug", "", v1.SIGQUIT},
+		"image":                        {pod, "none", "QUIT", v1.SIGQUIT},
+		"default":                      {pod, "none", "", v1.SIGTERM},
+		"unknown container":            {pod, "gone", "", v1.SIGTERM},
+		"no name":                      {pod, "", "", v1.SIGTERM},
+		"nil pod":                      {nil, "web", "SIGQUIT", v1.SIGQUIT},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, stopsignal.Of(test.pod, test.container, test.image))

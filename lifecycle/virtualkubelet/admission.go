@@ -2,6 +2,7 @@ package virtualkubelet
 
 import (
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -16,7 +17,7 @@ func (s *starter) admit() bool {
 	answered := make(chan shutdown.Admission, 1)
 	s.spawn(s.r.name, func() {
 		var answer shutdown.Admission
-		if err := safely(s.r.ctx, "Admit", func() { answer = s.opts.Admit(pod) }); err != nil {
+		if err := s.r.safely("Admit", func() { answer = s.opts.Admit(pod) }); err != nil {
 			answer = shutdown.Admission{Reason: reasonUnexpectedAdmission, Message: err.Error()}
 		}
 		answered <- answer
@@ -30,8 +31,12 @@ func (s *starter) admit() bool {
 	if answer.Admit {
 		return true
 	}
+	if answer.Reason == "" && answer.Message == "" {
+		answer.Reason, answer.Message = reasonUnexpectedAdmission, "Options.Admit has refused the pod without a reason"
+		klog.FromContext(s.r.ctx).Info(answer.Message, "pod", s.r.name)
+	}
 	if events := s.opts.Terminator.Events; events != nil {
-		_ = safely(s.r.ctx, "Events", func() { events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message) }) // a panic was logged
+		_ = s.r.safely("Events", func() { events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message) }) // a panic was logged
 	}
 	s.r.mu.Lock()
 	s.r.ending.starting, s.r.ending.refusal = false, &answer

@@ -49,13 +49,17 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	if err := p.check(adopted.Pod); err != nil {
 		return err
 	}
+	if err := checkNames(adopted.Pod); err != nil {
+		return newRefusedError(adopted.Pod, err)
+	}
+	known := p.agent.pods.find(adopted.Pod)
 	switch a := p.agent; {
 	case a.isClosed():
 		return newRefusedError(adopted.Pod, lifecycle.ErrClosed)
 	case a.opts.Pods != nil:
 		return newRefusedError(adopted.Pod, errAdopts)
-	case a.pods.find(adopted.Pod) != nil:
-		return nil
+	case known != nil:
+		return known.checkName(adopted.Pod)
 	}
 	listed, err := p.agent.listOf(ctx, adopted.Pod)
 	if err != nil {
@@ -86,15 +90,18 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 
 // listOf calls Running once for a pod that is not in the podTable yet.
 func (a *agent) listOf(ctx context.Context, pod *v1.Pod) (listed []lifecycle.Container, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	err = guarded(ctx, "Running", func() (err error) {
+	err = a.bounded(ctx, "Running", nameOf(pod), callTimeout, nil, func(ctx context.Context) (err error) {
 		listed, err = a.opts.Runtime.Running(ctx, pod.DeepCopy())
 		return err
 	})
-	for _, c := range listed {
+	for i, c := range listed {
 		if err == nil {
-			err = checkID(c.ID)
+			err = checkID("Running", c.Name, c.ID)
+		}
+		for _, other := range listed[:i] {
+			if err == nil && other.ID == c.ID && other.Name != c.Name {
+				err = fmt.Errorf("Running has returned the ID %q of containers %q and %q", c.ID, other.Name, c.Name)
+			}
 		}
 	}
 	return listed, err

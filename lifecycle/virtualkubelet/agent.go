@@ -66,20 +66,6 @@ func (a *agent) withStartSlot(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// safely is guarded for a function without an error.
-func safely(ctx context.Context, name string, f func()) error {
-	return guarded(ctx, name, func() error {
-		f()
-		return nil
-	})
-}
-
-// guarded calls the author's code. It logs a panic and returns it as an error.
-func guarded(ctx context.Context, name string, f func() error) (err error) {
-	call.Guard(ctx, name, f, func(failed error) { err = failed })
-	return err
-}
-
 // isClosed reports whether c is closed. Nothing may be sent on c.
 func isClosed(c <-chan struct{}) bool {
 	select {

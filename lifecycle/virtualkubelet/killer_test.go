@@ -149,7 +149,7 @@ func TestCloseNamesHangingCalls(t *testing.T) {
 		defer cancel()
 		err := b.Close(ctx)
 		require.ErrorContains(b, err, "ns/pod/app")
-		require.ErrorContains(b, err, "calls for pods ns/other have not returned: ")
+		require.ErrorContains(b, err, "calls that have not returned: StartContainer of container late of ns/other: ")
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		close(release)
 	})

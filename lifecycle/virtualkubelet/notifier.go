@@ -42,7 +42,10 @@ func (n *notifier) run() {
 func (n *notifier) send() (done bool) {
 	pod, final := n.next()
 	if pod != nil {
-		(*n.agent.notify.Load())(n.complete(pod, final))
+		pod = n.complete(pod, final)
+		returned := n.agent.watch(n.ctx, "the callback of NotifyPods", n.name, 0)
+		(*n.agent.notify.Load())(pod)
+		returned()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/nilcheck"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -68,7 +69,7 @@ type Options struct {
 
 // validate joins an error for each invalid field. The terminator validates its own options.
 func (o Options) validate() error {
-	var errs []error
+	errs := []error{nilcheck.Option("Runtime", o.Runtime), nilcheck.Option("Pods", o.Pods)}
 	if (o.Runtime == nil) == (o.Pods == nil) {
 		errs = append(errs, errors.New("Runtime or Pods: exactly one must be set"))
 	}

@@ -6,10 +6,15 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
+
+// callMargin is how long after its grace period a pod may be listed before that is logged, besides a
+// PollInterval.
+const callMargin = 5 * time.Second
 
 // podStopper is the [lifecycle.PodStopper] for a [PodRuntime].
 type podStopper struct{ *agent }
@@ -43,18 +48,34 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 		if errors.Is(err, lifecycle.ErrContainerNotFound) {
 			return err
 		}
-		waited, cancel := ctx, context.CancelFunc(func() {})
-		if err != nil {
-			waited, cancel = context.WithTimeout(ctx, s.opts.PollInterval)
+		waitUntil := time.Now().Add(s.opts.PollInterval)
+		if err == nil {
+			waitUntil = until.Add(callMargin + s.opts.PollInterval)
 		}
+		waited, cancel := context.WithDeadline(ctx, waitUntil)
 		isOver := w.await(waited, hasEnded)
 		cancel()
+		if err == nil && !isOver && ctx.Err() == nil {
+			w.logRunning()
+			isOver = w.await(ctx, hasEnded)
+		}
 		switch {
 		case isOver:
 			return nil
 		case ctx.Err() != nil:
 			return errors.Join(err, context.Cause(ctx))
 		}
+	}
+}
+
+// logRunning logs, once, that the pod runs on after Stop.
+func (w *wholePod) logRunning() {
+	w.mu.Lock()
+	isNews := !w.runsOn
+	w.runsOn = true
+	w.mu.Unlock()
+	if isNews {
+		klog.FromContext(w.ctx).Info("Stop has returned, but Statuses still has the pod as running after its grace period", "pod", w.name)
 	}
 }
 

@@ -113,10 +113,10 @@ func (p *poller) await(ctx context.Context) error {
 func (p *poller) run(ctx context.Context) {
 	ctx, cancel := p.context(ctx)
 	defer cancel()
-	for failure := ""; ctx.Err() == nil; {
+	for failed := (failures{}); ctx.Err() == nil; {
 		began := time.Now()
 		err := p.poll(ctx, began)
-		failure = logFailure(ctx, err, failure, "Failed to list the pods of the pod runtime, will try again")
+		failed.log(ctx, err, "Failed to list the pods of the pod runtime, will try again", "Listed the pods of the pod runtime after earlier failures")
 		p.mu.Lock()
 		p.failed = err
 		p.mu.Unlock()
@@ -135,11 +135,9 @@ func (p *poller) run(ctx context.Context) {
 
 // poll gets one list and passes it to the records.
 func (p *poller) poll(ctx context.Context, began time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	number := p.beginList()
 	var list []*v1.Pod
-	err := guarded(ctx, "Statuses", func() (err error) {
+	err := p.bounded(ctx, "Statuses", types.NamespacedName{}, callTimeout, p.lastFailure(), func(ctx context.Context) (err error) {
 		list, err = p.opts.Pods.Statuses(ctx)
 		return err
 	})

@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/nilcheck"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // Provider is a provider for virtual-kubelet and a [shutdown.PodKiller]. Make one with [New] and end it
-// with [Provider.Close]. All methods may be called concurrently. Methods return an error for the zero
+// with [Provider.Close]. All methods may be called concurrently, but not by [Options.Status]. Methods return an error for the zero
 // Provider and for a nil pod.
 type Provider struct {
 	agent *agent
@@ -25,8 +26,15 @@ type Provider struct {
 // New returns a provider without pods. It starts no goroutine. The error joins an error for each invalid
 // option.
 func New(opts Options) (*Provider, error) {
-	if err := opts.validate(); err != nil {
-		return nil, fmt.Errorf("failed to make a provider: %w", err)
+	err := opts.validate()
+	if err != nil { // go on, for the errors of the terminator's options
+		opts.PollInterval, opts.MaxStarts = max(opts.PollInterval, 0), max(opts.MaxStarts, 0)
+		if nilcheck.IsTypedNil(opts.Runtime) {
+			opts.Runtime = nil
+		}
+		if nilcheck.IsTypedNil(opts.Pods) {
+			opts.Pods = nil
+		}
 	}
 	opts.PollInterval = cmp.Or(opts.PollInterval, defaultPollInterval)
 	shared := &agent{opts: opts, registered: make(chan struct{}), pods: newPodTable()}
@@ -38,8 +46,9 @@ func New(opts Options) (*Provider, error) {
 	if newTerminator == nil {
 		newTerminator = func(opts lifecycle.TerminatorOptions) (terminator, error) { return lifecycle.NewTerminator(opts) }
 	}
-	var err error
-	if shared.terminator, err = newTerminator(shared.terminatorOptions()); err != nil {
+	var terminatorErr error
+	shared.terminator, terminatorErr = newTerminator(shared.terminatorOptions())
+	if err := errors.Join(err, terminatorErr); err != nil {
 		return nil, fmt.Errorf("failed to make a provider: %w", err)
 	}
 	shared.ctx, shared.close = context.WithCancelCause(context.Background()) //nolint:forbidigo // New has no context; Close ends it
@@ -50,8 +59,32 @@ var (
 	errNotMade = errors.New("the provider was not made with New")
 	errNoPod   = errors.New("the pod is nil")
 
+	errNoIdentity  = errors.New("the pod has neither a UID nor a name")
+	errInStatus    = errors.New("Options.Status must not call the provider")
 	errNoContainer = errors.New("spec.containers: must not be empty")
 )
+
+// checkNames returns an error for a pod of which two containers have the same name.
+func checkNames(pod *v1.Pod) error {
+	names := map[string]bool{}
+	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			if names[containers[i].Name] {
+				return fmt.Errorf("spec: two containers have the name %q", containers[i].Name)
+			}
+			names[containers[i].Name] = true
+		}
+	}
+	return nil
+}
+
+// checkName returns an error for another pod that has the UID of this one.
+func (r *record) checkName(pod *v1.Pod) error {
+	if nameOf(pod) == r.name {
+		return nil
+	}
+	return newRefusedError(pod, fmt.Errorf("metadata.uid: %q is that of pod %s", pod.UID, r.name))
+}
 
 // find returns the record of a pod. The error is that of check, or an errdefs.ErrNotFound.
 func (p *Provider) find(pod *v1.Pod) (*record, error) {
@@ -71,6 +104,12 @@ func (p *Provider) check(pods ...*v1.Pod) error {
 	}
 	if slices.Contains(pods, nil) {
 		return errNoPod
+	}
+	if slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return pod.UID == "" && pod.Name == "" }) {
+		return errNoIdentity
+	}
+	if p.agent.opts.Status != nil && isInStatus() {
+		return errInStatus
 	}
 	return nil
 }
@@ -99,12 +138,18 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	if len(pod.Spec.Containers) == 0 {
 		return newRefusedError(pod, errNoContainer)
 	}
+	if err := checkNames(pod); err != nil {
+		return newRefusedError(pod, err)
+	}
 	p.agent.poller.start(ctx)
 	r := newRecord(ctx, p.agent, pod)
 	r.ending.starting = true
 	known, earlier := p.agent.pods.add(r)
 	if known != nil {
 		r.cancel()
+		if err := known.checkName(pod); err != nil {
+			return err
+		}
 		if known.update(pod) {
 			return newRefusedError(pod, lifecycle.ErrTerminating)
 		}
@@ -135,6 +180,9 @@ func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 		return p.DeletePod(ctx, pod)
 	}
 	if r := p.agent.pods.find(pod); r != nil {
+		if err := r.checkName(pod); err != nil {
+			return err
+		}
 		r.update(pod)
 		return nil
 	}
@@ -255,9 +303,12 @@ func (p *Provider) Close(ctx context.Context) error {
 	}
 	p.agent.close(lifecycle.ErrClosed)
 	err := p.agent.terminator.Close(ctx)
-	hanging := slices.Compact(p.agent.calls.Wait(ctx.Done()))
+	hanging := slices.Compact(p.agent.calls.WaitLoudly(ctx, "Provider.Close", ctx.Done()))
 	if len(hanging) == 0 {
 		return err
 	}
-	return errors.Join(err, fmt.Errorf("calls for pods %s have not returned: %w", strings.Join(hanging, ", "), context.Cause(ctx)))
+	if calls := slices.DeleteFunc(slices.Clone(hanging), func(name string) bool { return !strings.Contains(name, " of ") }); len(calls) > 0 {
+		hanging = calls // rather than the goroutines that wait for them
+	}
+	return errors.Join(err, fmt.Errorf("calls that have not returned: %s: %w", strings.Join(hanging, ", "), context.Cause(ctx)))
 }

@@ -30,6 +30,7 @@ type record struct {
 	containers containers
 	ending     ending
 	body       body
+	lastErrors map[string]error // by call of the author's code: that of the last one; nil: it has returned none
 }
 
 // body is a pod's containers, or a wholePod. The record's mutex guards it.
@@ -135,12 +136,17 @@ func (r *record) copyLocked() *v1.Pod {
 func (r *record) complete(pod *v1.Pod, final bool) *v1.Pod {
 	if set := r.agent.opts.Status; !final && set != nil {
 		given := maps.Clone(pod.Annotations)
-		_ = safely(r.ctx, "Status", func() { set(pod) }) // a panic was logged
+		r.callStatus(set, pod)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.desired.annotate(given, pod.Annotations)
 	}
 	return pod
+}
+
+// callStatus calls Options.Status. isInStatus looks for this function.
+func (r *record) callStatus(set func(*v1.Pod), pod *v1.Pod) {
+	_ = r.safely("Status", func() { set(pod) }) // a panic was logged
 }
 
 // markedView is view with the terminatingAnnotation of a terminating pod.

@@ -77,6 +77,7 @@ func (r *record) observe(before []run, listed []lifecycle.Container, isSecond bo
 	certain = true
 	for _, was := range before {
 		if slices.ContainsFunc(listed, func(l lifecycle.Container) bool { return l.ID == was.id }) {
+			r.markListed(was)
 			continue
 		}
 		end, known := r.exitOf(was.id)
@@ -84,7 +85,12 @@ func (r *record) observe(before []run, listed []lifecycle.Container, isSecond bo
 		case !known && !isSecond:
 			certain = false
 		case r.markGone(was):
-			if !known {
+			switch {
+			case known:
+			case !r.wasListed(was):
+				klog.FromContext(r.ctx).Info("The runtime has never listed a container that StartContainer has returned, and does not know its exit code",
+					"pod", r.name, "containerName", was.c.spec.Name, "containerID", was.id, "listedIDs", idsOf(listed))
+			default:
 				klog.FromContext(r.ctx).Info("The runtime no longer lists a container and does not know its exit code",
 					"pod", r.name, "containerName", was.c.spec.Name, "containerID", was.id)
 			}
@@ -97,13 +103,34 @@ func (r *record) observe(before []run, listed []lifecycle.Container, isSecond bo
 // exitOf calls ExitCode for a container that has ended, and returns its terminated state.
 func (r *record) exitOf(id string) (end v1.ContainerStateTerminated, known bool) {
 	end = unknownEnd()
-	_ = safely(r.ctx, "ExitCode", func() { // a panic was logged
+	_ = r.safely("ExitCode", func() { // a panic was logged
 		var code int32
 		if code, known = r.agent.opts.Runtime.ExitCode(id); known {
 			end = exitedWith(code)
 		}
 	})
 	return end, known
+}
+
+func idsOf(listed []lifecycle.Container) (ids []string) {
+	for _, c := range listed {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// markListed records that a list has a run.
+func (r *record) markListed(was run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was.c.listed = was.id
+}
+
+// wasListed reports whether a list had a run.
+func (r *record) wasListed(was run) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return was.c.listed == was.id
 }
 
 // markGone records that a run has ended, and returns true for the first call.
@@ -132,7 +159,8 @@ func (r *record) runEnded(was run, end v1.ContainerStateTerminated) {
 // watch lists the pod's containers in each PollInterval and when a container exits, until the pod is
 // forgotten.
 func (r *record) watch() {
-	failure, pause := "", r.agent.opts.PollInterval
+	var failed failures
+	pause := r.agent.opts.PollInterval
 	for {
 		select {
 		case <-r.exited:
@@ -144,7 +172,7 @@ func (r *record) watch() {
 			continue
 		}
 		_, err := r.list()
-		failure = logFailure(r.ctx, err, failure, "Failed to list the containers of a pod, will try again", "pod", r.name)
+		failed.log(r.ctx, err, "Failed to list the containers of a pod, will try again", "Listed the containers of a pod after earlier failures", "pod", r.name)
 		if pause = r.agent.opts.PollInterval; err != nil {
 			pause = min(maxRetryPause, pause)
 		}
@@ -153,42 +181,29 @@ func (r *record) watch() {
 
 // list calls Running once.
 func (r *record) list() (listed []lifecycle.Container, err error) {
-	ctx, cancel := context.WithTimeout(r.ctx, callTimeout)
-	defer cancel()
 	pod := r.view()
-	err = guarded(ctx, "Running", func() (err error) {
+	err = r.bounded(r.ctx, "Running", callTimeout, func(ctx context.Context) (err error) {
 		listed, err = containerRuntime{r.agent}.Running(ctx, pod)
 		return err
 	})
 	return listed, err
 }
 
-// logFailure logs the error of a repeated call if its text differs from before. It returns the text, ""
-// for nil.
-func logFailure(ctx context.Context, err error, before, message string, about ...any) string {
-	if err == nil {
-		return ""
-	}
-	if err.Error() != before && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, message, about...)
-	}
-	return err.Error()
-}
-
 // findStarted returns the ID of a container that runs although its start has failed, or "" if it does not
 // run. It repeats the list until that succeeds, or until the pod is terminating.
 func (r *record) findStarted(c *container) (id string, err error) {
-	for failure := ""; ; {
+	for failed := (failures{}); ; {
 		listed, err := r.list()
 		if err == nil {
 			for _, l := range listed {
 				if l.Name == c.spec.Name {
-					return l.ID, checkID(l.ID)
+					r.markListed(run{c, l.ID})
+					return l.ID, r.checkID("Running", c, l.ID)
 				}
 			}
 			return "", nil
 		}
-		failure = logFailure(r.ctx, err, failure, "Failed to list the containers of a pod after a failed start, will try again", "pod", r.name)
+		failed.log(r.ctx, err, "Failed to list the containers of a pod after a failed start, will try again", "", "pod", r.name)
 		select {
 		case <-time.After(maxRetryPause):
 		case <-r.active.Done():
@@ -197,10 +212,28 @@ func (r *record) findStarted(c *container) (id string, err error) {
 	}
 }
 
-// checkID returns an error for an invalid container ID.
-func checkID(id string) error {
-	if scheme, _, found := strings.Cut(id, "://"); found || id == "" {
-		return fmt.Errorf("container ID must be set, without a prefix such as %q: %q", scheme+"://", id)
+// checkID returns an error for an invalid container ID. from is the call that has returned it.
+func checkID(from, name, id string) error {
+	if id == "" {
+		return fmt.Errorf("%s has returned no ID of container %q", from, name)
+	}
+	if scheme, _, found := strings.Cut(id, "://"); found {
+		return fmt.Errorf("%s has returned the ID %q of container %q, which must be without the prefix %q", from, id, name, scheme+"://")
+	}
+	return nil
+}
+
+// checkID is checkID that also refuses the ID of another container of the pod that runs.
+func (r *record) checkID(from string, c *container, id string) error {
+	if err := checkID(from, c.spec.Name, id); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, other := range r.containers.all {
+		if other != c && other.running() && other.id == id {
+			return fmt.Errorf("%s has returned the ID %q of container %q, which container %q has", from, id, c.spec.Name, other.spec.Name)
+		}
 	}
 	return nil
 }
@@ -223,7 +256,7 @@ func (r *record) watchExit(id string) {
 		return
 	}
 	var exited <-chan struct{}
-	_ = safely(r.ctx, "Exited", func() { exited = watcher.Exited(id) }) // a panic was logged
+	_ = r.safely("Exited", func() { exited = watcher.Exited(id) }) // a panic was logged
 	if exited == nil {
 		return
 	}
@@ -247,13 +280,14 @@ func (r *record) reportEnd(c *container, id string, end v1.ContainerStateTermina
 	if ended == nil || id == "" {
 		return true
 	}
+	var failed failures
 	for pause := backOffFirst; ; pause = min(2*pause, backOffMost) {
 		again := r.willRestart(c, end)
-		err := guarded(r.ctx, "ContainerEnded", func() error { return ended(r.ctx, r.view(), c.spec, id, again) })
+		err := r.guarded(r.ctx, "ContainerEnded of container "+c.spec.Name, callTimeout, func() error { return ended(r.ctx, r.view(), c.spec, id, again) })
+		failed.log(r.ctx, err, "Failed to clean up after a container, will try again", "Cleaned up after a container after earlier failures", "pod", r.name, "containerID", id)
 		if err == nil {
 			return true
 		}
-		klog.FromContext(r.ctx).V(1).Info("Failed to clean up after a container, will try again", "pod", r.name, "containerID", id, "err", err)
 		select {
 		case <-time.After(pause):
 		case <-r.ctx.Done():

@@ -132,7 +132,7 @@ func (s *starter) start(c *container) error {
 		if failed == nil { // StartContainer has panicked
 			failed = err
 		}
-		klog.FromContext(s.r.ctx).V(1).Info("Failed to start a container", "pod", s.r.name, "containerName", c.spec.Name, "err", failed)
+		c.failed.log(s.r.ctx, failed, "Failed to start a container", "", "pod", s.r.name, "containerName", c.spec.Name)
 		if started, err = s.r.findStarted(c); err != nil && s.r.active.Err() != nil {
 			return context.Cause(s.r.active)
 		}
@@ -143,6 +143,8 @@ func (s *starter) start(c *container) error {
 			return failed
 		}
 		s.r.markRunning(c, started)
+	} else {
+		c.failed.log(s.r.ctx, nil, "", "Started a container after earlier failures", "pod", s.r.name, "containerName", c.spec.Name)
 	}
 	err = s.terminator.PostStart(s.r.ctx, s.r.view(), lifecycle.Container{Name: c.spec.Name, ID: started})
 	if errors.Is(err, lifecycle.ErrClosed) {
@@ -159,10 +161,12 @@ func (s *starter) startContainer(ctx context.Context, pod *v1.Pod, c *container)
 			c.restarted++
 		}
 		s.r.mu.Unlock()
+		returned := s.watch(ctx, "StartContainer of container "+c.spec.Name, s.r.name, createTimeout)
+		defer returned()
 		if id, err = s.opts.Runtime.StartContainer(ctx, pod, c.spec); err != nil {
 			return err
 		}
-		return checkID(id)
+		return s.r.checkID("StartContainer", c, id)
 	})
 	if err == nil {
 		s.r.markRunning(c, id)

@@ -30,6 +30,8 @@ type wholePod struct {
 	isMissing  bool          // the last list lacks the running pod; the next one decides
 	status     *v1.PodStatus // from the last list with the pod; never modified; nil: none
 	changed    chan struct{} // closed at the next change
+	runsOn     bool          // it was logged that the pod runs on after Stop
+	oddPhase   v1.PodPhase   // the last phase that is none; "": there was none
 }
 
 // observe updates the pod from a list; listed is nil if the list lacks it. A running pod is lost only
@@ -51,7 +53,7 @@ func (w *wholePod) observe(listed *v1.Pod, number int) {
 		klog.FromContext(w.ctx).Error(nil, "A running pod is missing from two lists of the pod runtime", "pod", w.name)
 	}
 	if listed != nil {
-		w.setStatus(&listed.Status)
+		w.setStatus(w.withKnownPhase(&listed.Status))
 	}
 	w.wake()
 	hasEnded, _ := w.ender.outcome()
@@ -61,6 +63,23 @@ func (w *wholePod) observe(listed *v1.Pod, number int) {
 	case w.runs && hasEnded: // the pod runs after its termination
 		w.agent.spawn(w.name, func() { _ = w.ender.end(w.ctx, nil) }) // fails only after Close
 	}
+}
+
+// withKnownPhase returns a status without a phase that is none of Kubernetes', which is logged. The caller
+// holds the mutex.
+func (w *wholePod) withKnownPhase(status *v1.PodStatus) *v1.PodStatus {
+	switch status.Phase {
+	case "", v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed, v1.PodUnknown:
+		w.oddPhase = ""
+		return status
+	}
+	if status.Phase != w.oddPhase {
+		w.oddPhase = status.Phase
+		klog.FromContext(w.ctx).Error(nil, "Statuses has returned an unknown phase, the pod counts as running", "pod", w.name, "phase", status.Phase)
+	}
+	status = status.DeepCopy()
+	status.Phase = ""
+	return status
 }
 
 // setStatus sets the status from a list, unless the pod has ended before.
@@ -117,11 +136,14 @@ func isTerminal(status *v1.PodStatus) bool {
 
 // call calls the PodRuntime with a timeout, and logs an error.
 func (w *wholePod) call(ctx context.Context, name string, timeout time.Duration, f func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	err := guarded(bounded, name, func() error { return f(bounded) })
-	if err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).V(1).Info("Failed to call the pod runtime", "call", name, "pod", w.name, "err", err)
+	before := w.lastError(name)
+	err := w.bounded(ctx, name, timeout, f)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, lifecycle.ErrContainerNotFound) {
+		level := 0
+		if before != nil && before.Error() == err.Error() {
+			level = 1
+		}
+		klog.FromContext(ctx).V(level).Info("Failed to call the pod runtime", "call", name, "pod", w.name, "err", err)
 	}
 	return err
 }

@@ -25,18 +25,18 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// obedient is a runtime whose containers end at once when they are stopped. Each pod has one, until
-// it is stopped.
-type obedient struct{ stopped sync.Map }
+// instantRuntime is a runtime with one container for each pod. The container ends immediately when it is
+// stopped.
+type instantRuntime struct{ stopped sync.Map }
 
-func (r *obedient) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+func (r *instantRuntime) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	if _, ended := r.stopped.Load(pod.Name); ended {
 		return nil, nil
 	}
 	return []lifecycle.Container{{Name: "app", ID: pod.Name}}, nil
 }
 
-func (r *obedient) StopContainer(_ context.Context, id string, _ int64) error {
+func (r *instantRuntime) StopContainer(_ context.Context, id string, _ int64) error {
 	r.stopped.Store(id, true)
 	return nil
 }
@@ -54,8 +54,8 @@ func (h *signalHost) Inhibit(context.Context) (io.Closer, error)      { return c
 
 func (h *signalHost) Close() error { close(h.events); return nil }
 
-func (h *signalHost) RequestDelay(_ context.Context, wish time.Duration) (time.Duration, error) {
-	return wish, nil
+func (h *signalHost) RequestDelay(_ context.Context, requested time.Duration) (time.Duration, error) {
+	return requested, nil
 }
 
 type closer chan struct{}
@@ -72,10 +72,9 @@ func runningPods(n int) []*v1.Pod {
 	return pods
 }
 
-// BenchmarkSignalToRelease is the time from the event of the host to the release of its lock,
-// through a manager and a terminator, for pods that end at once. "plain" does it as the kubelet
-// does: with a goroutine for each pod, another that kills it, and one for each of its containers.
-// Neither writes to the disk.
+// BenchmarkSignalToRelease measures the time from the host's event to the release of its lock, with a
+// manager and a terminator, for pods that end immediately. "plain" starts the same goroutines as the
+// kubelet: one for each pod, one that kills it, and one for each of its containers. Neither writes to disk.
 func BenchmarkSignalToRelease(b *testing.B) {
 	for _, n := range []int{10, 110, 1_000, 10_000, 50_000} {
 		pods := runningPods(n)
@@ -89,7 +88,7 @@ func benchTerminator(b *testing.B, pods []*v1.Pod) {
 	ctx := klog.NewContext(b.Context(), klog.Logger{})
 	for b.Loop() {
 		b.StopTimer()
-		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: &obedient{}})
+		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: &instantRuntime{}})
 		require.NoError(b, err)
 		host := &signalHost{events: make(chan source.Event), released: make(chan struct{})}
 		m, err := shutdown.NewManager(shutdown.Options{
@@ -103,7 +102,7 @@ func benchTerminator(b *testing.B, pods []*v1.Pod) {
 		ended := make(chan error, 1)
 		go func() { ended <- m.Run(running) }()
 		<-m.Ready()
-		runtime.GC() // of what the start has left
+		runtime.GC() // collect the garbage of the start
 		b.StartTimer()
 
 		host.events <- source.Event{}
@@ -121,8 +120,8 @@ func benchPlain(b *testing.B, pods []*v1.Pod) {
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
-		rt := &obedient{}
-		runtime.GC() // as beside it
+		rt := &instantRuntime{}
+		runtime.GC() // as in benchTerminator
 		b.StartTimer()
 		var workers sync.WaitGroup
 		for _, pod := range pods {
@@ -132,7 +131,7 @@ func benchPlain(b *testing.B, pods []*v1.Pod) {
 	}
 }
 
-func plainKill(ctx context.Context, rt *obedient, pod *v1.Pod) {
+func plainKill(ctx context.Context, rt *instantRuntime, pod *v1.Pod) {
 	killed := make(chan struct{})
 	go func() {
 		defer close(killed)

@@ -21,9 +21,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// terminateAll is what TerminateAll of a manager with a terminator says about one pod, which
-// runs, and how long it takes.
-func terminateAll(t *testing.T, script lifecycletest.Script, before func(context.Context, *lifecycle.Terminator)) (took time.Duration, report shutdown.Report, err error) {
+// terminateAll calls TerminateAll of a manager with one running pod. It returns how long the call took, and
+// its results. prepare is called before.
+func terminateAll(t *testing.T, script lifecycletest.Script, prepare func(context.Context, *lifecycle.Terminator)) (took time.Duration, report shutdown.Report, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := klog.NewContext(t.Context(), klog.Logger{})
@@ -38,7 +38,7 @@ func terminateAll(t *testing.T, script lifecycletest.Script, before func(context
 			Killer:   podkiller.New(terminator, podkiller.Options{}),
 		})
 		require.NoError(t, made)
-		before(ctx, terminator)
+		prepare(ctx, terminator)
 		began := time.Now()
 		report, err = m.TerminateAll(ctx)
 		took = time.Since(began)
@@ -47,7 +47,7 @@ func terminateAll(t *testing.T, script lifecycletest.Script, before func(context
 	return took, report, err
 }
 
-// A pod that could not be killed is an error of TerminateAll.
+// TerminateAll returns an error for a pod that could not be killed.
 func TestAPodThatCannotBeKilledIsAnError(t *testing.T) {
 	_, report, err := terminateAll(t, lifecycletest.Script{FailStops: -1}, func(context.Context, *lifecycle.Terminator) {})
 	require.ErrorContains(t, err, "web")
@@ -55,8 +55,8 @@ func TestAPodThatCannotBeKilledIsAnError(t *testing.T) {
 	require.Zero(t, report.Pods[0].Ended)
 }
 
-// A terminator that was closed stops nothing any more, and is not asked again.
-func TestAClosedTerminatorIsNotAskedAgain(t *testing.T) {
+// The manager does not retry a kill after the terminator was closed.
+func TestAKillIsNotRetriedAfterTheTerminatorWasClosed(t *testing.T) {
 	took, report, err := terminateAll(t, lifecycletest.Script{}, func(ctx context.Context, terminator *lifecycle.Terminator) {
 		require.NoError(t, terminator.Close(ctx))
 	})
@@ -66,8 +66,8 @@ func TestAClosedTerminatorIsNotAskedAgain(t *testing.T) {
 	require.Contains(t, report.Pods[0].Error, shutdown.ErrNoRetry.Error())
 }
 
-// The error of a terminator that was closed says so.
-func TestTheErrorOfAClosedTerminator(t *testing.T) {
+// After the terminator was closed, a kill fails with ErrClosed and ErrNoRetry.
+func TestAClosedTerminatorFailsKills(t *testing.T) {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycletest.NewRuntime()})
 	require.NoError(t, err)
 	require.NoError(t, terminator.Close(t.Context()))
@@ -76,7 +76,7 @@ func TestTheErrorOfAClosedTerminator(t *testing.T) {
 	require.ErrorIs(t, err, lifecycle.ErrClosed)
 }
 
-// A killer without a terminator is refused where it is given.
+// NewManager returns an error for a killer without a terminator.
 func TestAKillerNeedsATerminator(t *testing.T) {
 	_, err := shutdown.NewManager(shutdown.Options{
 		Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},

@@ -1,5 +1,5 @@
-// Package podkiller makes an agent's [lifecycle.Terminator] the [shutdown.PodKiller] of
-// its node shutdowns and of its evictions:
+// Package podkiller makes an agent's [lifecycle.Terminator] the [shutdown.PodKiller] of its node shutdowns
+// and evictions. Packages lifecycle and shutdown do not import each other; this package imports both.
 //
 //	package main
 //
@@ -58,14 +58,12 @@
 //		fmt.Println(report.Pods[0].Name, report.Pods[0].Outcome) // web Graceful
 //	}
 //
-// Packages lifecycle and shutdown do not import each other; this package imports both.
-//
-// The runtime says what runs. An agent whose runtime cannot list gives [Options.Containers]. One
-// that writes the final statuses of its pods gives [Options.Status].
+// If the runtime cannot list containers, set [Options.Containers]. If you report final statuses of pods, set
+// [Options.Status].
 //
 // # Evictions
 //
-// An eviction is killed by the same killer, and waited for no longer than by the kubelet:
+// Use the same killer for evictions. [TimedKiller] waits no longer than the kubelet does:
 //
 //	evictions := podkiller.Timed(killer, recorder)
 //	defer evictions.Wait()
@@ -73,27 +71,27 @@
 //		_, err = evictions.KillPod(ctx, pod, podkiller.SoftEviction(pod, 30, "The node was low on resource: memory."))
 //	}
 //
-// # Concurrency properties
+// # Failures
 //
-// All functions and methods may be called concurrently. A pod that is killed by a
-// shutdown and by an eviction has one termination, whose deadline only moves earlier.
-// A killer of [New] starts no goroutine of its own. [TimedKiller.KillPod] starts one for
-// each kill; [TimedKiller.Wait] waits for them.
+//	what fails                       what happens                           what to do
+//	a container cannot be stopped    KillPod returns an error and no final  call KillPod again, as the
+//	                                   status, because the pod may run        manager does
+//	a kill exceeds its timeout       TimedKiller.KillPod returns an         call OverdueError.Await
+//	                                   *OverdueError; the kill continues
+//	a function of Options hangs      KillPod waits for it                   return when ctx ends
+//	the terminator is closed         the error wraps shutdown.ErrNoRetry    nothing
 //
-// # Failure modes
+// # Concurrency
 //
-// If a container could not be stopped, KillPod returns an error and no final status,
-// because the pod may still run. If Options.Status is nil, the reporter of the shutdown
-// learns no exit codes. KillPod waits for the functions of [Options] even when its
-// context has ended, so they must return when their ctx ends.
+// All functions and methods may be called concurrently. A pod that is killed by a shutdown and an eviction has
+// one termination, whose deadline only moves earlier. [TimedKiller.KillPod] starts a goroutine for each kill;
+// [TimedKiller.Wait] waits for them.
 //
 // # Testing
 //
-// Package lifecycletest has a runtime for the terminator. It works in testing/synctest
-// bubbles, and so does this package.
+// Package lifecycletest has a runtime for the terminator. It works in testing/synctest bubbles.
 //
 // # Stability
 //
-// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
-// says how.
+// Stable: exported names change only in minor releases, and the changelog says how.
 package podkiller

@@ -11,30 +11,28 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// EvictedReason is the status reason of a pod that its node has evicted, as the kubelet's
-// eviction manager sets it.
+// EvictedReason is the status reason of an evicted pod, as set by the kubelet's eviction
+// manager.
 const EvictedReason = "Evicted"
 
-// HardEviction returns the request to evict a pod because a hard threshold was crossed.
-// The grace period is 1 s, whatever the pod's own is. message names the threshold for
-// people; it becomes the message of the pod's status and of its DisruptionTarget
-// condition (the kubelet's evictPod). Ask [Evictable] first.
+// HardEviction returns the request to evict a pod because of a hard eviction threshold. The
+// grace period is 1 s. message becomes the message of the pod's status and of its
+// DisruptionTarget condition (the kubelet's evictPod). Call [Evictable] first.
 func HardEviction(message string) shutdown.KillRequest {
 	return eviction(graceperiod.ImmediateEvictionSeconds, evictedByNode(message))
 }
 
-// SoftEviction returns the request to evict a pod because a soft threshold was crossed
-// for its grace period. The pod keeps its own grace period, but at most
-// maxPodGracePeriodSeconds (evictionMaxPodGracePeriod of the kubelet's configuration); a
-// negative maximum is none. The result may be 0 s, see [graceperiod.ForSoftEviction].
-// message is used as in [HardEviction].
+// SoftEviction returns the request to evict a pod because of a soft eviction threshold. The
+// grace period is that of [graceperiod.ForSoftEviction] for maxPodGracePeriodSeconds
+// (evictionMaxPodGracePeriod in the kubelet's configuration; negative: no maximum). message
+// is used as in [HardEviction].
 func SoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64, message string) shutdown.KillRequest {
 	return eviction(graceperiod.ForSoftEviction(pod, maxPodGracePeriodSeconds), evictedByNode(message))
 }
 
 // LocalStorageEviction returns the request to evict a pod that exceeds its limit of local
-// storage. The grace period is 1 s. The pod gets no DisruptionTarget condition, because
-// the pod itself is the cause (the kubelet's localStorageEviction).
+// storage. The grace period is 1 s. The pod gets no DisruptionTarget condition, because it
+// caused the eviction itself (the kubelet's localStorageEviction).
 func LocalStorageEviction(message string) shutdown.KillRequest {
 	return eviction(graceperiod.ImmediateEvictionSeconds, evictedStatus(message))
 }
@@ -43,14 +41,14 @@ func eviction(seconds int64, set func(*v1.PodStatus)) shutdown.KillRequest {
 	return shutdown.KillRequest{GracePeriodSeconds: &seconds, Evict: true, SetStatus: set}
 }
 
-// evictedStatus returns a function that makes a pod's status that of an evicted pod.
+// evictedStatus returns a function that sets the status of an evicted pod.
 func evictedStatus(message string) func(*v1.PodStatus) {
 	return func(status *v1.PodStatus) {
 		status.Phase, status.Reason, status.Message = v1.PodFailed, EvictedReason, message
 	}
 }
 
-// evictedByNode is evictedStatus with the DisruptionTarget condition.
+// evictedByNode is evictedStatus with a DisruptionTarget condition.
 func evictedByNode(message string) func(*v1.PodStatus) {
 	return func(status *v1.PodStatus) {
 		evictedStatus(message)(status)
@@ -61,9 +59,9 @@ func evictedByNode(message string) func(*v1.PodStatus) {
 	}
 }
 
-// Evictable reports whether a node may evict a pod. It is false for static pods, their
-// mirror pods, pods with a priority of system-cluster-critical or more (the kubelet's
-// IsCriticalPod), and a nil pod.
+// Evictable reports whether a node may evict a pod. It may not evict static pods, mirror
+// pods, and pods with a priority of system-cluster-critical or more (the kubelet's
+// IsCriticalPod). It is false for a nil pod.
 func Evictable(pod *v1.Pod) bool {
 	return pod != nil && !staticpod.Is(pod) && !staticpod.IsMirror(pod) &&
 		(pod.Spec.Priority == nil || *pod.Spec.Priority < plan.SystemCriticalPriority)

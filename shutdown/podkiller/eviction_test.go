@@ -30,10 +30,10 @@ func TestEvictionRequests(t *testing.T) {
 		want int64
 	}{
 		{"hard", podkiller.HardEviction("low"), 1},
-		{"soft, the maximum", podkiller.SoftEviction(pod, 20, "low"), 20},
-		{"soft, the pod's own", podkiller.SoftEviction(pod, 60, "low"), 40},
+		{"soft, maximum", podkiller.SoftEviction(pod, 20, "low"), 20},
+		{"soft, shorter spec", podkiller.SoftEviction(pod, 60, "low"), 40},
 		{"soft, no maximum", podkiller.SoftEviction(pod, -1, "low"), 40},
-		{"soft, at once", podkiller.SoftEviction(pod, 0, "low"), 0},
+		{"soft, maximum of 0", podkiller.SoftEviction(pod, 0, "low"), 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			require.Equal(t, test.want, *test.req.GracePeriodSeconds)
@@ -62,7 +62,7 @@ func TestEvictable(t *testing.T) {
 		pod  *v1.Pod
 		want bool
 	}{
-		{"any", shutdowntest.Pod("web", 1000, 5), true},
+		{"default", shutdowntest.Pod("web", 1000, 5), true},
 		{"no priority", &v1.Pod{}, true},
 		{"below critical", shutdowntest.Pod("web", 1999999999, 5), true},
 		{"critical", shutdowntest.Pod("dns", 2000000000, 5), false},
@@ -74,8 +74,7 @@ func TestEvictable(t *testing.T) {
 	}
 }
 
-// timed runs a test in a bubble with a timed killer around a killer of the given
-// behaviour.
+// timed runs a test in a bubble, with a timed killer around a killer with this behaviour.
 func timed(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +85,7 @@ func timed(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *
 	})
 }
 
-func TestTimedKillerInTime(t *testing.T) {
+func TestAKillWithinItsTimeout(t *testing.T) {
 	failed := errors.New("no")
 	timed(t, shutdowntest.Behaviour{Takes: 3 * time.Second, Err: failed}, func(t *testing.T, k *podkiller.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
 		began := time.Now()
@@ -98,11 +97,10 @@ func TestTimedKillerInTime(t *testing.T) {
 	})
 }
 
-// KillPod waits as long as the kubelet does, then returns an OverdueError while the kill
-// goes on.
-func TestTimedKillerOverdue(t *testing.T) {
+// KillPod returns an OverdueError after the kubelet's timeout, while the kill continues.
+func TestAKillThatExceedsItsTimeout(t *testing.T) {
 	for seconds, want := range map[int64]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 20: 30 * time.Second, 21: 31 * time.Second} {
-		t.Run(strconv.FormatInt(seconds, 10), func(t *testing.T) {
+		t.Run("grace="+strconv.FormatInt(seconds, 10)+"s", func(t *testing.T) {
 			timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 				began := time.Now()
 				_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{GracePeriodSeconds: &seconds})
@@ -115,7 +113,7 @@ func TestTimedKillerOverdue(t *testing.T) {
 				require.EqualError(t, err, "timeout waiting to kill pod")
 				require.Equal(t, []string{"Warning ExceededGracePeriod Container runtime did not kill the pod within specified grace period."}, events.all())
 				kill, _ := inner.Kill("web")
-				require.True(t, kill.Ended.IsZero(), "it goes on")
+				require.True(t, kill.Ended.IsZero(), "the kill continues")
 				inner.Release()
 				result, err := overdue.Await(t.Context())
 				require.NoError(t, err)
@@ -128,8 +126,8 @@ func TestTimedKillerOverdue(t *testing.T) {
 	}
 }
 
-// A killer that panics is an error, not the end of the agent.
-func TestTimedKillerPanics(t *testing.T) {
+// A panic of the killer becomes an error.
+func TestAKillThatPanics(t *testing.T) {
 	k := podkiller.Timed(shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
 		panic("no sandbox")
 	}), nil)
@@ -137,15 +135,14 @@ func TestTimedKillerPanics(t *testing.T) {
 	require.EqualError(t, err, "the killer of pod default/web panicked: no sandbox")
 }
 
-// The end of the context ends the waiting and records no event. The killer, which sees
-// that end too, may return its own error first. Wait waits for a killer that goes on.
-func TestTimedKillerIsGivenUp(t *testing.T) {
+// When its context ends, KillPod returns without an event. Wait waits for a kill that ignores its context.
+func TestAKillWhoseContextEnds(t *testing.T) {
 	timed(t, shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 		defer inner.Release()
 		began := time.Now()
 		time.AfterFunc(time.Hour, inner.Release)
 		ctx, stop := context.WithCancelCause(t.Context())
-		reason := errors.New("the agent leaves")
+		reason := errors.New("the agent ends")
 		time.AfterFunc(time.Second, func() { stop(reason) })
 		_, err := k.KillPod(ctx, shutdowntest.Pod("web", 0, 60), podkiller.HardEviction("low"))
 		require.ErrorIs(t, err, reason)
@@ -156,7 +153,7 @@ func TestTimedKillerIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestTimedKillerNeedsAKiller(t *testing.T) {
+func TestATimedKillerNeedsAKillerAndAPod(t *testing.T) {
 	for _, killer := range []shutdown.PodKiller{nil, shutdown.PodKillerFunc(nil)} {
 		_, err := podkiller.Timed(killer, nil).KillPod(t.Context(), &v1.Pod{}, podkiller.HardEviction("low"))
 		require.EqualError(t, err, "the killer of a timed killer is nil")
@@ -165,8 +162,8 @@ func TestTimedKillerNeedsAKiller(t *testing.T) {
 	require.EqualError(t, err, "the pod is nil")
 }
 
-// Without a recorder nothing is recorded.
-func TestTimedKillerWithoutEvents(t *testing.T) {
+// The recorder may be nil.
+func TestATimedKillerWithoutARecorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true}}
 		k := podkiller.Timed(inner, nil)
@@ -178,7 +175,7 @@ func TestTimedKillerWithoutEvents(t *testing.T) {
 }
 
 // A pod that exceeds its limit of local storage gets no DisruptionTarget condition.
-func TestALocalStorageEvictionIsNoDisruption(t *testing.T) {
+func TestALocalStorageEvictionHasNoDisruptionTarget(t *testing.T) {
 	req := podkiller.LocalStorageEviction("too large")
 	status := v1.PodStatus{Phase: v1.PodRunning}
 	req.SetStatus(&status)

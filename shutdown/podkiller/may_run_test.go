@@ -24,7 +24,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// mayRun is a manager over a terminator, and a pod of which the killer says once that it may run.
+// mayRun is a manager with a terminator, and a pod whose kill fails at least once.
 type mayRun struct {
 	*testing.T
 
@@ -32,11 +32,10 @@ type mayRun struct {
 	terminator *lifecycle.Terminator
 	pod        *v1.Pod
 	ctx        context.Context //nolint:containedctx // with a silent logger
-	failures   atomic.Int64    // answers of the killer that say that the pod may run
+	failures   atomic.Int64    // failed kills
 }
 
-// A manager whose killer has said once that the pod may run does not report that it has ended
-// before the runtime says so, however often the killer is asked.
+// After a failed kill, the manager does not report that the pod has ended before its container has exited.
 func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 	for name, test := range map[string]struct {
 		begin func(*mayRun)
@@ -48,7 +47,7 @@ func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 		}, false},
 		"a stop that fails": {func(m *mayRun) { m.start(lifecycletest.Script{FailStops: 12}) }, true},
 		"a stop that hangs": {func(m *mayRun) { m.start(lifecycletest.Script{HangStops: -1}) }, false},
-		"a runtime that is away": {func(m *mayRun) {
+		"a runtime that is unavailable": {func(m *mayRun) {
 			m.start(lifecycletest.Script{IgnoreTerm: true})
 			m.rt.Away(0, 15*time.Second)
 		}, true},
@@ -56,7 +55,7 @@ func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 			m.start(lifecycletest.Script{})
 			m.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrAway})
 		}, false},
-		"a start that goes on": {func(m *mayRun) {
+		"a start that ignores its context": {func(m *mayRun) {
 			go m.start(lifecycletest.Script{StartTakes: 16 * time.Second, StartIgnoresContext: true})
 		}, true},
 	} {
@@ -110,7 +109,7 @@ func (m *mayRun) drain(begin func(*mayRun), ends bool) {
 			m.requireExit(flushed.At)
 		}
 	}
-	require.Positive(m, m.failures.Load(), "the killer has said that it may run")
+	require.Positive(m, m.failures.Load(), "a kill failed")
 	report, ok := manager.LastReport()
 	require.True(m, ok)
 	require.Equal(m, ends, !report.Pods[0].Ended.IsZero(), "%+v", report)
@@ -120,10 +119,10 @@ func (m *mayRun) drain(begin func(*mayRun), ends bool) {
 	require.NoError(m, terminator.Close(m.ctx))
 }
 
-// requireExit requires that the container had exited at a time.
+// requireExit requires that the container had exited by at.
 func (m *mayRun) requireExit(at time.Time) {
 	m.Helper()
 	exits := m.rt.Exits()
-	require.NotEmpty(m, exits, "it was said to have ended")
+	require.NotEmpty(m, exits, "the pod was reported as ended")
 	require.False(m, at.Before(exits[0].At))
 }

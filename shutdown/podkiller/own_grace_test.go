@@ -16,9 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A request without a grace period leaves the pod its own, in a kill and in the time for which the
-// kill is waited for.
-func TestARequestWithoutAGracePeriod(t *testing.T) {
+// Without a grace period in the request, the pod's own determines the kill and its timeout.
+func TestARequestWithoutAGracePeriodUsesThatOfThePod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
 		pod := shutdowntest.Pod("web", 0, 30)
@@ -40,8 +39,8 @@ func TestARequestWithoutAGracePeriod(t *testing.T) {
 	})
 }
 
-// The fake killer has outcomes of package lifecycle.
-func TestTheOutcomesOfTheFakeKiller(t *testing.T) {
+// The outcomes of shutdowntest.Killer are those of package lifecycle.
+func TestTheFakeKillerUsesOutcomesOfLifecycle(t *testing.T) {
 	require.Contains(t, lifecycle.Outcomes(), lifecycle.Outcome("Graceful"))
 	require.Contains(t, lifecycle.Outcomes(), lifecycle.Outcome("GraceExceeded"))
 }

@@ -12,31 +12,31 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// Options configure a killer. The zero value is sufficient if the terminator's runtime can list
-// what runs and nobody needs exit codes.
+// Options configures a killer. The zero value is sufficient if the terminator's runtime lists
+// running containers and no final statuses are needed.
 //
-// Both functions may be called concurrently, also for the same pod. Their ctx is that of
-// the kill. Their results are not modified.
+// Both functions may be called concurrently, even for the same pod, with the context of the
+// kill. Their results are not modified.
 type Options struct {
-	// Containers is for runtimes that cannot list, and must be nil for others. It returns exactly
-	// the containers of a pod that run ([lifecycle.Request.Containers]). It is called once for each
-	// kill, before any container is stopped. No containers and no error: nothing of the pod runs. An
-	// error is that of the kill, which a [shutdown.Manager] tries again. nil: the runtime is asked.
+	// Containers returns the running containers of a pod ([lifecycle.Request.Containers]), for a
+	// runtime that cannot list them. Otherwise it must be nil. It is called once for each kill,
+	// before any container is stopped. An empty result means that nothing is running. An error
+	// fails the kill, which a [shutdown.Manager] then retries.
 	Containers func(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error)
-	// Status returns the status of a pod whose containers have all ended, with their exit codes. If
+	// Status returns the status of a pod, with exit codes, after all its containers have ended. If
 	// it is nil or returns nil, KillPod returns no final status.
 	Status func(ctx context.Context, pod *v1.Pod) *v1.PodStatus
 }
 
-// New returns a [shutdown.PodKiller] that stops pods with the terminator: the containers that its
-// runtime lists, or those of [Options.Containers]. A second kill of a pod joins the termination that
-// is under way and may shorten it; containers that could not be stopped are stopped again.
+// New returns a [shutdown.PodKiller] that stops a pod's containers with the terminator: those
+// listed by its runtime, or by [Options.Containers]. A second kill joins the running termination
+// and may shorten it. It stops containers again that could not be stopped.
 //
 // The outcome is that of [lifecycle.Result.Outcome]. The final status is that of
-// [Options.Status] after all containers have ended, modified by the SetStatus of the
-// request. When the pod is gone, the agent must call [lifecycle.Terminator.Forget].
+// [Options.Status], modified by the request's SetStatus. When the pod is deleted, the agent must
+// call [lifecycle.Terminator.Forget].
 //
-// For a nil terminator New returns nil, which [shutdown.NewManager] and [Timed] refuse.
+// For a nil terminator New returns nil, which is an error of [shutdown.NewManager].
 func New(t *lifecycle.Terminator, opts Options) shutdown.PodKiller {
 	if t == nil {
 		return nil
@@ -49,8 +49,8 @@ type killer struct {
 	opts       Options
 }
 
-// KillPod implements [shutdown.PodKiller]. The end of ctx ends the waiting, not the
-// termination. After the terminator was closed, the error wraps [shutdown.ErrNoRetry].
+// KillPod implements [shutdown.PodKiller]. ctx limits the wait, not the termination. If the
+// terminator was closed, the error wraps [shutdown.ErrNoRetry].
 func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	if pod == nil {
 		return shutdown.KillResult{}, errNoPod
@@ -61,7 +61,7 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 		if err != nil {
 			return shutdown.KillResult{}, fmt.Errorf("failed to get the containers of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
-		seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds) // as where the runtime is asked
+		seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds) // as the terminator does without Containers
 		stop.GracePeriodSeconds, stop.Containers = &seconds, append([]lifecycle.Container{}, running...)
 	}
 	result, err := k.terminator.KillPod(ctx, pod, stop)

@@ -20,7 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// podOnRuntime is a pod with one container on a fake runtime, and its killer.
+// podOnRuntime is a pod with one container in a fake runtime, and its killer.
 type podOnRuntime struct {
 	*testing.T
 
@@ -44,7 +44,7 @@ func inBubble(t *testing.T, script lifecycletest.Script, test func(*podOnRuntime
 
 func (s *podOnRuntime) status(context.Context, *v1.Pod) *v1.PodStatus {
 	code, exited := s.rt.ExitCode("id")
-	require.True(s, exited, "asked for after the end")
+	require.True(s, exited, "called after the container has ended")
 	return &v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{
 		Name: "web", ContainerID: "cri://id", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}},
 	}}}
@@ -59,12 +59,12 @@ func TestTheFinalStatusHasTheExitCode(t *testing.T) {
 		require.Equal(s, 20*time.Second, time.Since(began))
 		require.EqualValues(s, 137, result.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 		require.Equal(s, v1.PodFailed, result.Status.Phase)
-		require.Empty(s, s.pod.Status.ContainerStatuses, "nothing of the caller's is changed")
+		require.Empty(s, s.pod.Status.ContainerStatuses, "the pod is not changed")
 	})
 }
 
-// A pod that may run has no final status, and may be killed again.
-func TestAPodThatMayRunHasNoFinalStatus(t *testing.T) {
+// A failed kill returns no final status, and the pod can be killed again.
+func TestAFailedKillReturnsNoFinalStatus(t *testing.T) {
 	inBubble(t, lifecycletest.Script{}, func(s *podOnRuntime) {
 		s.rt.Away(0, 10*time.Second)
 		result, err := s.killer.KillPod(s.Context(), s.pod, podkiller.HardEviction("low"))
@@ -74,19 +74,19 @@ func TestAPodThatMayRunHasNoFinalStatus(t *testing.T) {
 		<-time.After(10 * time.Second)
 		result, err = s.killer.KillPod(s.Context(), s.pod, podkiller.HardEviction("low"))
 		require.NoError(s, err)
-		require.Equal(s, "Graceful", result.Outcome, "it had not been signalled")
+		require.Equal(s, "Graceful", result.Outcome, "the first kill sent no signal")
 		require.Equal(s, v1.PodFailed, result.Status.Phase)
 	})
 }
 
-// A runtime that cannot list needs a list of the agent.
-func TestARuntimeThatCannotList(t *testing.T) {
+// A runtime that cannot list containers needs Options.Containers.
+func TestARuntimeThatCannotListContainers(t *testing.T) {
 	var stops []string
 	rt := lifecycle.RuntimeFunc(func(_ context.Context, id string, seconds int64) error {
 		stops = append(stops, id+" "+strconv.FormatInt(seconds, 10))
 		return nil
 	})
-	unread := errors.New("the list was not read")
+	listErr := errors.New("failed to read the list")
 	for name, test := range map[string]struct {
 		containers func(context.Context, *v1.Pod) ([]lifecycle.Container, error)
 		grace      *int64
@@ -94,11 +94,11 @@ func TestARuntimeThatCannotList(t *testing.T) {
 		stops      []string
 		err        error
 	}{
-		"no list":     {outcome: "RuntimeStuck", err: errors.ErrUnsupported},
-		"one":         {containers: listing(nil, "id"), outcome: "Graceful", stops: []string{"id 60"}},
-		"none":        {containers: listing(nil), outcome: "NotFound"},
-		"not known":   {containers: listing(unread), err: unread},
-		"at least 1s": {containers: listing(nil, "id"), grace: new(int64), outcome: "Graceful", stops: []string{"id 2"}},
+		"no Containers":     {outcome: "RuntimeStuck", err: errors.ErrUnsupported},
+		"one container":     {containers: listing(nil, "id"), outcome: "Graceful", stops: []string{"id 60"}},
+		"no container":      {containers: listing(nil), outcome: "NotFound"},
+		"error":             {containers: listing(listErr), err: listErr},
+		"grace period of 0": {containers: listing(nil, "id"), grace: new(int64), outcome: "Graceful", stops: []string{"id 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stops = nil
@@ -123,8 +123,8 @@ func listing(err error, ids ...string) func(context.Context, *v1.Pod) ([]lifecyc
 	}
 }
 
-// The functions of Options have the context of the kill, and their results are not modified.
-func TestTheFunctionsHaveTheContextOfTheKill(t *testing.T) {
+// The functions of Options get the context of the kill, and their results are not modified.
+func TestTheFunctionsGetTheContextOfTheKill(t *testing.T) {
 	type key struct{}
 	given := &v1.PodStatus{Phase: v1.PodRunning}
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycletest.NewRuntime()})

@@ -20,19 +20,18 @@ const (
 	timeoutMessage = "Container runtime did not kill the pod within specified grace period."
 )
 
-// OverdueError is the error of a kill that has not ended within its timeout. The kill
-// goes on.
+// OverdueError is the error of a kill that exceeded its timeout. The kill continues.
 type OverdueError struct {
 	Pod     types.NamespacedName
-	Timeout time.Duration // how long KillPod has waited
+	Timeout time.Duration // how long KillPod waited
 
-	kill *call.Future[shutdown.KillResult] // nil: made by other code, so there is nothing to await
+	kill *call.Future[shutdown.KillResult] // nil: not created by a TimedKiller
 }
 
-// Error returns the kubelet's text.
+// Error returns the text of the kubelet's error.
 func (*OverdueError) Error() string { return "timeout waiting to kill pod" }
 
-// Await waits for the end of the kill, or of ctx, and returns the result of the kill. A
+// Await waits until the kill or ctx ends, and returns the result of the kill. A
 // [shutdown.Manager] calls it instead of killing the pod again.
 func (e *OverdueError) Await(ctx context.Context) (shutdown.KillResult, error) {
 	if e.kill == nil {
@@ -44,27 +43,25 @@ func (e *OverdueError) Await(ctx context.Context) (shutdown.KillResult, error) {
 // EventRecorder records events on objects, as client-go's recorder does.
 type EventRecorder = shutdown.EventRecorder
 
-// errNoKiller is the error of every kill if [Timed] was called with a nil killer.
+// errNoKiller is the error of each kill if [Timed] was called with a nil killer.
 var errNoKiller = errors.New("the killer of a timed killer is nil")
 
-// errNoPod is the error for a nil pod.
 var errNoPod = errors.New("the pod is nil")
 
-// TimedKiller is a [shutdown.PodKiller] that waits for a kill no longer than the
-// kubelet's killPodNow does: one and a half times the grace period, at least 10 s
-// ([graceperiod.KillTimeout]). It is meant for evictions, which must not wait for a pod
-// that hangs. A [shutdown.Manager] has its own timeouts and does not need it. Make one
-// with [Timed]. All methods may be called concurrently.
+// TimedKiller is a [shutdown.PodKiller] that waits for a kill as long as the kubelet's
+// killPodNow does: one and a half times the grace period, at least 10 s
+// ([graceperiod.KillTimeout]). It is for evictions, which must not wait for a pod that hangs. A
+// [shutdown.Manager] does not need it. Create one with [Timed]. All methods may be called
+// concurrently.
 type TimedKiller struct {
 	killer shutdown.PodKiller
 	events EventRecorder // nil: no events are recorded
-	calls  call.Group    // the kills that are under way
+	calls  call.Group    // the running kills
 }
 
-// Timed returns a killer that limits the waiting for another killer. A kill that exceeds
-// its timeout is recorded as an event on the pod; a nil recorder records nothing. For a
-// nil killer, or a nil [shutdown.PodKillerFunc], Timed returns nil, whose KillPod returns an
-// error.
+// Timed returns a killer that limits how long a kill of another killer is waited for. It
+// records an event on the pod if a kill exceeds its timeout; events may be nil. For a nil
+// killer, or a nil [shutdown.PodKillerFunc], Timed returns nil, whose KillPod returns an error.
 func Timed(killer shutdown.PodKiller, events EventRecorder) *TimedKiller {
 	if f, isFunc := killer.(shutdown.PodKillerFunc); killer == nil || isFunc && f == nil {
 		return nil
@@ -74,13 +71,11 @@ func Timed(killer shutdown.PodKiller, events EventRecorder) *TimedKiller {
 
 var _ shutdown.PodKiller = (*TimedKiller)(nil)
 
-// KillPod kills the pod with the other killer and waits for it. When the timeout has
-// passed, it records the Warning ExceededGracePeriod and returns an *[OverdueError],
-// while the kill goes on. A further call joins that kill if the other killer joins kills,
-// as that of [New] does. The end of ctx ends both the waiting and the kill's own context.
-// A nil pod is an error.
+// KillPod kills the pod with the other killer. After the timeout it records the Warning
+// ExceededGracePeriod and returns an *[OverdueError], while the kill continues. When ctx ends,
+// KillPod returns and the context of the kill ends. A nil pod is an error.
 func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-	if t == nil {
+	if t == nil || t.killer == nil {
 		return shutdown.KillResult{}, errNoKiller
 	}
 	if pod == nil {
@@ -100,11 +95,10 @@ func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 	return shutdown.KillResult{}, &OverdueError{Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Timeout: timeout, kill: kill}
 }
 
-// Wait waits for all kills, including those that have exceeded their timeout. Call it
-// when the agent ends, after the end of the kills' contexts. KillPod must not be called
-// at the same time.
+// Wait waits for all kills, including those that exceeded their timeout. Call it when the agent
+// ends, after the contexts of the kills have ended. Do not call KillPod concurrently.
 func (t *TimedKiller) Wait() {
 	if t != nil {
-		t.calls.Wait(nil)
+		t.calls.WaitLoudly(context.Background(), "TimedKiller.Wait", nil) //nolint:forbidigo // Wait has no context; its logger is klog's
 	}
 }

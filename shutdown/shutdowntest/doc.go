@@ -1,6 +1,6 @@
-// Package shutdowntest has a host, a killer and a reporter for the tests of a program that
-// embeds a [shutdown.Manager]. A test sets what they do and then asks what was done to them.
-// In a bubble of testing/synctest a shutdown of minutes takes no time:
+// Package shutdowntest has a fake host, killer and reporter for tests of programs with a [shutdown.Manager].
+// A test sets their behaviour and then inspects the recorded calls. In a testing/synctest bubble a shutdown
+// takes no real time:
 //
 //	package agent_test
 //
@@ -16,6 +16,7 @@
 //		"github.com/kubegrace/kubegrace/shutdown"
 //		"github.com/kubegrace/kubegrace/shutdown/plan"
 //		"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+//		"github.com/kubegrace/kubegrace/shutdown/source"
 //	)
 //
 //	func TestSlowPodIsKilledAtTheEndOfItsGracePeriod(t *testing.T) {
@@ -25,10 +26,10 @@
 //				Pods: map[string]shutdowntest.Behaviour{"slow": {Takes: time.Minute}},
 //			}
 //			manager, err := shutdown.NewManager(shutdown.Options{
-//				Config: plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-//				Source: host,
-//				ListPods:   shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("slow", 0, 20)} }, nil),
-//				Killer: killer,
+//				Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
+//				Source:   host,
+//				ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("slow", 0, 20)} }, nil),
+//				Killer:   killer,
 //			})
 //			require.NoError(t, err)
 //			go manager.Run(t.Context())
@@ -48,29 +49,19 @@
 //		})
 //	}
 //
-// # Concurrency properties
+// # Failures
 //
-// All methods may be called by several goroutines. No mutex is held while a call waits, and
-// all waits are for timers and channels, so that everything works in a bubble of
-// testing/synctest; make the values inside it. When [Host.Announce] returns, the event is in
-// the channel of the session: call synctest.Wait to let the manager handle it.
+// A [Host] can fail Connect, Pending and Inhibit, respond late, cap the delay, lose its sessions, and change
+// its pending shutdown without an event. It never shuts down, so that a test sees what would have been too
+// late. [Host.Err] reports locks and sessions that were closed twice. A [Killer] can fail, hang, and ignore
+// its context: end such a hang with [Killer.Release]. A [Reporter] can fail and be slow.
 //
-// # Failure modes
+// # Concurrency
 //
-// A [Host] can refuse a connection or a lock, answer late, grant less delay than
-// asked for, lose its sessions, and change its pending shutdown without an event. [Host.Err]
-// reports locks and sessions that were closed twice. A [Killer] can fail, hang, and ignore its
-// context; a test has to end such a hang with [Killer.Release]. A [Reporter] can be slow and
-// refuse.
-//
-// A Host does not go down, neither when its lock is released nor when its limit is over. So a
-// test can see what would have come too late.
-//
-// # Testing
-//
-// The tests of package shutdown use this package.
+// All methods may be called concurrently. Everything works in a testing/synctest bubble: create the values
+// inside it. After [Host.Announce], call synctest.Wait to let the manager handle the event.
 //
 // # Stability
 //
-// For tests: what is exported may change in a patch release, and a program needs none of it.
+// For tests: exported names may change in patch releases.
 package shutdowntest

@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The program of the package documentation.
+// The test in the package documentation.
 func TestSlowPodIsKilledAtTheEndOfItsGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := &shutdowntest.Host{}

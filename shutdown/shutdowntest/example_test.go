@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A session with a host that grants only a short delay and is then shut down.
+// A host grants a short delay and then shuts down.
 func ExampleHost() {
 	ctx := context.Background()
 	host := &shutdowntest.Host{Limit: 5 * time.Second, SetBy: "logind.conf"}
@@ -45,7 +45,7 @@ func ExampleHost() {
 	// [connect delay inhibit inhibit release close]
 }
 
-// A host that loses its sessions while it is in use, and then refuses new ones.
+// A host loses its sessions and then rejects new ones.
 func ExampleHost_Script() {
 	host := &shutdowntest.Host{}
 	session, err := host.Connect(context.Background())
@@ -62,7 +62,7 @@ func ExampleHost_Script() {
 	// false the bus is down
 }
 
-// A pod that fails to stop, and one that ends at once.
+// One pod fails to stop, the other one ends immediately.
 func ExampleKiller() {
 	killer := &shutdowntest.Killer{
 		Pods: map[string]shutdowntest.Behaviour{"broken": {Err: errors.New("the runtime is down")}},
@@ -107,7 +107,7 @@ func ExampleKiller_Release() {
 	// GraceExceeded
 }
 
-// A host that was told to shut down before the agent was started, and that goes on after all.
+// The shutdown was announced before the agent started, and is then cancelled.
 func ExampleHost_SetPending() {
 	ctx := context.Background()
 	host := &shutdowntest.Host{}
@@ -131,7 +131,7 @@ func ExampleHost_SetPending() {
 	// <nil> <nil>
 }
 
-// A previous agent has died and left its lock, which the host would not grant during a shutdown.
+// A restarted agent adopts the lock of the previous one. The host grants no new lock during a shutdown.
 func ExampleHost_Adopt() {
 	host := &shutdowntest.Host{Left: true}
 	host.SetPending(&source.Event{Kind: source.KindReboot})
@@ -143,7 +143,7 @@ func ExampleHost_Adopt() {
 	// <nil> 0 [adopt release]
 }
 
-// A reporter that refuses its first status.
+// A reporter fails for the first status.
 func ExampleReporter() {
 	reporter := &shutdowntest.Reporter{
 		FlushErr: func(n int) error {
@@ -167,7 +167,7 @@ func ExampleReporter() {
 	// web <nil>
 }
 
-// A pod without a grace period of its own.
+// A pod without a grace period.
 func ExamplePod() {
 	pod := shutdowntest.Pod("web", 1000, -1)
 	fmt.Println(pod.Namespace, pod.Name, pod.UID, pod.Status.Phase)

@@ -11,36 +11,32 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// errInProgress is the error of a host that is asked for a lock during a shutdown. logind answers
-// with this text.
+// errInProgress is the error of Inhibit during a shutdown, with logind's text.
 var errInProgress = errors.New("the operation inhibition has been requested for is already running")
 
-// Host is a [source.Source] and a [source.Adopter] that does what a test tells it to do. The zero
-// value can be reached, is not shutting down, and grants every delay and every lock. All methods may
-// be called concurrently.
+// Host is a fake [source.Source] and [source.Adopter]. The zero value is available, is not shutting
+// down, and grants every delay and every lock. All methods may be called concurrently.
 //
-// Each call reads the fields. Set them before the first use, or with [Host.Script].
+// Set the fields before the first use, or with [Host.Script].
 type Host struct {
-	// Limit is the longest delay that the host grants. 0: it grants any.
+	// Limit is the longest delay that the host grants; 0: no limit.
 	Limit time.Duration
-	// SetBy is the file that is named in the error of a capped delay.
+	// SetBy is the file named in a [source.DelayCappedError].
 	SetBy string
-	// ConnectErr, PendingErr and InhibitErr are the errors of Connect, Pending and Inhibit. Nil: the
-	// call succeeds.
+	// ConnectErr, PendingErr and InhibitErr are the errors of Connect, Pending and Inhibit, or nil.
 	ConnectErr, PendingErr, InhibitErr error
-	// PendingTakes is how long Pending takes. Its answer is that of the time of the call.
+	// PendingTakes is the duration of Pending. Its result is the state at the time of the call.
 	PendingTakes time.Duration
-	// InhibitTakes is how long Inhibit takes. It does not end with the context, like a reply on a
-	// bus.
+	// InhibitTakes is the duration of Inhibit, even if its context ends.
 	InhibitTakes time.Duration
-	// Kept makes the next Inhibit succeed even during a shutdown, as if the host had kept the
-	// lock of a previous agent. That Inhibit resets it.
+	// Kept makes the next Inhibit succeed even during a shutdown, as if the host had kept the lock of
+	// a previous agent. Inhibit resets it.
 	Kept bool
-	// Left makes the next Adopt return a lock, as if a previous agent had left it to systemd. That
-	// Adopt resets it.
+	// Left makes the next Adopt return a lock, as if a previous agent had stored it in systemd. Adopt
+	// resets it.
 	Left bool
 
-	mu              sync.Mutex // guards the fields above and all below
+	mu              sync.Mutex // guards all fields
 	pending         *source.Event
 	sessions        []*session
 	calls           []string
@@ -55,14 +51,14 @@ var (
 	_ source.Adopter = (*Host)(nil)
 )
 
-// Script changes the fields of a host that is in use.
+// Script changes the fields while the host is in use.
 func (h *Host) Script(change func(*Host)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	change(h)
 }
 
-// Announce begins a shutdown: every session gets the event, and later sessions find it pending.
+// Announce announces a shutdown: all sessions receive the event, and it is pending for later sessions.
 func (h *Host) Announce(event source.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +66,7 @@ func (h *Host) Announce(event source.Event) {
 	h.send(event)
 }
 
-// Cancel cancels the shutdown. Every session gets the event.
+// Cancel cancels the shutdown. All sessions receive the event.
 func (h *Host) Cancel() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,15 +78,14 @@ func (h *Host) Cancel() {
 	h.send(event)
 }
 
-// SetPending changes the pending shutdown and sends no event, like a host that was restarted.
-// Nil: no shutdown is pending.
+// SetPending sets the pending shutdown, or nil, without sending an event.
 func (h *Host) SetPending(event *source.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pending = event
 }
 
-// Lose ends all sessions, as the loss of a bus does. Locks stay held.
+// Lose ends all sessions. Locks stay held.
 func (h *Host) Lose() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,14 +95,14 @@ func (h *Host) Lose() {
 	h.sessions = nil
 }
 
-// Held returns the number of locks that are held.
+// Held returns the number of held locks.
 func (h *Host) Held() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.held
 }
 
-// Released returns when the last lock was closed. It returns false if one is held or none ever
+// Released returns when the last lock was released. It returns false if a lock is held or none ever
 // was.
 func (h *Host) Released() (time.Time, bool) {
 	h.mu.Lock()
@@ -115,23 +110,22 @@ func (h *Host) Released() (time.Time, bool) {
 	return h.released, h.held == 0 && !h.released.IsZero()
 }
 
-// RequestedDelays returns the delays that the host was asked for, in order.
+// RequestedDelays returns the requested delays in order.
 func (h *Host) RequestedDelays() []time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.requestedDelays)
 }
 
-// Calls returns the names of the calls of the host, in order and with those that failed: connect,
-// pending, delay, inhibit, release and close, and adopt if a lock was left.
+// Calls returns the names of the calls in order, including failed ones: connect, pending, delay,
+// inhibit, release, close, and adopt if it returned a lock.
 func (h *Host) Calls() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.calls)
 }
 
-// Err returns the wrong uses of the host, joined: locks and sessions that were closed twice. Nil:
-// there was none.
+// Err returns the joined misuses of the host: locks and sessions that were closed twice.
 func (h *Host) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,7 +136,7 @@ func (h *Host) Err() error {
 func (h *Host) Connect(ctx context.Context) (source.Session, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.logCall(ctx, "connect", h.ConnectErr); err != nil {
+	if err := h.recordCall(ctx, "connect", h.ConnectErr); err != nil {
 		return nil, err
 	}
 	s := &session{host: h, events: make(chan source.Event, 64)}
@@ -162,8 +156,8 @@ func (h *Host) Adopt() io.Closer {
 	return h.grant()
 }
 
-// logCall records a call and returns its error. The mutex is held.
-func (h *Host) logCall(ctx context.Context, name string, refusal error) error {
+// recordCall records a call and returns its error. The caller holds the mutex.
+func (h *Host) recordCall(ctx context.Context, name string, refusal error) error {
 	h.calls = append(h.calls, name)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -171,14 +165,14 @@ func (h *Host) logCall(ctx context.Context, name string, refusal error) error {
 	return refusal
 }
 
-// send sends an event to every session. The mutex is held; the channels have space for it.
+// send sends an event to all sessions. The caller holds the mutex; the channels are buffered.
 func (h *Host) send(event source.Event) {
 	for _, s := range h.sessions {
 		s.events <- event
 	}
 }
 
-// grant returns a new lock. The mutex is held.
+// grant returns a new lock. The caller holds the mutex.
 func (h *Host) grant() io.Closer {
 	h.held++
 	return &lock{host: h}

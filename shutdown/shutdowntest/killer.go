@@ -13,20 +13,20 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// ErrNotWaited is the error of KillPod if its context ends before the pod does.
+// ErrNotWaited is the error of KillPod if its context ends before the pod has ended.
 var ErrNotWaited = errors.New("timeout waiting to kill pod")
 
-// Behaviour is how a pod ends when it is killed. The zero value ends at once.
+// Behaviour describes how a pod ends when it is killed. With the zero value it ends immediately.
 type Behaviour struct {
-	// Takes is how long the pod needs to end. It is killed at the end of its grace period.
+	// Takes is the time that the pod needs to end. It is killed at the end of its grace period.
 	Takes time.Duration
-	// Hangs makes the kill last until [Killer.Release], whatever the grace period is.
+	// Hangs makes KillPod hang until [Killer.Release].
 	Hangs bool
-	// IgnoresContext makes KillPod ignore its context, as a runtime does that hangs.
+	// IgnoresContext makes KillPod ignore its context.
 	IgnoresContext bool
-	// Err is the error of KillPod at the end.
+	// Err is the error of KillPod after the pod has ended.
 	Err error
-	// Status is the status in the result of KillPod. Nil: the result has none.
+	// Status is the status in the result of KillPod, or nil.
 	Status *v1.PodStatus
 }
 
@@ -39,30 +39,29 @@ type Kill struct {
 	Ended   time.Time // zero: the call has not returned
 }
 
-// Killer is a [shutdown.PodKiller] whose pods end as a test tells them to. The zero value ends
-// every pod at once. A second call for a pod that is still ending only shortens its grace period.
-// Both calls return when the pod has ended, as with a lifecycle.Terminator. All methods may be
-// called concurrently.
+// Killer is a fake [shutdown.PodKiller]. The zero value ends every pod immediately. A second call for a
+// pod that is still terminating may shorten its grace period, and both calls return when the pod has
+// ended, as with a lifecycle.Terminator. All methods may be called concurrently.
 type Killer struct {
-	// Pods maps names of pods to their behaviour. Set it before the first call.
+	// Pods maps names of pods to their behaviour.
 	Pods map[string]Behaviour
 	// Default is the behaviour of all other pods.
 	Default Behaviour
-	// OnKill is called at the start of each KillPod. Nil: nothing is called.
+	// OnKill is called at the start of each KillPod, before it is recorded. It may be nil.
 	OnKill func(pod *v1.Pod)
 
-	mu     sync.Mutex // guards all below
-	calls  []*Kill
-	ending map[string]*ending
+	mu          sync.Mutex // guards all below
+	calls       []*Kill
+	terminating map[string]*termination
 }
 
 var _ shutdown.PodKiller = (*Killer)(nil)
 
-// ending is a pod that was told to end and has not ended.
-type ending struct {
-	until time.Time // the pod is killed then; zero: it hangs
+// termination is the termination of a pod that has not ended.
+type termination struct {
+	until time.Time // when the pod ends; zero: it hangs
 	timer *time.Timer
-	over  chan struct{}
+	ended chan struct{}
 }
 
 // KillPod implements [shutdown.PodKiller].
@@ -80,10 +79,10 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 		done = nil
 	}
 	select {
-	case <-e.over:
+	case <-e.ended:
 	case <-done:
 		select {
-		case <-e.over: // the pod has ended at the same time
+		case <-e.ended: // the pod ended at the same time
 		default:
 			k.setReturned(call)
 			return shutdown.KillResult{}, ErrNotWaited
@@ -97,7 +96,7 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	return shutdown.KillResult{Outcome: outcome, Status: how.Status}, how.Err
 }
 
-// Kills returns copies of the calls so far, in order.
+// Kills returns copies of the calls in order.
 func (k *Killer) Kills() []Kill {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -108,7 +107,7 @@ func (k *Killer) Kills() []Kill {
 	return calls
 }
 
-// Kill returns the last call for the pod of that name; false if there was none.
+// Kill returns the last call for the pod with this name, or false.
 func (k *Killer) Kill(name string) (Kill, bool) {
 	for _, call := range slices.Backward(k.Kills()) {
 		if call.Pod.Name == name {
@@ -118,21 +117,20 @@ func (k *Killer) Kill(name string) (Kill, bool) {
 	return Kill{}, false
 }
 
-// Release ends every pod that hangs.
+// Release ends all hanging pods.
 func (k *Killer) Release() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, e := range k.ending {
+	for _, e := range k.terminating {
 		if e.timer == nil {
-			close(e.over)
+			close(e.ended)
 		}
 	}
-	clear(k.ending)
+	clear(k.terminating)
 }
 
-// startCall records a call. It starts the end of the pod, or shortens it if the pod is ending
-// already.
-func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, how Behaviour) (*Kill, *ending) {
+// startCall records a call. It starts the termination of the pod, or shortens it.
+func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, how Behaviour) (*Kill, *termination) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	call := &Kill{Pod: pod, Request: req, Status: *pod.Status.DeepCopy(), Started: time.Now()}
@@ -141,39 +139,39 @@ func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, how Behaviour)
 	}
 	k.calls = append(k.calls, call)
 	grace := time.Duration(*cmp.Or(req.GracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds, new(int64))) * time.Second
-	if e, ok := k.ending[pod.Name]; ok {
+	if e, ok := k.terminating[pod.Name]; ok {
 		e.shorten(grace)
 		return call, e
 	}
-	return call, k.startEnding(pod.Name, how, grace)
+	return call, k.startTermination(pod.Name, how, grace)
 }
 
-// startEnding makes a pod end after the time it takes, at most after its grace period.
-func (k *Killer) startEnding(name string, how Behaviour, grace time.Duration) *ending {
-	e := &ending{over: make(chan struct{})}
+// startTermination ends a pod after how.Takes or its grace period, whichever is shorter.
+func (k *Killer) startTermination(name string, how Behaviour, grace time.Duration) *termination {
+	e := &termination{ended: make(chan struct{})}
 	takes := min(how.Takes, grace)
 	if takes <= 0 && !how.Hangs {
-		close(e.over)
+		close(e.ended)
 		return e
 	}
-	if k.ending == nil {
-		k.ending = map[string]*ending{}
+	if k.terminating == nil {
+		k.terminating = map[string]*termination{}
 	}
-	k.ending[name] = e
+	k.terminating[name] = e
 	if !how.Hangs {
 		e.until = time.Now().Add(takes)
 		e.timer = time.AfterFunc(takes, func() {
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			delete(k.ending, name)
-			close(e.over)
+			delete(k.terminating, name)
+			close(e.ended)
 		})
 	}
 	return e
 }
 
-// shorten moves the end of a pod to an earlier time. A pod that hangs goes on hanging.
-func (e *ending) shorten(grace time.Duration) {
+// shorten moves the end of a pod to an earlier time. It has no effect on a pod that hangs.
+func (e *termination) shorten(grace time.Duration) {
 	if e.timer != nil && time.Until(e.until) > grace {
 		e.until = time.Now().Add(grace)
 		e.timer.Reset(grace)

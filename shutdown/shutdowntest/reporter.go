@@ -11,16 +11,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// Reporter is a [shutdown.Reporter] that is also a [shutdown.StatusFlusher], a
-// [shutdown.ReadinessMarker]. It records its calls. The zero
-// value accepts every call at once. Set the fields before the first use. All methods may be
-// called concurrently.
+// Reporter is a fake [shutdown.Reporter], [shutdown.StatusFlusher] and [shutdown.ReadinessMarker]. With
+// the zero value every call succeeds immediately. Set the fields before the first use. All methods may
+// be called concurrently.
 type Reporter struct {
-	// PublishTakes, MarkTakes and FlushTakes are how long the calls take. A call fails if its
-	// context ends before.
+	// PublishTakes, MarkTakes and FlushTakes are the durations of the calls. A call fails if its
+	// context ends first.
 	PublishTakes, MarkTakes, FlushTakes time.Duration
-	// PublishErr, MarkErr and FlushErr return the result of the n-th call, counted from 0.
-	// MarkErr is also for RestoreReadiness. Nil: every call succeeds.
+	// PublishErr, MarkErr and FlushErr return the error of the n-th call, counted from 0. MarkErr is
+	// also for RestoreReadiness. If nil, every call succeeds.
 	PublishErr, MarkErr, FlushErr func(n int) error
 
 	mu        sync.Mutex // guards all below
@@ -35,14 +34,14 @@ var (
 	_ shutdown.ReadinessMarker = (*Reporter)(nil)
 )
 
-// Published is one call of PublishNode that has returned.
+// Published is one completed call of PublishNode.
 type Published struct {
 	State shutdown.NodeState
 	At    time.Time
 	Err   error
 }
 
-// Marked is one call of MarkNotReady or RestoreReadiness that has returned.
+// Marked is one completed call of MarkNotReady or RestoreReadiness.
 type Marked struct {
 	Pod   string // its name
 	Ready bool   // the call was RestoreReadiness
@@ -50,17 +49,17 @@ type Marked struct {
 	Err   error
 }
 
-// Flushed is one call of FlushPod that has returned.
+// Flushed is one completed call of FlushPod.
 type Flushed struct {
 	Pod   string  // its name
-	Final *v1.Pod // as it was passed to FlushPod
+	Final *v1.Pod // the argument of FlushPod
 	At    time.Time
 	Err   error
 }
 
 // PublishNode implements [shutdown.Reporter].
 func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) error {
-	err := waitOrCancelled(ctx, r.PublishTakes)
+	err := wait(ctx, r.PublishTakes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.PublishErr != nil {
@@ -81,7 +80,7 @@ func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 }
 
 func (r *Reporter) mark(ctx context.Context, pod *v1.Pod, ready bool) error {
-	err := waitOrCancelled(ctx, r.MarkTakes)
+	err := wait(ctx, r.MarkTakes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.MarkErr != nil {
@@ -93,7 +92,7 @@ func (r *Reporter) mark(ctx context.Context, pod *v1.Pod, ready bool) error {
 
 // FlushPod implements [shutdown.StatusFlusher].
 func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
-	err := waitOrCancelled(ctx, r.FlushTakes)
+	err := wait(ctx, r.FlushTakes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.FlushErr != nil {
@@ -103,30 +102,29 @@ func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	return err
 }
 
-// Published returns the calls of PublishNode so far, in the order in which they returned.
+// Published returns the completed calls of PublishNode in order.
 func (r *Reporter) Published() []Published {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.published)
 }
 
-// Marked returns the calls of MarkNotReady and RestoreReadiness so far, in the order in which
-// they returned.
+// Marked returns the completed calls of MarkNotReady and RestoreReadiness in order.
 func (r *Reporter) Marked() []Marked {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.marked)
 }
 
-// Flushed returns the calls of FlushPod so far, in the order in which they returned.
+// Flushed returns the completed calls of FlushPod in order.
 func (r *Reporter) Flushed() []Flushed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.flushed)
 }
 
-// waitOrCancelled waits for d. It returns early with an error if ctx ends.
-func waitOrCancelled(ctx context.Context, d time.Duration) error {
+// wait waits for d. If ctx ends first, it returns the cause.
+func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}

@@ -10,25 +10,25 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// session is a connection to a [Host]. The mutex of the host guards its fields.
+// session is a connection to a [Host]. The host's mutex guards its fields.
 type session struct {
 	host   *Host
 	events chan source.Event
-	ended  bool // the events are closed
+	ended  bool // events is closed
 	closed bool
 }
 
-// Events returns the channel of what the host announces after Connect.
+// Events implements [source.Session].
 func (s *session) Events() <-chan source.Event { return s.events }
 
-// Pending returns a copy of the shutdown that is pending when it is called.
+// Pending returns a copy of the shutdown that was pending at the time of the call.
 func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 	h := s.host
 	h.mu.Lock()
-	pending, takes, err := h.pending, h.PendingTakes, h.logCall(ctx, "pending", h.PendingErr)
+	pending, takes, err := h.pending, h.PendingTakes, h.recordCall(ctx, "pending", h.PendingErr)
 	h.mu.Unlock()
 	if err == nil {
-		err = waitOrCancelled(ctx, takes)
+		err = wait(ctx, takes)
 	}
 	if err != nil || pending == nil {
 		return nil, err
@@ -38,26 +38,25 @@ func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 }
 
 // RequestDelay grants the delay up to the limit of the host.
-func (s *session) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
+func (s *session) RequestDelay(ctx context.Context, requested time.Duration) (time.Duration, error) {
 	h := s.host
 	h.mu.Lock()
-	h.requestedDelays = append(h.requestedDelays, wish)
+	h.requestedDelays = append(h.requestedDelays, requested)
 	defer h.mu.Unlock()
-	if err := h.logCall(ctx, "delay", nil); err != nil {
+	if err := h.recordCall(ctx, "delay", nil); err != nil {
 		return 0, err
 	}
-	if h.Limit == 0 || wish <= h.Limit {
-		return wish, nil
+	if h.Limit == 0 || requested <= h.Limit {
+		return requested, nil
 	}
-	return h.Limit, &source.DelayCappedError{Requested: wish, Granted: h.Limit, SetBy: h.SetBy}
+	return h.Limit, &source.DelayCappedError{Requested: requested, Granted: h.Limit, SetBy: h.SetBy}
 }
 
-// Inhibit returns a lock, unless the host refuses or is shutting down. A lock belongs to the
-// host, so the end of the session does not change it.
+// Inhibit returns a lock, unless InhibitErr is set or a shutdown is pending.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
 	h := s.host
 	h.mu.Lock()
-	err, takes := h.logCall(ctx, "inhibit", h.InhibitErr), h.InhibitTakes
+	err, takes := h.recordCall(ctx, "inhibit", h.InhibitErr), h.InhibitTakes
 	if err == nil && h.pending != nil && !h.Kept {
 		err = errInProgress
 	}
@@ -74,7 +73,7 @@ func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
 	return h.grant(), nil
 }
 
-// Close ends the session.
+// Close implements [source.Session].
 func (s *session) Close() error {
 	h := s.host
 	h.mu.Lock()
@@ -89,7 +88,7 @@ func (s *session) Close() error {
 	return nil
 }
 
-// end closes the events once.
+// end closes events once.
 func (s *session) end() {
 	if !s.ended {
 		s.ended = true

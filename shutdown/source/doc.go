@@ -1,6 +1,6 @@
-// Package source says what a host is that announces its shutdown and can be delayed. It imports
-// the standard library alone, so a program that wants a host without the manager of package
-// shutdown gets nothing else:
+// Package source defines the interface of a host that announces its shutdown and can be delayed with an
+// inhibitor lock. It imports only the standard library. A program without pods can use a [Holder] instead of
+// the manager of package shutdown:
 //
 //	package main
 //
@@ -22,37 +22,39 @@
 //		if err != nil {
 //			log.Fatal(err)
 //		}
-//		holder := source.Holder{Source: host, Delay: 30 * time.Second, OnShutdown: putAway}
+//		holder := source.Holder{Source: host, Delay: 30 * time.Second, OnShutdown: saveWork}
 //		if err := holder.Run(ctx); err != nil {
 //			log.Fatal(err)
 //		}
 //	}
 //
-//	// putAway has until the deadline of the host. The machine goes down when it returns.
-//	func putAway(ctx context.Context, event source.Event) {
-//		log.Printf("the machine goes down (%s) at %v at the latest", event.Kind, event.Deadline)
+//	// saveWork must return before event.Deadline. The machine shuts down when it returns.
+//	func saveWork(ctx context.Context, event source.Event) {
+//		log.Printf("the machine shuts down (%s) at %v at the latest", event.Kind, event.Deadline)
 //	}
 //
 // Packages shutdown/logind and shutdown/unixsocket have sources.
 //
-// # Concurrency properties
+// # Failures
 //
-// All methods of a [Source], a [Session] and an [Adopter] may be called concurrently. The channel
-// of [Session.Events] has one sender. A [Holder] calls its Source, and calls OnShutdown in a
-// goroutine for which Run waits.
+//	what fails                       what happens                          what to do
+//	the session is lost              Events is closed; the lock stays      connect, take a new lock, then
+//	                                   held                                  close the old one (Holder and
+//	                                                                         the manager do)
+//	a lock is dropped without Close  it is held as long as its session     keep the lock
+//	the host grants less than        RequestDelay returns a                raise the limit, or work with the
+//	  requested                        *DelayCappedError                     granted time
 //
-// # Failure modes
+// # Concurrency
 //
-// A [Session] that is lost closes its events. [Holder.Run] then connects again, and so does a manager; other
-// users do so by themselves. A lock outlives its session. One that the caller has not kept is held as long as
-// the session.
+// All methods of a [Source], a [Session] and an [Adopter] may be called concurrently. [Holder.Run] calls
+// OnShutdown in a goroutine and waits for it.
 //
 // # Testing
 //
-// Package shutdown/shutdowntest has a source for the tests of embedders.
+// Package shutdown/shutdowntest has a fake host.
 //
 // # Stability
 //
-// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
-// says how.
+// Stable: exported names change only in minor releases, and the changelog says how.
 package source

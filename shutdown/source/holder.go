@@ -12,37 +12,36 @@ import (
 )
 
 const (
-	// reconnectPause is the time between two attempts to hold the lock.
+	// reconnectPause is the pause between two sessions.
 	reconnectPause = time.Second
-	// hangTime is the time after which a call of the source that has not returned is logged, and an OnShutdown
-	// whose context has ended.
+	// hangTime is when a call of the source, or an OnShutdown whose context has ended, is logged if it
+	// has not returned.
 	hangTime = 5 * time.Second
-	// limitInterval is the time between two readings of the host's limit, which others may change.
+	// limitInterval is how often the host's limit is checked, because others may change it.
 	limitInterval = 10 * time.Second
 )
 
-// Holder holds the inhibitor lock of a host for a program that needs no manager, and calls the program
-// when the host shuts down. Set its fields before [Holder.Run].
+// Holder holds the inhibitor lock of a host, and calls OnShutdown when the host shuts down. It is for
+// programs without pods. Set its fields before [Holder.Run].
 type Holder struct {
 	// Source is the host. It is required.
 	Source Source
-	// Delay is how long the host shall wait at a shutdown, at least a second. A host that grants less
-	// is held for what it grants, and the log says so.
+	// Delay is the delay of the shutdown that is requested from the host, at least a second. If the
+	// host grants less, the lock is held anyway, and a warning is logged.
 	Delay time.Duration
-	// OnShutdown is called when the host announces a shutdown. The inhibitor lock is released when it
-	// returns, or panics, which is logged. Its context ends at the deadline of the event, when the host cancels the shutdown, and with
-	// the context of Run. It is called once for each shutdown, and never twice at the same time. It is
-	// required.
+	// OnShutdown is called once for each announced shutdown, never concurrently. When it returns, or
+	// panics, which is logged, the inhibitor lock is released. Its context ends at the deadline of the
+	// event, when the host cancels the shutdown, and with the context of Run. It is required.
 	OnShutdown func(context.Context, Event)
-	// Logger gets a warning when the lock cannot be held or the host grants less than Delay, and a line
-	// when the lock is held again. A failure that repeats is logged once. Nil: [slog.Default].
+	// Logger logs when the lock cannot be held or the host grants less than Delay, and when that is over.
+	// A repeated failure is logged once. Nil means [slog.Default].
 	Logger *slog.Logger
 }
 
-// Run holds the lock until ctx ends. It connects again when the host or the lock is lost, holds the old
-// lock until it has a new one, and takes a new lock when a shutdown is cancelled after OnShutdown has
-// returned. When ctx ends, Run waits for OnShutdown, releases the lock, and returns nil, or the error of
-// the release. A missing field is an error at once.
+// Run holds the lock until ctx ends. If the session or the lock is lost, it connects again and keeps the
+// old lock until it has a new one. If a shutdown is cancelled after OnShutdown has returned, it takes a
+// new lock. When ctx ends, Run waits for OnShutdown, releases the lock, and returns nil or the error of
+// the release. If a required field is missing, it returns an error immediately.
 func (h Holder) Run(ctx context.Context) error {
 	if err := h.validate(); err != nil {
 		return err
@@ -63,7 +62,7 @@ func (h Holder) Run(ctx context.Context) error {
 	return holding.end()
 }
 
-// validate returns what is missing, joined.
+// validate returns the joined errors of the fields.
 func (h Holder) validate() error {
 	var errs []error
 	if v := reflect.ValueOf(h.Source); h.Source == nil || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -82,12 +81,12 @@ func (h Holder) validate() error {
 type holding struct {
 	Holder
 
-	lock      io.Closer          // nil: none is held
-	announced *Event             // the shutdown that was not cancelled; nil: none
-	called    bool               // OnShutdown was called for it
-	returned  chan struct{}      // closed when OnShutdown has returned; nil: it is not under way
-	cancel    context.CancelFunc // of the context of the newest OnShutdown
-	failure   string             // what was logged last; "": the lock is held for Delay
+	lock      io.Closer          // nil: not held
+	announced *Event             // the announced shutdown; nil: none, or cancelled
+	called    bool               // OnShutdown was called for announced
+	returned  chan struct{}      // closed when OnShutdown returns; nil: it is not running
+	cancel    context.CancelFunc // of the last OnShutdown's context
+	failure   string             // the last logged failure; "": the lock is held for Delay
 }
 
 // session holds the lock until the session is lost or ctx ends.
@@ -107,7 +106,7 @@ func (h *holding) session(ctx context.Context) (err error) {
 	switch pending, err := called(ctx, h, "Pending", session.Pending); {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:
-		return fmt.Errorf("failed to ask the host whether it is shutting down: %w", err)
+		return fmt.Errorf("failed to ask the host for a pending shutdown: %w", err)
 	case pending == nil:
 		h.cancelShutdown()
 	default:
@@ -123,7 +122,7 @@ func (h *holding) session(ctx context.Context) (err error) {
 		case event, open := <-events:
 			switch {
 			case !open:
-				return errors.New("the session with the host is lost")
+				return errors.New("the session with the host was lost")
 			case event.Cancelled:
 				h.cancelShutdown()
 			default:
@@ -143,36 +142,36 @@ func (h *holding) session(ctx context.Context) (err error) {
 				return err
 			}
 		default:
-			lack, err := h.requestDelay(ctx, session)
+			capped, err := h.requestDelay(ctx, session)
 			if err != nil {
 				return err
 			}
-			h.log(ctx, lack)
+			h.log(ctx, capped)
 		}
 	}
 }
 
-// replaceLock requests the delay, takes a lock, and closes the lock of the session before.
+// replaceLock requests the delay, takes a lock, and closes the previous session's lock.
 func (h *holding) replaceLock(ctx context.Context, session Session) error {
 	if h.announced != nil {
 		h.takeKeptLock(ctx, session)
 		return nil
 	}
-	lack, err := h.requestDelay(ctx, session)
+	capped, err := h.requestDelay(ctx, session)
 	if err != nil {
 		return err
 	}
 	if err := h.inhibit(ctx, session); err != nil {
 		return err
 	}
-	h.log(ctx, lack)
+	h.log(ctx, capped)
 	return nil
 }
 
-// takeKeptLock takes the lock that the host may have kept for this program, if none is held. A host that is
-// shutting down grants no other.
+// takeKeptLock takes the lock that the host may have kept for this program, if none is held. During a
+// shutdown, a host grants no new lock.
 func (h *holding) takeKeptLock(ctx context.Context, session Session) {
-	if h.lock != nil || h.returned == nil { // OnShutdown has returned, and needs no lock any more
+	if h.lock != nil || h.returned == nil { // OnShutdown has returned, so no lock is needed
 		return
 	}
 	if err := h.inhibit(ctx, session); err != nil {
@@ -196,8 +195,8 @@ func (h *holding) inhibit(ctx context.Context, session Session) error {
 	return nil
 }
 
-// requestDelay asks the host for Delay. If the host grants less, it returns that as lack.
-func (h *holding) requestDelay(ctx context.Context, session Session) (lack, err error) {
+// requestDelay requests Delay from the host. If the host grants less, capped is a *DelayCappedError.
+func (h *holding) requestDelay(ctx context.Context, session Session) (capped, err error) {
 	_, err = called(ctx, h, "RequestDelay", func(ctx context.Context) (time.Duration, error) { return session.RequestDelay(ctx, h.Delay) })
 	if errors.As(err, new(*DelayCappedError)) {
 		return err, nil
@@ -208,7 +207,7 @@ func (h *holding) requestDelay(ctx context.Context, session Session) (lack, err 
 	return nil, nil
 }
 
-// called makes a call of the source or its session. A call that has not returned for a while is logged.
+// called makes a call of the source or its session. It logs a call that has not returned after hangTime.
 func called[T any](ctx context.Context, h *holding, name string, do func(context.Context) (T, error)) (T, error) {
 	logger := h.Logger
 	slow := time.AfterFunc(hangTime, func() {
@@ -218,7 +217,7 @@ func called[T any](ctx context.Context, h *holding, name string, do func(context
 	return do(ctx)
 }
 
-// announce begins a shutdown. An announcement of the same shutdown again changes nothing.
+// announce starts a shutdown. A repeated announcement changes nothing.
 func (h *holding) announce(ctx context.Context, event Event) {
 	if h.announced == nil {
 		h.announced, h.called = &event, false
@@ -226,7 +225,7 @@ func (h *holding) announce(ctx context.Context, event Event) {
 	}
 }
 
-// cancelShutdown takes the announcement back. The lock stays held while OnShutdown returns.
+// cancelShutdown withdraws the announcement. The lock stays held.
 func (h *holding) cancelShutdown() {
 	if h.announced != nil {
 		h.announced = nil
@@ -234,7 +233,7 @@ func (h *holding) cancelShutdown() {
 	}
 }
 
-// call calls OnShutdown for the announced shutdown, unless a call for an earlier one is still under way.
+// call calls OnShutdown for the announced shutdown, unless the call for an earlier one is still running.
 func (h *holding) call(ctx context.Context) {
 	if h.announced == nil || h.called || h.returned != nil {
 		return
@@ -269,7 +268,7 @@ func (h Holder) logIfSlow(ctx context.Context, returned <-chan struct{}) {
 	}
 }
 
-// afterShutdown releases the lock when OnShutdown has returned. If that shutdown was cancelled, the lock stays held.
+// afterShutdown releases the lock after OnShutdown has returned, unless that shutdown was cancelled.
 func (h *holding) afterShutdown(ctx context.Context) {
 	h.cancel()
 	h.returned = nil
@@ -281,7 +280,7 @@ func (h *holding) afterShutdown(ctx context.Context) {
 	h.call(ctx)
 }
 
-// pause waits before the next session.
+// pause waits for reconnectPause or the end of ctx.
 func (h *holding) pause(ctx context.Context) {
 	timer := time.NewTimer(reconnectPause)
 	defer timer.Stop()
@@ -319,16 +318,16 @@ func (h *holding) release() error {
 	return nil
 }
 
-// log logs an error, unless it repeats the newest one. Nil ends a failure.
+// log logs an error, unless it is the same as the last one. Nil means that the failure is over.
 func (h *holding) log(ctx context.Context, err error) {
 	switch text := textOf(err); {
 	case ctx.Err() != nil || text == h.failure:
 	case err != nil:
 		h.failure = text
-		h.Logger.WarnContext(ctx, "Cannot hold the inhibitor lock as requested, will try again", "err", err)
+		h.Logger.WarnContext(ctx, "Failed to hold the inhibitor lock for the requested delay, will retry", "err", err)
 	default:
 		h.failure = ""
-		h.Logger.InfoContext(ctx, "The inhibitor lock is held as requested")
+		h.Logger.InfoContext(ctx, "The inhibitor lock is held for the requested delay")
 	}
 }
 

@@ -19,13 +19,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// program is a program with a Holder, on a host of the test.
+// program is a program with a Holder, and its fake host.
 type program struct {
 	*testing.T
 	host  *shutdowntest.Host
 	began time.Time
 	calls []call        // of OnShutdown, in order
-	takes time.Duration // of OnShutdown, unless its context ends
+	takes time.Duration // the duration of OnShutdown, unless its context ends
 	log   bytes.Buffer
 	stop  func() error // ends the context of Run and waits for Run
 }
@@ -33,10 +33,10 @@ type program struct {
 // call is a call of OnShutdown.
 type call struct {
 	began, ended time.Duration
-	cause        error // of the end of its context; nil: it has returned by itself
+	cause        error // the error of its context; nil: it returned before its context ended
 }
 
-// inBubble starts a program, and checks at its end that no lock is held and none was closed twice.
+// inBubble runs a test with a program. At the end it checks that no lock is held and none was closed twice.
 func inBubble(t *testing.T, host *shutdowntest.Host, test func(*program)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func (p *program) onShutdown(ctx context.Context, _ source.Event) {
 	p.calls = append(p.calls, c)
 }
 
-// after waits until a time after the start.
+// after waits until at after the start.
 func (p *program) after(at time.Duration) {
 	p.Helper()
 	<-time.After(at - time.Since(p.began))
@@ -86,7 +86,7 @@ func (p *program) requireReleased(at time.Duration) {
 	require.Equal(p, at, released.Sub(p.began))
 }
 
-func TestTheLockIsReleasedWhenTheWorkIsPutAway(t *testing.T) {
+func TestTheLockIsReleasedWhenOnShutdownReturns(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		require.Equal(p, 1, p.host.Held())
 		p.host.Announce(source.Event{Deadline: p.began.Add(30 * time.Second)})
@@ -97,7 +97,7 @@ func TestTheLockIsReleasedWhenTheWorkIsPutAway(t *testing.T) {
 	})
 }
 
-func TestTheWorkHasTimeUntilTheDeadline(t *testing.T) {
+func TestTheContextOfOnShutdownEndsAtTheDeadline(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.takes = time.Hour
 		p.host.Announce(source.Event{Deadline: p.began.Add(30 * time.Second)})
@@ -106,7 +106,7 @@ func TestTheWorkHasTimeUntilTheDeadline(t *testing.T) {
 	})
 }
 
-// Between two sessions the lock of the first is held.
+// The lock of a lost session is held until the next session has taken one.
 func TestALostSessionKeepsTheLock(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
@@ -118,12 +118,12 @@ func TestALostSessionKeepsTheLock(t *testing.T) {
 		require.Equal(p, 1, p.host.Held())
 		calls := strings.Join(p.host.Calls(), " ")
 		require.True(p, strings.HasSuffix(calls, "connect pending delay inhibit release"), calls)
-		require.Equal(p, 1, strings.Count(p.log.String(), "no bus"), "a failure that repeats is logged once")
-		require.Contains(p, p.log.String(), "The inhibitor lock is held as requested")
+		require.Equal(p, 1, strings.Count(p.log.String(), "no bus"), "a repeated failure is logged once")
+		require.Contains(p, p.log.String(), "The inhibitor lock is held for the requested delay")
 	})
 }
 
-func TestASessionThatIsLostDuringAShutdown(t *testing.T) {
+func TestASessionLostDuringAShutdownDoesNotCallOnShutdownAgain(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
 		p.after(time.Second)
@@ -139,8 +139,8 @@ func TestASessionThatIsLostDuringAShutdown(t *testing.T) {
 	})
 }
 
-// The lock stays held while a cancelled call returns, and the next shutdown waits for that return.
-func TestAShutdownThatIsCancelled(t *testing.T) {
+// After a cancellation the lock stays held, and the next shutdown calls OnShutdown again.
+func TestACancelledShutdownKeepsTheLock(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
 		p.after(time.Second)
@@ -155,7 +155,7 @@ func TestAShutdownThatIsCancelled(t *testing.T) {
 	})
 }
 
-func TestAShutdownThatIsCancelledAfterTheRelease(t *testing.T) {
+func TestACancellationAfterTheReleaseTakesANewLock(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
 		p.after(5 * time.Second)
@@ -166,8 +166,8 @@ func TestAShutdownThatIsCancelledAfterTheRelease(t *testing.T) {
 	})
 }
 
-// A cancellation is also noticed if the session was lost when the host sent it.
-func TestACancellationThatNoSessionHears(t *testing.T) {
+// The next session notices a cancellation that was sent while no session existed.
+func TestACancellationBetweenSessions(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
 		p.after(5 * time.Second)
@@ -181,12 +181,12 @@ func TestACancellationThatNoSessionHears(t *testing.T) {
 	})
 }
 
-// A program that starts during a shutdown has the lock that the host has kept, or none.
-func TestAShutdownThatIsUnderWayAtTheStart(t *testing.T) {
+// A program that starts during a shutdown takes the lock that the host has kept, if any.
+func TestAShutdownThatIsPendingAtTheStart(t *testing.T) {
 	for name, change := range map[string]func(*shutdowntest.Host){
-		"the host has kept a lock": func(h *shutdowntest.Host) { h.Kept = true },
-		"the host hands one over":  func(h *shutdowntest.Host) { h.Left = true },
-		"there is no lock":         func(*shutdowntest.Host) {},
+		"kept by the host": func(h *shutdowntest.Host) { h.Kept = true },
+		"adopted":          func(h *shutdowntest.Host) { h.Left = true },
+		"no lock":          func(*shutdowntest.Host) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := &shutdowntest.Host{}
@@ -195,7 +195,7 @@ func TestAShutdownThatIsUnderWayAtTheStart(t *testing.T) {
 			inBubble(t, host, func(p *program) {
 				p.after(time.Minute)
 				require.Equal(p, []call{{ended: 3 * time.Second}}, p.calls)
-				if name == "there is no lock" {
+				if name == "no lock" {
 					require.Contains(p, p.log.String(), "failed to take the inhibitor lock")
 					return
 				}
@@ -206,8 +206,8 @@ func TestAShutdownThatIsUnderWayAtTheStart(t *testing.T) {
 	}
 }
 
-// The end of Run's context ends that of OnShutdown. Run returns after OnShutdown, and after the release.
-func TestTheEndOfRunDuringAShutdown(t *testing.T) {
+// If the context of Run ends during a shutdown, that of OnShutdown ends too. Run returns after the release.
+func TestRunEndsDuringAShutdown(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
 		p.after(time.Second)
@@ -218,8 +218,8 @@ func TestTheEndOfRunDuringAShutdown(t *testing.T) {
 	})
 }
 
-// A limit that is lowered while the lock is held is logged within ten seconds.
-func TestALimitThatIsLowered(t *testing.T) {
+// A limit that is lowered while the lock is held is logged once.
+func TestALoweredLimitIsLogged(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.after(time.Second)
 		require.Empty(p, p.log.String())
@@ -228,11 +228,11 @@ func TestALimitThatIsLowered(t *testing.T) {
 		require.Equal(p, 1, strings.Count(p.log.String(), "delays its shutdown by 5s at most"))
 		p.host.Script(func(h *shutdowntest.Host) { h.Limit = 0 })
 		p.after(2 * time.Minute)
-		require.Equal(p, 1, strings.Count(p.log.String(), "The inhibitor lock is held as requested"))
+		require.Equal(p, 1, strings.Count(p.log.String(), "The inhibitor lock is held for the requested delay"))
 	})
 }
 
-func TestALockThatIsRefused(t *testing.T) {
+func TestARefusedLockIsRequestedAgain(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{InhibitErr: errors.New("not allowed")}, func(p *program) {
 		p.after(5 * time.Second)
 		require.Equal(p, 1, strings.Count(p.log.String(), "failed to take the inhibitor lock: not allowed"))

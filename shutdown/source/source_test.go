@@ -27,7 +27,7 @@ func TestDelayCappedErrorNamesWhatIsKnown(t *testing.T) {
 	}
 }
 
-// The list of kinds has every constant but KindUnknown.
+// Kinds returns every constant except KindUnknown.
 func TestKindsListsEveryConstant(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, parser.SkipObjectResolution)
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/validation/featuregates"
 )
 
-// gateOfAKubelet knows the features of validation and 150 others, about as many as a
-// kubelet's.
+// gateOfAKubelet returns a gate with the features of validation and 150 others, about as many as
+// in a kubelet.
 func gateOfAKubelet(b *testing.B) featuregate.FeatureGate {
 	on := map[string]bool{
 		"PodLifecycleSleepAction": true, "PodLifecycleSleepActionAllowZero": true, "ContainerStopSignals": true,
@@ -26,7 +26,7 @@ func gateOfAKubelet(b *testing.B) featuregate.FeatureGate {
 	return gateWith(b, on)
 }
 
-// tenContainers is a valid pod of ten containers with a hook and a stop signal each.
+// tenContainers returns a valid pod with ten containers, each with a hook and a stop signal.
 func tenContainers() *v1.PodSpec {
 	spec := &v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(30)), OS: &v1.PodOS{Name: v1.Linux}}
 	for range 10 {
@@ -38,10 +38,9 @@ func tenContainers() *v1.PodSpec {
 	return spec
 }
 
-// BenchmarkAdmit is what one pod costs: its disabled fields are dropped, and the rest
-// is validated. "plain" asks the gates by name for each pod, as the API server does, where
-// a name that was removed panics; "again" resolves them anew for each pod, which the
-// package advises against.
+// BenchmarkAdmit drops the disabled fields of one pod and validates it. "plain" reads the gates by
+// name for each pod, as the API server does. "again" calls Options for each pod, which the package
+// documentation advises against.
 func BenchmarkAdmit(b *testing.B) {
 	gate, spec, path := gateOfAKubelet(b), tenContainers(), field.NewPath("spec")
 	once := featuregates.Options(gate)

@@ -1,5 +1,4 @@
-// Package featuregates converts Kubernetes feature gates to the options of package
-// validation.
+// Package featuregates converts Kubernetes feature gates to the options of package validation.
 //
 //	package main
 //
@@ -25,27 +24,23 @@
 //		fmt.Println(opts.NoStopSignals)    // true
 //	}
 //
-// The package is separate from validation because k8s.io/component-base/featuregate
-// imports about sixty packages and registers metrics. Programs without feature gates do
-// not need it.
+// It is a separate package because k8s.io/component-base/featuregate imports about sixty packages and
+// registers metrics.
 //
-// # Concurrency properties
+// # Failures
 //
-// [Options] may be called concurrently, also while the gate is being set. It reads the
-// whole gate, which takes a few hundred microseconds for the gates of a kubelet: call it
-// when the program starts, not for each pod.
+// None. If the gate is nil or does not have a feature, the feature is on.
 //
-// # Failure modes
+// # Concurrency
 //
-// There are none: if the gate is nil or lacks a feature, the feature is on.
+// [Options] may be called concurrently, even while the gate is being set. It takes a few hundred microseconds
+// for a kubelet's gates: call it once at the start, not for each pod.
 //
 // # Testing
 //
-// A test can make a gate with featuregate.NewFeatureGate, or needs no gate and uses a
-// literal of [validation.Options].
+// Create a gate with featuregate.NewFeatureGate, or use a literal of [validation.Options].
 //
 // # Stability
 //
-// Stable: from v0.1.0 on what is exported changes in a minor release only, and the changelog
-// says how.
+// Stable: exported names change only in minor releases, and the changelog says how.
 package featuregates

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation/featuregates"
 )
 
-// The gates are read once, after the program has parsed its flags.
+// Read the gates once, after parsing the flags.
 func ExampleOptions() {
 	gate := featuregate.NewFeatureGate()
 	for _, add := range []func(featuregate.MutableFeatureGate) error{lifecycle.AddFeatureGates, shutdown.AddFeatureGates} {

@@ -9,9 +9,9 @@ import (
 
 // Options returns the options for the current values of five feature gates:
 // PodLifecycleSleepAction, PodLifecycleSleepActionAllowZero, ContainerStopSignals,
-// GracefulNodeShutdown and GracefulNodeShutdownBasedOnPodPriority. A feature that gate does
-// not have counts as on, because Kubernetes removes the gates of features that are always
-// on. With a nil gate all five are on.
+// GracefulNodeShutdown and GracefulNodeShutdownBasedOnPodPriority. A feature that gate does not
+// have is on, because Kubernetes removes the gates of stable features. With a nil gate all five
+// are on.
 func Options(gate featuregate.FeatureGate) validation.Options {
 	off := func(key featuregate.Feature) bool { return !features.Enabled(gate, key) }
 	return validation.Options{

@@ -10,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation/featuregates"
 )
 
-// gateWith makes a gate that has these features, on or off.
+// gateWith returns a gate with these features, on or off.
 func gateWith(tb testing.TB, on map[string]bool) featuregate.FeatureGate {
 	tb.Helper()
 	gate := featuregate.NewFeatureGate()
@@ -22,7 +22,7 @@ func gateWith(tb testing.TB, on map[string]bool) featuregate.FeatureGate {
 	return gate
 }
 
-func TestFeatureThatTheGateLacksIsOn(t *testing.T) {
+func TestAFeatureThatTheGateDoesNotHaveIsOn(t *testing.T) {
 	require.Zero(t, featuregates.Options(nil))
 	require.Zero(t, featuregates.Options(featuregate.NewFeatureGate()))
 }
@@ -36,7 +36,7 @@ func TestEachGateHasItsOption(t *testing.T) {
 		"GracefulNodeShutdownBasedOnPodPriority": {NoShutdownByPodPriority: true},
 	}
 	for name, want := range all {
-		require.Equal(t, want, featuregates.Options(gateWith(t, map[string]bool{name: false})), "%s is off, the others are not known", name)
+		require.Equal(t, want, featuregates.Options(gateWith(t, map[string]bool{name: false})), "%s is off, the gate has no others", name)
 		on := map[string]bool{}
 		for other := range all {
 			on[other] = other != name
@@ -45,7 +45,7 @@ func TestEachGateHasItsOption(t *testing.T) {
 	}
 }
 
-func TestOptionsDoNotFollowTheGate(t *testing.T) {
+func TestOptionsAreASnapshotOfTheGate(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{"ContainerStopSignals": {Default: true, PreRelease: featuregate.Beta}}))
 	opts := featuregates.Options(gate)

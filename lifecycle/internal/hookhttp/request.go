@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// request makes the same request as the kubelet for an action. The protocol is always
-// HTTP/1.1. The URL is formatted and parsed again, which adds the leading slash to a path. A
-// header may be repeated. An Accept header with an empty value is not sent.
+// request returns the kubelet's request for an action, which is always HTTP/1.1. The URL is formatted
+// and parsed again, which adds a missing leading slash to the path. Headers may be repeated. An Accept
+// header with an empty value is not sent.
 func (s *Sender) request(ctx context.Context, host string, container *v1.Container, action *v1.HTTPGetAction) (*http.Request, error) {
 	port, err := portOf(action.Port, container)
 	if err != nil {
@@ -27,9 +27,9 @@ func (s *Sender) request(ctx context.Context, host string, container *v1.Contain
 	if err != nil {
 		return nil, err
 	}
-	// A scheme that was not validated may contain another host.
+	// An unvalidated scheme may contain another host.
 	if req.URL.Host != hostPort {
-		return nil, fmt.Errorf("scheme and path lead to host %q instead of %q", req.URL.Host, hostPort)
+		return nil, fmt.Errorf("scheme and path point to host %q instead of %q", req.URL.Host, hostPort)
 	}
 	req.Header = http.Header{}
 	for _, header := range action.HTTPHeaders {
@@ -47,9 +47,8 @@ func (s *Sender) request(ctx context.Context, host string, container *v1.Contain
 	return req, nil
 }
 
-// portOf returns the number of a port between 1 and 65535. A port that is a string is the
-// name of one of the container's ports, or else a number in digits (the kubelet's
-// ResolveContainerPort). container may be nil.
+// portOf returns a port number between 1 and 65535. A string is the name of a port of the container, or
+// else a number (the kubelet's ResolveContainerPort). container may be nil.
 func portOf(port intstr.IntOrString, container *v1.Container) (number int, err error) {
 	if port.Type != intstr.String {
 		number = int(port.IntVal)
@@ -64,7 +63,7 @@ func portOf(port intstr.IntOrString, container *v1.Container) (number int, err e
 	return number, nil
 }
 
-// portNamed returns the port of that name, nil if the container is nil or has none.
+// portNamed returns the container's port with this name; nil if there is none or the container is nil.
 func portNamed(container *v1.Container, name string) *v1.ContainerPort {
 	if container == nil {
 		return nil
@@ -76,9 +75,8 @@ func portNamed(container *v1.Container, name string) *v1.ContainerPort {
 	return &container.Ports[i]
 }
 
-// hookURL returns the URL of an action, with its path, query and fragment. A path that
-// cannot be parsed is used as it is. An empty scheme means http; the client refuses unknown
-// schemes. Parsing converts the scheme to lower case.
+// hookURL returns the URL of an action. A path that cannot be parsed is used unparsed. An empty scheme
+// means http; the client refuses unknown schemes. Parsing converts the scheme to lower case.
 func hookURL(action *v1.HTTPGetAction, hostPort string) *url.URL {
 	u, err := url.Parse(action.Path)
 	if err != nil {

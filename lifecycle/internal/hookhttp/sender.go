@@ -18,8 +18,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxBody is the size up to which the body of a response is read, in bytes, before the
-// connection is closed (the kubelet's discardHTTPRespBody).
+// maxBody is how many bytes of a response body are read before the connection is closed (the kubelet's
+// discardHTTPRespBody).
 const maxBody = 10 << 10
 
 // Doer sends a request; *http.Client implements it.
@@ -27,28 +27,26 @@ type Doer interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
-// Sender sends the requests of hooks. It may be used concurrently.
+// Sender sends the requests of hooks. It is safe for concurrent use.
 type Sender struct {
 	Doer         Doer
-	UserAgent    string // for hooks without such a header
+	UserAgent    string // for hooks without this header
 	FailOnStatus bool   // a status other than 2xx is an error
 }
 
-// Get sends the request of an httpGet hook to a host, and waits for the response. Any
-// response is a success, as in the kubelet, unless FailOnStatus is set. plain is the
-// HOST:PORT of an HTTPS hook that was answered in plain HTTP and then succeeded, else "".
-// pod is for the log. container has the names of the ports, and may be nil.
+// Get sends the request of an httpGet hook to host, and waits for the response. Any response is a
+// success, as in the kubelet, unless FailOnStatus is set. plain is the HOST:PORT of an HTTPS hook that
+// succeeded in plain HTTP, else "". pod is for the log. container names the ports, and may be nil.
 func (s *Sender) Get(ctx context.Context, host string, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) (plain string, err error) {
 	req, err := s.request(ctx, host, container, action)
 	if err != nil {
 		return "", err
 	}
 	resp, plain, err := s.send(req, pod)
-	if err != nil || resp == nil { // neither, from the Doer of a test, is a success in the kubelet too
+	if err != nil || resp == nil { // as in the kubelet, a Doer of a test may return neither
 		return plain, err
 	}
-	// A short body is read to its end, so that the server can send all of it. Errors in the
-	// body are ignored: the status, which decides, is known already.
+	// A short body is read to its end, so that the server can send all of it. Its errors are ignored, because only the status counts.
 	if resp.Body != nil && resp.ContentLength <= maxBody {
 		_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // see above
 	}
@@ -61,11 +59,10 @@ func (s *Sender) Get(ctx context.Context, host string, pod *v1.Pod, container *v
 	return plain, nil
 }
 
-// send sends a request and returns its response. If the server of an HTTPS request answers
-// in plain HTTP, send sends the request again over HTTP, without the Authorization header,
-// which would be readable on the network. That case is recognised by the text of the error,
-// as in the kubelet, because a Doer need not be of net/http. If the second request fails,
-// its error is logged and the first error is returned.
+// send sends a request and returns its response. If the server answers an HTTPS request in plain HTTP,
+// it sends the request again over HTTP, without the Authorization header, which the network could read.
+// As in the kubelet, the text of the error identifies this case, because a Doer need not use net/http.
+// If the second request fails, its error is logged and the first error is returned.
 func (s *Sender) send(req *http.Request, pod *v1.Pod) (resp *http.Response, plain string, err error) {
 	resp, err = s.Doer.Do(req)
 	var urlErr *url.Error
@@ -77,7 +74,7 @@ func (s *Sender) send(req *http.Request, pod *v1.Pod) (resp *http.Response, plai
 	again.Header.Del("Authorization")
 	resp, retryErr := s.Doer.Do(again)
 	if retryErr != nil {
-		klog.FromContext(req.Context()).V(1).Info("HTTPS lifecycle hook was answered in HTTP, and the retry with HTTP failed", "pod", klog.KObj(pod), "host", req.URL.Host, "err", retryErr)
+		klog.FromContext(req.Context()).V(1).Info("Server answered HTTPS lifecycle hook in HTTP, and the retry with HTTP failed", "pod", klog.KObj(pod), "host", req.URL.Host, "err", retryErr)
 		return nil, "", err
 	}
 	return resp, req.URL.Host, nil

@@ -415,9 +415,9 @@ func TestTheLockIsClosedAfterTheContextEnds(t *testing.T) {
 // A lock whose Close hangs, fails or panics is closed once, and the error is returned within a second.
 func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 	for text, f := range map[string]fault{
-		"the time for it was spent": {hangs: true},
-		"refused":                   {err: errRefused},
-		"panicked: of the source":   {panics: true},
+		"timed out":               {hangs: true},
+		"refused":                 {err: errRefused},
+		"panicked: of the source": {panics: true},
 	} {
 		for name, release := range map[string]func(r *rig) error{
 			"Release": func(r *rig) error { return r.host.Suspend().Release()(r.loggingContext()) },

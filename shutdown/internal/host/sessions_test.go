@@ -378,11 +378,11 @@ func TestMetricsShowTheLockAndTheDelay(t *testing.T) {
 		held := func(want int) {
 			t.Helper()
 			require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(`
-# HELP kubelet_graceful_shutdown_delay_seconds How long the host was asked to delay its shutdown, and how long it does
+# HELP kubelet_graceful_shutdown_delay_seconds Delay of the host's shutdown in seconds, as requested and as granted
 # TYPE kubelet_graceful_shutdown_delay_seconds gauge
 kubelet_graceful_shutdown_delay_seconds{kind="granted"} 27
 kubelet_graceful_shutdown_delay_seconds{kind="requested"} 30
-# HELP kubelet_graceful_shutdown_inhibitor_held Whether the lock that delays the host's shutdown is held (1) or not (0)
+# HELP kubelet_graceful_shutdown_inhibitor_held Whether the inhibitor lock is held (1) or not (0)
 # TYPE kubelet_graceful_shutdown_inhibitor_held gauge
 kubelet_graceful_shutdown_inhibitor_held %d
 `, want)), "kubelet_graceful_shutdown_delay_seconds", "kubelet_graceful_shutdown_inhibitor_held"))

@@ -50,36 +50,36 @@ var series = []interface {
 	}, []string{"outcome"}),
 	basemetrics.NewCounter(&basemetrics.CounterOpts{
 		Subsystem: "kubelet", Name: "prestop_hooks_abandoned_total", StabilityLevel: basemetrics.ALPHA,
-		Help: "PreStop hooks that went on after they were cancelled and were not waited for.",
+		Help: "PreStop hooks that did not return when their context was cancelled.",
 	}),
 	basemetrics.NewCounter(&basemetrics.CounterOpts{
 		Subsystem: "kubelet", Name: "containers_killed_after_grace_total", StabilityLevel: basemetrics.ALPHA,
-		Help: "Containers that used up their grace period and were killed.",
+		Help: "Containers that were killed because their grace period had ended.",
 	}),
 	basemetrics.NewCounter(&basemetrics.CounterOpts{
 		Subsystem: "kubelet", Name: "pod_termination_grace_period_exceeded_total", StabilityLevel: basemetrics.ALPHA,
-		Help: "Pods of which a container had to be killed because the termination grace period was over.",
+		Help: "Pods with a container that was killed because the termination grace period had ended.",
 	}),
 	basemetrics.NewGauge(&basemetrics.GaugeOpts{
 		Subsystem: "kubelet", Name: "graceful_shutdown_inhibitor_held", StabilityLevel: basemetrics.ALPHA,
-		Help: "Whether the lock that delays the host's shutdown is held (1) or not (0)",
+		Help: "Whether the inhibitor lock is held (1) or not (0)",
 	}),
 	basemetrics.NewGaugeVec(&basemetrics.GaugeOpts{
 		Subsystem: "kubelet", Name: "graceful_shutdown_delay_seconds", StabilityLevel: basemetrics.ALPHA,
-		Help: "How long the host was asked to delay its shutdown, and how long it does",
+		Help: "Delay of the host's shutdown in seconds, as requested and as granted",
 	}, []string{"kind"}),
 	basemetrics.NewHistogram(&basemetrics.HistogramOpts{
 		Subsystem: "kubelet", Name: "graceful_shutdown_bucket_duration_seconds", StabilityLevel: basemetrics.ALPHA,
-		Help:    "How long the buckets of graceful shutdowns took, those without pods left out",
+		Help:    "Duration of the buckets of graceful shutdowns in seconds, without empty buckets",
 		Buckets: []float64{.1, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600},
 	}),
 	basemetrics.NewCounterVec(&basemetrics.CounterOpts{
 		Subsystem: "kubelet", Name: "graceful_shutdown_pods_total", StabilityLevel: basemetrics.ALPHA,
-		Help: "Pods that graceful shutdowns have killed, by the outcome that the killer names",
+		Help: "Pods killed by graceful shutdowns, by outcome",
 	}, []string{"outcome"}),
 	basemetrics.NewCounter(&basemetrics.CounterOpts{
 		Subsystem: "kubelet", Name: "graceful_shutdown_pods_refused_total", StabilityLevel: basemetrics.ALPHA,
-		Help: "Admissions of pods that were refused because the node was shutting down",
+		Help: "Pods that were not admitted because the node was shutting down",
 	}),
 }
 

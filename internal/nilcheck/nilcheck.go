@@ -1,0 +1,27 @@
+// Package nilcheck finds options that hold a nil pointer in an interface. Such a value is not equal to nil,
+// but fails when it is used.
+package nilcheck
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// IsTypedNil reports whether an interface holds a nil pointer, function, map, channel or slice.
+func IsTypedNil(value any) bool {
+	v := reflect.ValueOf(value)
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan, reflect.Slice:
+		return v.IsNil()
+	default:
+		return false
+	}
+}
+
+// Option returns the error of an option that holds a typed nil, else nil.
+func Option(name string, value any) error {
+	if !IsTypedNil(value) {
+		return nil
+	}
+	return fmt.Errorf("%s: is a nil %T, leave it out or make one", name, value)
+}

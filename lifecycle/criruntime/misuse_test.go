@@ -1,0 +1,52 @@
+package criruntime_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
+)
+
+// callAll calls every method of a runtime, and returns the errors by method.
+func callAll(t *testing.T, r *criruntime.Runtime, pod *v1.Pod) map[string]error {
+	t.Helper()
+	ctx, errs := t.Context(), map[string]error{}
+	_, errs["Running"] = r.Running(ctx, pod)
+	errs["StopPodSandbox"] = r.StopPodSandbox(ctx, pod)
+	require.Nil(t, r.PodStatus(ctx, pod))
+	if pod == nil {
+		return errs
+	}
+	_, errs["Pods"] = r.Pods(ctx)
+	errs["StopContainer"] = r.StopContainer(ctx, "id", 1)
+	_, errs["RunInContainer"] = r.RunInContainer(ctx, "id", []string{"true"}, time.Second)
+	_, errs["StartContainer"] = r.StartContainer(ctx, &runtimeapi.CreateContainerRequest{})
+	_, _, errs["Version"] = r.Version(ctx)
+	errs["Close"] = r.Close()
+	require.Nil(t, r.Exited("id"))
+	require.Nil(t, r.Conn())
+	return errs
+}
+
+func TestMisuse(t *testing.T) {
+	for name, test := range map[string]struct {
+		runtime *criruntime.Runtime
+		pod     *v1.Pod
+		want    string
+	}{
+		"a nil Runtime":  {nil, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, "the Runtime was not made with Dial"},
+		"a zero Runtime": {&criruntime.Runtime{}, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, "the Runtime was not made with Dial"},
+		"a nil pod":      {newFake().dial(t, criruntime.Options{}), nil, "the pod is nil"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for method, err := range callAll(t, test.runtime, test.pod) {
+				require.EqualError(t, err, test.want, method)
+			}
+		})
+	}
+}

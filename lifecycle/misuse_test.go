@@ -1,0 +1,454 @@
+//go:build go1.25
+
+package lifecycle_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/metrics"
+)
+
+// logLines keeps the lines of a log at verbosity 0.
+type logLines struct {
+	*testing.T
+
+	mu    *sync.Mutex
+	lines *[]string
+	about []any
+}
+
+func newLog(t *testing.T) logLines { return logLines{T: t, mu: &sync.Mutex{}, lines: &[]string{}} }
+
+func (l logLines) Init(klog.RuntimeInfo)        {}
+func (l logLines) Enabled(level int) bool       { return level == 0 }
+func (l logLines) WithName(string) klog.LogSink { return l }
+func (l logLines) WithValues(values ...any) klog.LogSink {
+	l.about = append(append([]any{}, l.about...), values...)
+	return l
+}
+func (l logLines) Info(_ int, text string, values ...any) { l.add(text, values) }
+func (l logLines) Error(err error, text string, values ...any) {
+	if err != nil {
+		text += ": " + err.Error()
+	}
+	l.add(text, values)
+}
+
+func (l logLines) add(line string, values []any) {
+	values = append(append([]any{}, l.about...), values...)
+	for i := 0; i+1 < len(values); i += 2 {
+		if values[i] != "stack" {
+			line += fmt.Sprintf(" %v=%v", values[i], values[i+1])
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*l.lines = append(*l.lines, line)
+}
+
+func (l logLines) context() context.Context {
+	return klog.NewContext(l.Context(), klog.New(l))
+}
+
+// require checks that exactly one line has a text.
+func (l logLines) require(text string) {
+	l.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := 0
+	for _, line := range *l.lines {
+		if strings.Contains(line, text) {
+			found++
+		}
+	}
+	require.Equal(l, 1, found, "%q in\n%s", text, strings.Join(*l.lines, "\n"))
+}
+
+// misused is a runtime of functions.
+type misused struct {
+	list func(context.Context, *v1.Pod) ([]lifecycle.Container, error)
+	stop func(context.Context, string) error
+}
+
+func (m misused) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	return m.list(ctx, pod)
+}
+func (m misused) StopContainer(ctx context.Context, id string, _ int64) error { return m.stop(ctx, id) }
+
+// running returns a runtime whose containers run until they are stopped.
+func running(containers ...lifecycle.Container) *misused {
+	var mu sync.Mutex
+	ended := map[string]bool{}
+	return &misused{
+		list: func(context.Context, *v1.Pod) (left []lifecycle.Container, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, c := range containers {
+				if !ended[c.ID] {
+					left = append(left, c)
+				}
+			}
+			return left, nil
+		},
+		stop: func(_ context.Context, id string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			ended[id] = true
+			return nil
+		},
+	}
+}
+
+func misusedPod(containers ...v1.Container) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid"},
+		Spec:       v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(2)), Containers: containers},
+	}
+}
+
+// misuse has what a misuse needs: a terminator, and the log.
+type misuse struct {
+	logLines
+	*lifecycle.Terminator
+
+	release chan struct{} // what hangs, hangs until it is closed
+}
+
+func (m misuse) Context() context.Context { return m.logLines.Context() }
+
+// close closes the terminator after a second, and returns the error.
+func (m misuse) close() error {
+	ctx, cancel := context.WithTimeout(m.context(), time.Second)
+	defer cancel()
+	return m.Close(ctx)
+}
+
+func TestMisuse(t *testing.T) {
+	for name, test := range map[string]struct {
+		options func(o *lifecycle.TerminatorOptions, release <-chan struct{})
+		do      func(m misuse)
+	}{
+		"T07 one ID for two containers of a list": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
+				o.Runtime = running(lifecycle.Container{Name: "a", ID: "1"}, lifecycle.Container{Name: "b", ID: "1"})
+			},
+			do: func(m misuse) {
+				result, err := m.KillPod(m.context(), misusedPod(container("a", nil), container("b", nil)), lifecycle.Request{})
+				require.NoError(m, err)
+				require.Len(m, result.Containers, 2)
+				for _, c := range result.Containers {
+					require.ErrorContains(m, c.Err, `containers ["a" "b"] have the same ID "1"`, c.Name)
+				}
+				m.require(`StopContainer cannot tell the containers of a pod apart: containers ["a" "b"] have the same ID "1" pod=default/web`)
+			},
+		},
+		"T07 one ID for two containers of a request": {
+			do: func(m misuse) {
+				result, err := m.KillPod(m.context(), misusedPod(container("a", nil), container("b", nil), container("c", nil)),
+					lifecycle.Request{Containers: []lifecycle.Container{{Name: "a", ID: "1"}, {Name: "b", ID: "1"}, {Name: "c", ID: "1"}}})
+				require.NoError(m, err)
+				require.Len(m, result.Containers, 3)
+				require.ErrorContains(m, result.Containers[2].Err, `containers ["a" "b" "c"] have the same ID "1"`)
+				m.require("cannot tell the containers of a pod apart")
+			},
+		},
+		"T09 a name that the spec lacks": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
+				o.Runtime = running(lifecycle.Container{Name: "/k8s_a_web", ID: "1"})
+			},
+			do: func(m misuse) {
+				_, err := m.KillPod(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
+				require.NoError(m, err)
+				m.require("Stopping container that is not in the pod's spec, without a hook pod=default/web containerName=/k8s_a_web containerID=1")
+			},
+		},
+		"T10 a pod without UID and name": {
+			do: func(m misuse) {
+				const want = "the pod has neither a UID nor a name"
+				pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{container("a", nil)}}}
+				_, err := m.KillPod(m.context(), pod, lifecycle.Request{})
+				require.EqualError(m, err, want)
+				_, err = m.KillContainer(m.context(), pod, named("a"), lifecycle.ContainerRequest{})
+				require.EqualError(m, err, want)
+				require.ErrorContains(m, m.PostStart(m.context(), pod, named("a")), want)
+				require.ErrorContains(m, m.Start(m.context(), pod, "a", func(context.Context) error { return nil }), want)
+				_, found := m.Termination(pod)
+				require.False(m, found)
+				m.Forget(pod)
+			},
+		},
+		"T15 M56 a list that panics": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
+				var ended atomic.Bool
+				o.Runtime = misused{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+					if !ended.Load() {
+						panic("boom")
+					}
+					return nil, nil
+				}}
+				time.AfterFunc(3*time.Minute, func() { ended.Store(true) })
+			},
+			do: func(m misuse) {
+				for range 2 {
+					<-m.Terminate(m.context(), misusedPod(), lifecycle.Request{}).Done()
+				}
+				m.require("Recovered from a panic: the runtime's list panicked: boom")
+				m.require("Failed to list the pod's containers, will retry")
+				m.require("Listed the pod's containers after earlier failures")
+			},
+		},
+		"T18b T26 a stop that hangs, and Close": {
+			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
+				o.Runtime = running(named("a"))
+				o.Runtime.(*misused).stop = func(context.Context, string) error { <-release; return nil }
+			},
+			do: func(m misuse) {
+				m.Terminate(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
+				synctest.Wait()
+				require.EqualError(m, m.close(), "the terminator was closed, calls that have not returned: StopContainer of default/web/a: context deadline exceeded")
+				closed := begin(func() error { return m.Close(m.context()) })
+				<-time.After(6 * time.Second)
+				m.require("Terminator.Close waits for calls that have not returned calls=[StopContainer of default/web/a]")
+				close(m.release)
+				require.NoError(m, closed())
+			},
+		},
+		"T19 a stop that panics": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
+				o.Runtime = running(named("a"))
+				o.Runtime.(*misused).stop = func(context.Context, string) error { panic("boom") }
+			},
+			do: func(m misuse) {
+				_, err := m.KillPod(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
+				require.ErrorContains(m, err, "StopContainer panicked: boom")
+				m.require("Recovered from a panic: StopContainer panicked: boom")
+			},
+		},
+		"T22b an httpGet hook without an address": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = running(named("a")) },
+			do: func(m misuse) {
+				_, err := m.KillPod(m.context(), misusedPod(container("a", httpHandler(v1.HTTPGetAction{}))), lifecycle.Request{})
+				require.NoError(m, err)
+				m.require("PreStop hook failed: failed to find networking container: web_default(uid): status.podIPs and status.podIP are empty, and PodIP is nil")
+			},
+		},
+		"T27a a start that a termination waits for": {
+			do: func(m misuse) {
+				pod := misusedPod(container("a", nil))
+				started := begin(func() error {
+					return m.Start(m.context(), pod, "a", func(ctx context.Context) error {
+						_, err := m.KillPod(context.WithoutCancel(ctx), pod, lifecycle.Request{})
+						return err
+					})
+				})
+				<-time.After(6 * time.Second)
+				m.require("A call has not returned since its context ended pod=default/web containerName=a call=the start after=5s")
+				require.ErrorContains(m, started(), `failed to stop container "a": its start has not returned`)
+				m.require(`Gave up waiting for container: failed to stop container "a": its start has not returned`)
+			},
+		},
+		"T30 Began changes with each list": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
+				o.Runtime = misused{
+					list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+						return []lifecycle.Container{{Name: "a", ID: "1", Began: time.Now()}}, nil
+					},
+					stop: func(context.Context, string) error { return nil },
+				}
+			},
+			do: func(m misuse) {
+				m.Terminate(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
+				<-time.After(150 * time.Millisecond)
+				m.require("Container counts as stopped, because the runtime lists a later run with its ID and another Began")
+			},
+		},
+		"T31b OnHook panics": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
+				o.Runtime = running(named("a"))
+				o.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { panic("boom") }
+			},
+			do: func(m misuse) {
+				result, err := m.KillPod(m.context(), misusedPod(container("a", sleep(1))), lifecycle.Request{})
+				require.NoError(m, err)
+				require.ErrorContains(m, result.Containers[0].Err, "OnHook panicked: boom")
+			},
+		},
+		"T32 OnHook hangs": {
+			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
+				o.Runtime = running(named("a"))
+				o.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { <-release }
+			},
+			do: func(m misuse) {
+				_, err := m.KillPod(m.context(), misusedPod(container("a", sleep(1))), lifecycle.Request{})
+				require.NoError(m, err)
+				<-time.After(6 * time.Second)
+				m.require("A call has not returned pod=default/web containerName=a call=OnHook after=5s")
+				require.ErrorContains(m, m.close(), "the terminator was closed, calls that have not returned: OnHook of default/web/a: ")
+			},
+		},
+		"T33 a preStop hook ignores its context": {
+			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
+				o.Runtime = running(named("a"))
+				withHooks(func(context.Context) error { <-release; return nil })(o)
+			},
+			do: func(m misuse) {
+				result, err := m.KillPod(m.context(), misusedPod(container("a", exec())), lifecycle.Request{})
+				require.NoError(m, err)
+				require.Equal(m, lifecycle.HookAbandoned, result.Containers[0].Hook.Outcome)
+				m.require("PreStop hook has not returned after its cancellation, no longer waiting for it pod=default/web containerName=a")
+				require.ErrorContains(m, m.close(), "calls that have not returned: the hook of default/web/a: ")
+			},
+		},
+		"a postStart hook ignores its context": {
+			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
+				withHooks(func(context.Context) error { <-release; return nil })(o)
+			},
+			do: func(m misuse) {
+				ctx, cancel := context.WithCancel(m.context())
+				pod := misusedPod(v1.Container{Name: "a", Lifecycle: &v1.Lifecycle{PostStart: exec()}})
+				hooked := begin(func() error { return m.PostStart(ctx, pod, named("a")) })
+				cancel()
+				<-time.After(6 * time.Second)
+				m.require("A call has not returned since its context ended pod=default/web containerName=a call=the postStart hook after=5s")
+				close(m.release)
+				require.NoError(m, hooked())
+			},
+		},
+		"an ExitWatcher hangs": {
+			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
+				let := make(hangingObserver)
+				go func() { <-release; close(let) }()
+				o.Runtime, o.Exits = running(named("a")), let
+			},
+			do: func(m misuse) {
+				pod := misusedPod(container("a", sleep(1)))
+				pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
+				_, err := m.KillPod(m.context(), pod, lifecycle.Request{})
+				require.NoError(m, err)
+				<-time.After(6 * time.Second)
+				m.require("A call has not returned pod=default/web containerName=a call=the exit watcher after=5s")
+			},
+		},
+		"T37 a list takes too long": {
+			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
+				o.StopTimeoutSlack = 2 * time.Second
+				o.Runtime = misused{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) { <-release; return nil, nil }}
+			},
+			do: func(m misuse) {
+				m.Terminate(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
+				<-time.After(3 * time.Second)
+				m.require("the runtime did not list the pod's containers within 2s (StopTimeoutSlack)")
+			},
+		},
+		"T38 a stop does not find what is listed": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
+				o.Runtime = running(named("a"))
+				o.Runtime.(*misused).stop = func(context.Context, string) error { return lifecycle.ErrContainerNotFound }
+			},
+			do: func(m misuse) {
+				m.Terminate(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
+				synctest.Wait()
+				m.require(`Failed to stop container: StopContainer returned "container not found", but the runtime still lists the container`)
+			},
+		},
+		"W18 zero metrics": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
+				o.Runtime, o.Metrics = running(named("a")), &metrics.Lifecycle{}
+			},
+			do: func(m misuse) {
+				_, err := m.KillPod(m.context(), misusedPod(container("a", sleep(1))), lifecycle.Request{})
+				require.NoError(m, err)
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := misuse{logLines: newLog(t), release: make(chan struct{})}
+				options := lifecycle.TerminatorOptions{Runtime: running()}
+				if test.options != nil {
+					test.options(&options, m.release)
+				}
+				var err error
+				m.Terminator, err = lifecycle.NewTerminator(options)
+				require.NoError(t, err)
+				defer func() {
+					select {
+					case <-m.release:
+					default:
+						close(m.release)
+					}
+					require.NoError(t, m.Close(t.Context()))
+				}()
+				test.do(m)
+			})
+		})
+	}
+}
+
+func TestMisuseOfZeroValues(t *testing.T) {
+	const want = "the Terminator was not made with NewTerminator"
+	ctx, pod := t.Context(), misusedPod(v1.Container{Name: "a", Lifecycle: &v1.Lifecycle{PostStart: exec()}})
+	for _, tr := range []*lifecycle.Terminator{nil, {}} {
+		_, err := tr.KillPod(ctx, pod, lifecycle.Request{})
+		require.EqualError(t, err, want)
+		_, err = tr.KillContainer(ctx, pod, named("a"), lifecycle.ContainerRequest{})
+		require.EqualError(t, err, want)
+		require.ErrorContains(t, tr.Start(ctx, pod, "a", func(context.Context) error { return nil }), want)
+		require.ErrorContains(t, tr.PostStart(ctx, pod, named("a")), want)
+		require.EqualError(t, tr.Close(ctx), want)
+		tr.Forget(pod)
+		_, found := tr.Termination(pod)
+		require.False(t, found)
+	}
+	for _, termination := range []*lifecycle.Termination{nil, {}} {
+		<-termination.Done()
+		result, err := termination.Wait(ctx)
+		require.EqualError(t, err, "there is no termination, Terminate begins one")
+		require.Equal(t, lifecycle.OutcomeRuntimeStuck, result.Outcome())
+		require.Equal(t, result, termination.Result())
+		require.False(t, termination.Shorten(1))
+		require.Zero(t, termination.Deadline())
+		restart, _ := termination.ShouldRestart("a")
+		require.False(t, restart)
+	}
+	_, err := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
+		Commands: (*lifecycletest.Runtime)(nil), Events: (*lifecycletest.Events)(nil), Gates: featuregate.FeatureGate(nil),
+	}).Run(ctx, "id", pod, &pod.Spec.Containers[0], exec())
+	require.EqualError(t, err, "no command runner for exec hooks: Commands is nil")
+	require.EqualError(t, lifecycle.AddFeatureGates(nil), "the feature gate is nil")
+}
+
+func TestMisuseOfOptions(t *testing.T) {
+	var runtime *lifecycletest.Runtime
+	var gates *nilGates
+	_, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+		Runtime: runtime, Pods: (*lifecycletest.Unit)(nil), Commands: runtime, Exits: runtime, Events: (*lifecycletest.Events)(nil),
+		Hooks: hookFunc(nil), Gates: gates,
+	})
+	require.EqualError(t, err, `failed to create terminator: Runtime: is a nil *lifecycletest.Runtime, leave it out or make one
+Runtime: must not be set with Pods, which replaces it
+Pods: is a nil *lifecycletest.Unit, leave it out or make one
+Commands: is a nil *lifecycletest.Runtime, leave it out or make one
+Hooks: is a nil lifecycle_test.hookFunc, leave it out or make one
+Exits: is a nil *lifecycletest.Runtime, leave it out or make one
+Events: is a nil *lifecycletest.Events, leave it out or make one
+Gates: is a nil *lifecycle_test.nilGates, leave it out or make one`)
+}
+
+type nilGates struct{ featuregate.FeatureGate }

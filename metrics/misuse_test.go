@@ -1,0 +1,48 @@
+package metrics_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/metrics"
+)
+
+func TestMisuse(t *testing.T) {
+	var registry *prometheus.Registry
+	for name, do := range map[string]func(t *testing.T){
+		"W18 nil and zero Lifecycle": func(*testing.T) {
+			for _, m := range []*metrics.Lifecycle{nil, {}} {
+				m.HTTPFallback()
+				m.SleepTerminatedEarly()
+				m.SleepEndedByExit()
+				m.HookEnded("exec", "Abandoned", time.Second)
+				m.PodTerminated("Graceful", time.Second)
+				m.ContainerKilledAfterGrace()
+				m.PodGraceExceeded()
+				m.StopSignals(map[string]int{"SIGTERM": 1})
+			}
+		},
+		"M45c nil and zero Shutdown": func(*testing.T) {
+			for _, m := range []*metrics.Shutdown{nil, {}} {
+				m.Times(time.Now(), time.Time{})
+				m.Inhibitor(true)
+				m.Delay(time.Second, time.Second)
+				m.Bucket(time.Second)
+				m.PodKilled("Graceful")
+				m.PodsRefused(1)
+			}
+		},
+		"M45b a registerer that is a nil pointer": func(t *testing.T) {
+			const want = "failed to register metrics: the registerer: is a nil *prometheus.Registry, leave it out or make one"
+			_, err := metrics.NewLifecycle(registry, metrics.Options{})
+			require.EqualError(t, err, want)
+			_, err = metrics.NewShutdown(registry, metrics.Options{})
+			require.EqualError(t, err, want)
+		},
+	} {
+		t.Run(name, do)
+	}
+}

@@ -1,0 +1,63 @@
+//go:build go1.25
+
+package podkiller_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+)
+
+// lines is a log that sends its messages.
+type lines chan []any
+
+func (lines) Init(klog.RuntimeInfo)                    {}
+func (lines) Enabled(int) bool                         { return true }
+func (l lines) Info(_ int, text string, values ...any) { l <- append([]any{text}, values...) }
+func (l lines) Error(_ error, text string, _ ...any)   { l <- []any{text} }
+func (l lines) WithValues(...any) klog.LogSink         { return l }
+func (l lines) WithName(string) klog.LogSink           { return l }
+
+func TestMisuse(t *testing.T) {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+	for name, do := range map[string]func(t *testing.T){
+		"M03b a zero Terminator": func(t *testing.T) {
+			_, err := podkiller.New(&lifecycle.Terminator{}, podkiller.Options{}).KillPod(t.Context(), pod, shutdown.KillRequest{})
+			require.EqualError(t, err, "the Terminator was not made with NewTerminator")
+		},
+		"M03c a zero TimedKiller": func(t *testing.T) {
+			_, err := (&podkiller.TimedKiller{}).KillPod(t.Context(), pod, shutdown.KillRequest{})
+			require.EqualError(t, err, "the killer of a timed killer is nil")
+		},
+		"M54b Wait for a kill that does not end": func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := make(lines, 10)
+				klog.SetLogger(klog.New(log))
+				defer klog.SetLogger(klog.Logger{})
+				release := make(chan struct{})
+				timed := podkiller.Timed(shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
+					<-release
+					return shutdown.KillResult{}, nil
+				}), nil)
+				_, err := timed.KillPod(t.Context(), pod, shutdown.KillRequest{})
+				var overdue *podkiller.OverdueError
+				require.ErrorAs(t, err, &overdue)
+				time.AfterFunc(6*time.Second, func() { close(release) })
+				timed.Wait()
+				require.Equal(t, []any{"TimedKiller.Wait waits for calls that have not returned", "calls", []string{"the killer of pod default/web"}}, <-log)
+			})
+		},
+	} {
+		t.Run(name, do)
+	}
+}
