@@ -20,15 +20,15 @@ func TestTheTableOfPackagesIsComplete(t *testing.T) {
 	require.ElementsMatch(t, want, firstCells(t, page(t, "README.md"), "| package | what it does |", `^\[.*\]\((.*)\)$`))
 }
 
-// The stability in the table of packages is that in the package documentation.
-func TestStabilityMatchesThePackageDocumentation(t *testing.T) {
+// The table has for each package the level of stability that begins the last section of its documentation.
+func TestStability(t *testing.T) {
 	var want []string
 	for _, s := range library(t) {
 		if len(s.files) == 0 || strings.Contains(s.path, "/internal") {
 			continue
 		}
 		_, section, found := strings.Cut(page(t, s.path+"/doc.go"), "// # Stability\n//\n// ")
-		require.True(t, found, "the documentation of %s has no section Stability", s.path)
+		require.True(t, found, "the documentation of %s names no level of stability", s.path)
 		level, _, _ := strings.Cut(section, ":")
 		want = append(want, s.path+" "+strings.ToLower(level))
 	}
@@ -39,8 +39,8 @@ func TestStabilityMatchesThePackageDocumentation(t *testing.T) {
 	require.ElementsMatch(t, want, rows)
 }
 
-// firstCells returns the first group of a pattern in the first cell of each row of a table. heading is the
-// beginning of the table's heading.
+// firstCells returns the first group of a pattern in the first cell of each row of a table. heading is
+// the beginning of the heading of the table.
 func firstCells(t *testing.T, page, heading, pattern string) []string {
 	t.Helper()
 	lines := strings.Split(page, "\n")

@@ -37,7 +37,7 @@ func ExampleHost() {
 	fmt.Println(lock.Close(), session.Close(), host.Held(), host.Err())
 	fmt.Println(host.Calls())
 	// Output:
-	// 5s the host delays its shutdown by 5s at most, 30s was asked for; the limit is set by logind.conf
+	// 5s the host delays its shutdown by 5s at most, 30s was requested; the limit is set by logind.conf
 	// 1 <nil>
 	// poweroff
 	// the operation inhibition has been requested for is already running

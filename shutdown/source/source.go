@@ -59,7 +59,7 @@ type DelayCappedError struct {
 
 // Error returns a message with both durations and, if known, the setting and the file.
 func (e *DelayCappedError) Error() string {
-	text := fmt.Sprintf("the host delays its shutdown by %v at most, %v was asked for", e.Granted, e.Requested)
+	text := fmt.Sprintf("the host delays its shutdown by %v at most, %v was requested", e.Granted, e.Requested)
 	switch {
 	case e.Setting != "" && e.SetBy != "":
 		return fmt.Sprintf("%s; %s is set by %s", text, e.Setting, e.SetBy)

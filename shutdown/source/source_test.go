@@ -15,7 +15,7 @@ import (
 )
 
 func TestDelayCappedErrorNamesWhatIsKnown(t *testing.T) {
-	const text = "the host delays its shutdown by 5s at most, 30s was asked for"
+	const text = "the host delays its shutdown by 5s at most, 30s was requested"
 	for want, e := range map[string]source.DelayCappedError{
 		text: {},
 		text + "; InhibitDelayMaxSec is set by /etc/a.conf": {Setting: "InhibitDelayMaxSec", SetBy: "/etc/a.conf"},
