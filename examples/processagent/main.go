@@ -55,7 +55,7 @@ func main() {
 		Killer: podkiller.New(terminator, podkiller.Options{}),
 	}))
 	ended := make(chan error, 1)
-	go func() { ended <- manager.Run(ctx) }() // holds the machine, and drains the pods when it shuts down
+	go func() { ended <- manager.Run(ctx) }() // holds the inhibitor lock; drains the pods in a shutdown
 	for _, c := range n {
 		if err := terminator.Start(ctx, c.pod, c.name, c.start); err != nil {
 			log.Print(err)
@@ -63,7 +63,7 @@ func main() {
 	}
 	<-signalled.Done()                       // SIGTERM or Ctrl-C
 	report, err := manager.TerminateAll(ctx) // drains the pods without a shutdown of the machine
-	cancel()                                 // ends Run, which releases the machine
+	cancel()                                 // ends Run, which releases the inhibitor lock
 	must(report, errors.Join(err, <-ended, terminator.Close(context.WithoutCancel(ctx))))
 }
 
