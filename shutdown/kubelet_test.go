@@ -41,7 +41,7 @@ import (
 type difference string
 
 const (
-	limitBelowSum     difference = "logind's limit below the wish"
+	limitBelowSum     difference = "logind's limit below the requested delay"
 	classIsIgnored    difference = "static pod with a class name only"
 	timeIsLost        difference = "unused time of a bucket"
 	unmountShares     difference = "unmount wait"
