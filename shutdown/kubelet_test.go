@@ -41,7 +41,7 @@ import (
 type difference string
 
 const (
-	limitBelowSum     difference = "logind's limit below the wish"
+	limitBelowSum     difference = "logind's limit below the requested delay"
 	classIgnored      difference = "static pod with a class name only"
 	unusedTimeLost    difference = "unused time of a bucket"
 	unmountsShareTime difference = "unmount wait"

@@ -27,14 +27,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// node has the containers of all its pods, in the order in which they start.
+// node is the list of the containers of all pods, in start order.
 type node []container
 
 type container struct {
 	*exec.Cmd // the process
 	pod       *v1.Pod
 	name, id  string
-	runs      *atomic.Bool
+	running   *atomic.Bool
 	exited    chan struct{} // closed when the process has exited
 }
 
@@ -55,15 +55,15 @@ func main() {
 		Killer: podkiller.New(terminator, podkiller.Options{}),
 	}))
 	ended := make(chan error, 1)
-	go func() { ended <- manager.Run(ctx) }() // holds the machine, and drains the pods when it shuts down
+	go func() { ended <- manager.Run(ctx) }() // holds the inhibitor lock; drains the pods in a shutdown
 	for _, c := range n {
 		if err := terminator.Start(ctx, c.pod, c.name, c.start); err != nil {
 			log.Print(err)
 		}
 	}
-	<-signalled.Done()                       // SIGTERM or Ctrl-C
+	<-signalled.Done()                       // on SIGTERM or Ctrl-C
 	report, err := manager.TerminateAll(ctx) // drains the pods without a shutdown of the machine
-	cancel()                                 // ends Run, which releases the machine
+	cancel()                                 // ends Run, which releases the inhibitor lock
 	must(report, errors.Join(err, <-ended, terminator.Close(context.WithoutCancel(ctx))))
 }
 
@@ -78,12 +78,12 @@ func (c container) start(context.Context) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
-	c.runs.Store(true)
+	c.running.Store(true)
 	go func() {
-		_ = c.Wait()                                      // ProcessState has the exit code
+		_ = c.Wait()                                      // sets ProcessState, which has the exit code
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // the rest of its process group
 		fmt.Println("container", c.id, "has ended:", c.ProcessState)
-		c.runs.Store(false)
+		c.running.Store(false)
 		close(c.exited)
 	}()
 	return nil
@@ -91,7 +91,7 @@ func (c container) start(context.Context) error {
 
 func (n node) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Container, _ error) {
 	for _, c := range n {
-		if c.pod.Namespace == pod.Namespace && c.pod.Name == pod.Name && c.runs.Load() {
+		if c.pod.Namespace == pod.Namespace && c.pod.Name == pod.Name && c.running.Load() {
 			running = append(running, lifecycle.Container{Name: c.name, ID: c.id})
 		}
 	}
@@ -100,7 +100,7 @@ func (n node) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Conta
 
 func (n node) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	c := n.find(id)
-	_ = c.Process.Signal(syscall.SIGTERM) // fails only if the process has exited
+	_ = c.Process.Signal(syscall.SIGTERM) // fails only after the process has exited
 	time.AfterFunc(time.Duration(timeoutSeconds)*time.Second, func() { _ = c.Process.Kill() })
 	select {
 	case <-c.exited:
@@ -113,7 +113,7 @@ func (n node) StopContainer(ctx context.Context, id string, timeoutSeconds int64
 func (n node) RunInContainer(ctx context.Context, id string, command []string, _ time.Duration) ([]byte, error) {
 	hook := exec.CommandContext(ctx, command[0], command[1:]...)
 	hook.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: n.find(id).Process.Pid}
-	hook.WaitDelay = time.Second // a child of the hook may keep its output open
+	hook.WaitDelay = time.Second // do not wait for children that keep the output open
 	return hook.CombinedOutput()
 }
 
@@ -123,7 +123,7 @@ func hasID(id string) func(container) bool      { return func(c container) bool 
 
 func (n node) pods() (pods []*v1.Pod) {
 	for _, c := range n {
-		if c.runs.Load() {
+		if c.running.Load() {
 			pods = append(pods, c.pod)
 		}
 	}
@@ -149,7 +149,7 @@ func readPods(folder string) (n node, err error) {
 		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 			id := filepath.Join(pod.Namespace, pod.Name, c.Name)
 			if len(c.Command) == 0 || slices.ContainsFunc(n, hasID(id)) {
-				return nil, fmt.Errorf("%s: container %s has no command, or there are two", file, id)
+				return nil, fmt.Errorf("%s: container %s has no command or a duplicate name", file, id)
 			}
 			cmd := exec.Command(c.Command[0], slices.Concat(c.Command[1:], c.Args)...)
 			cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = os.Stdout, os.Stderr, &syscall.SysProcAttr{Setpgid: true}

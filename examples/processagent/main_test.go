@@ -20,18 +20,17 @@ import (
 // lineTimeout bounds the wait for one line of output.
 const lineTimeout = 30 * time.Second
 
-// program is a running agent.
+// program is a running processagent.
 type program struct {
 	*testing.T
 
 	cmd    *exec.Cmd
 	folder string      // the agent's TMPDIR
-	output chan string // lines of the agent and its containers; closed when all have ended
-	seen   []string    // the lines that were read from output
+	output chan string // the lines that the agent and its containers print; closed when all have exited
+	seen   []string    // the lines read from output so far
 }
 
-// start builds the agent and runs it with the manifests of a folder. The agent finds no
-// system bus.
+// start builds the agent and runs it without a system bus, on the manifests of a folder.
 func start(t *testing.T, manifests string) *program {
 	t.Helper()
 	p := &program{T: t, folder: t.TempDir(), output: make(chan string)}
@@ -52,17 +51,17 @@ func start(t *testing.T, manifests string) *program {
 			p.output <- lines.Text()
 		}
 	}()
-	t.Cleanup(func() { // after a failed test the agent may still run
+	t.Cleanup(func() { // the agent still runs if the test failed
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		_ = p.cmd.Wait()
 		require.NoError(t, read.Close())
-		for range p.output { // the goroutine above ends when the last line was read
+		for range p.output { // let the goroutine above finish
 		}
 	})
 	return p
 }
 
-// waitForLines reads lines until all of the wanted ones have been seen.
+// waitForLines reads lines until it has seen all wanted ones.
 func (p *program) waitForLines(wanted ...string) {
 	p.Helper()
 	missing := func() bool {
@@ -71,7 +70,7 @@ func (p *program) waitForLines(wanted ...string) {
 	for missing() {
 		select {
 		case line, open := <-p.output:
-			require.True(p, open, "the agent has ended; output: %q", p.seen)
+			require.True(p, open, "the agent has exited; output: %q", p.seen)
 			p.seen = append(p.seen, strings.TrimSpace(line))
 		case <-time.After(lineTimeout):
 			require.Fail(p, "no further line", "output: %q", p.seen)
@@ -79,9 +78,8 @@ func (p *program) waitForLines(wanted ...string) {
 	}
 }
 
-// waitForEnd reads the output until the agent and all its processes have ended. It returns
-// the error of the agent.
-func (p *program) waitForEnd() error {
+// waitForExit reads the output until the agent and all its processes have exited. It returns the agent's error.
+func (p *program) waitForExit() error {
 	p.Helper()
 	for {
 		select {
@@ -91,19 +89,19 @@ func (p *program) waitForEnd() error {
 			}
 			p.seen = append(p.seen, strings.TrimSpace(line))
 		case <-time.After(lineTimeout):
-			require.Fail(p, "a process has outlived the drain", "output: %q", p.seen)
+			require.Fail(p, "a process is still running after the drain", "output: %q", p.seen)
 		}
 	}
 }
 
-// stop sends SIGTERM to the agent, and waits until it and all its processes have ended.
+// stop sends SIGTERM to the agent and waits until it and all its processes have exited.
 func (p *program) stop() {
 	p.Helper()
 	require.NoError(p, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(p, p.waitForEnd(), "%q", p.seen)
+	require.NoError(p, p.waitForExit(), "%q", p.seen)
 }
 
-// requireOrder requires that the lines were seen in this order.
+// requireOrder requires that the lines were printed in this order.
 func (p *program) requireOrder(lines ...string) {
 	p.Helper()
 	remaining := p.seen
@@ -114,7 +112,7 @@ func (p *program) requireOrder(lines ...string) {
 	}
 }
 
-// writeManifest writes the manifest of a pod with one container, which runs a shell script.
+// writeManifest writes a pod whose only container runs a shell script.
 func writeManifest(t *testing.T, folder, name, script string) {
 	t.Helper()
 	text := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: " + name +
@@ -122,7 +120,7 @@ func writeManifest(t *testing.T, folder, name, script string) {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, name+".yaml"), []byte(text), 0o600))
 }
 
-func TestPodsEndInOrderWhenTheAgentIsToldToStop(t *testing.T) {
+func TestSIGTERMDrainsThePodsInOrder(t *testing.T) {
 	t.Parallel()
 	p := start(t, "pods")
 	p.waitForLines("proxy runs", "app runs", "db runs", "main runs", "nginx runs")
@@ -137,13 +135,13 @@ func TestPodsEndInOrderWhenTheAgentIsToldToStop(t *testing.T) {
 		p.requireOrder(first, "pod shop/cart had 5 s to end: Graceful")
 		p.requireOrder(first, "pod shop/web had 5 s to end: Graceful")
 	}
-	require.GreaterOrEqual(t, time.Since(signalled), 3*time.Second, "two for the stubborn pod, one for the sleep hook")
+	require.GreaterOrEqual(t, time.Since(signalled), 3*time.Second, "2 s for the stubborn pod and 1 s for the sleep hook")
 	hook, err := os.ReadFile(filepath.Join(p.folder, "processagent-hook"))
 	require.NoError(t, err)
-	require.Equal(t, "checkpoint\n", string(hook), "the hook has run once")
+	require.Equal(t, "checkpoint\n", string(hook), "the hook ran once")
 }
 
-func TestAPodThatHasEndedByItselfIsNotDrained(t *testing.T) {
+func TestAnExitedPodIsNotDrained(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	writeManifest(t, folder, "job", "exit 3")
@@ -156,7 +154,7 @@ func TestAPodThatHasEndedByItselfIsNotDrained(t *testing.T) {
 	require.NotContains(t, strings.Join(p.seen, "\n"), "pod default/job")
 }
 
-func TestWhatAContainerLeavesBehindIsKilled(t *testing.T) {
+func TestChildProcessesOfAContainerAreKilled(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	writeManifest(t, folder, "web", `sleep 1000 & trap "exit 0" TERM; echo web runs; while :; do sleep 0.1; done`)
@@ -165,14 +163,14 @@ func TestWhatAContainerLeavesBehindIsKilled(t *testing.T) {
 	p.stop()
 }
 
-func TestAContainerThatCannotStartIsReported(t *testing.T) {
+func TestAContainerThatFailsToStartIsLogged(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	writeManifest(t, folder, "web", "echo web runs; exec sleep 1000")
 	text, err := os.ReadFile(filepath.Join(folder, "web.yaml"))
 	require.NoError(t, err)
-	wrong := strings.NewReplacer("name: web", "name: wrong", "[sh, ", "[/no/such/program, ").Replace(string(text))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(wrong), 0o600))
+	broken := strings.NewReplacer("name: web", "name: broken", "[sh, ", "[/no/such/program, ").Replace(string(text))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(broken), 0o600))
 	p := start(t, folder)
 	p.waitForLines("web runs")
 	require.Contains(t, strings.Join(p.seen, "\n"), "/no/such/program: no such file or directory")
@@ -180,7 +178,7 @@ func TestAContainerThatCannotStartIsReported(t *testing.T) {
 	require.Contains(t, p.seen, "pod default/web had 20 s to end: Graceful")
 }
 
-func TestAWrongManifestIsNamed(t *testing.T) {
+func TestAnInvalidManifestIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ old, replacement, want string }{
 		"a field that pods do not have": {"containers", "contaners", `unknown field "contaners"`},
@@ -195,19 +193,19 @@ func TestAWrongManifestIsNamed(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), test.old, test.replacement)), 0o600))
 			p := start(t, folder)
-			require.Error(t, p.waitForEnd())
+			require.Error(t, p.waitForExit())
 			require.Contains(t, strings.Join(p.seen, "\n"), file+": ")
 			require.Contains(t, strings.Join(p.seen, "\n"), test.want)
 		})
 	}
 }
 
-// The page says what the agent prints "in full", beside its log. The lines of two pods may come in another order.
-func TestThePageShowsWhatIsPrinted(t *testing.T) {
+// README.md shows the complete output without the log. The order of lines of different pods may vary.
+func TestREADMEShowsTheOutput(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(page), "it prints in full\n\n")
+	_, rest, found := strings.Cut(string(page), "The complete output:\n\n")
 	require.True(t, found)
 	block, _, found := strings.Cut(rest, "\n\n")
 	require.True(t, found)
@@ -218,19 +216,19 @@ func TestThePageShowsWhatIsPrinted(t *testing.T) {
 	p := start(t, "pods")
 	p.waitForLines("proxy runs", "app runs", "db runs", "main runs", "nginx runs")
 	p.stop()
-	logged := regexp.MustCompile(`^[IE]\d{4} `) // by klog, with the time
+	logged := regexp.MustCompile(`^[IE]\d{4} `) // the header of a klog line
 	p.seen = slices.DeleteFunc(p.seen, logged.MatchString)
 	require.ElementsMatch(t, want, p.seen)
 }
 
-func TestTheProgramIsShort(t *testing.T) {
+func TestMainIsShort(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)
 	require.LessOrEqual(t, strings.Count(string(source), "\n"), 160)
 }
 
-func TestThePageQuotesTheProgram(t *testing.T) {
+func TestREADMEQuotesMain(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)
@@ -244,7 +242,7 @@ func TestThePageQuotesTheProgram(t *testing.T) {
 	}
 }
 
-// A folder that is not there is an error, and --help starts nothing.
+// A missing folder is an error, and --help starts nothing.
 func TestArguments(t *testing.T) {
 	for argument, want := range map[string]string{"--help": "Usage of ", "/nonexistent": "open /nonexistent: no such file or directory"} {
 		out, err := exec.CommandContext(t.Context(), "go", "run", ".", argument).CombinedOutput()

@@ -14,9 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
 
-// A real systemd-logind shuts down: the processes end in order, and logind has systemd power off
-// when the agent has let it go, long before the end of the delay.
-func TestPodsEndInOrderWhenTheMachineShutsDown(t *testing.T) {
+// On a shutdown by a real systemd-logind the pods end in order. The agent then releases its inhibitor lock, and logind
+// powers off before the delay limit.
+func TestAShutdownDrainsThePodsInOrder(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return
 	}
@@ -33,7 +33,7 @@ func TestPodsEndInOrderWhenTheMachineShutsDown(t *testing.T) {
 	require.NoError(t, agent.Start())
 	require.NoError(t, file.Close())
 	t.Cleanup(func() {
-		if agent.ProcessState == nil { // a failed test has left it
+		if agent.ProcessState == nil { // the test failed
 			_ = agent.Process.Kill()
 			_ = agent.Wait()
 		}
@@ -43,25 +43,25 @@ func TestPodsEndInOrderWhenTheMachineShutsDown(t *testing.T) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	const patience = 30 * time.Second
+	const timeout = 30 * time.Second
 	require.Eventually(t, func() bool {
 		return strings.Count(printed(), " runs\n") == 5 && len(host.Inhibitors()) == 1
-	}, patience, 10*time.Millisecond, "five containers run, and logind lists the lock")
+	}, timeout, 10*time.Millisecond, "five running containers and one inhibitor lock")
 	require.Equal(t, "processagent", host.Inhibitors()[0].Who)
 
 	host.PowerOff()
 	select {
 	case unit := <-host.Systemd1.Started:
 		require.Equal(t, "poweroff.target", unit)
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		require.Fail(t, "logind still waits", printed())
 	}
-	require.Empty(t, host.Inhibitors(), "the lock is let go")
+	require.Empty(t, host.Inhibitors(), "the lock is released")
 	ended := printed()
-	require.NoError(t, agent.Process.Signal(syscall.SIGTERM)) // as systemd does then
+	require.NoError(t, agent.Process.Signal(syscall.SIGTERM)) // as systemd does next
 	require.NoError(t, agent.Wait(), printed())
 
-	require.Equal(t, 5, strings.Count(ended, " has ended: "), "all have ended before the power off: %s", ended)
+	require.Equal(t, 5, strings.Count(ended, " has ended: "), "containers that exited before the power off: %s", ended)
 	const stubborn = "container batch/stubborn/main has ended: signal: killed\n"
 	for _, order := range [][2]string{
 		{"container data/postgres/db has ended: exit status 0\n", stubborn},

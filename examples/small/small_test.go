@@ -20,7 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// build builds one of the programs as it is released, and returns its file.
+// build builds a program without symbols and returns its file.
 func build(t *testing.T, program string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), program)
@@ -31,8 +31,8 @@ func build(t *testing.T, program string) string {
 	return file
 }
 
-// page returns what is in the page between a line "    $ command" and the next empty line, without its indentation.
-func page(t *testing.T, command string) string {
+// documentedOutput returns the output that README.md shows for a command.
+func documentedOutput(t *testing.T, command string) string {
 	t.Helper()
 	content, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -42,31 +42,31 @@ func page(t *testing.T, command string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(output, "    "), "\n    ", "\n") + "\n"
 }
 
-// TestCosts compares the table of the page with the programs.
-func TestCosts(t *testing.T) {
+// The table of README.md has the number of packages and the size of each program.
+func TestREADMEShowsTheCostOfEachProgram(t *testing.T) {
 	need.Long(t, "the size of small programs")
 	content, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	rows := regexp.MustCompile(`(?m)^\| \[(\w+)\]\(\w+/main.go\) \| .* \| (\d+) \| (\d+\.\d MB) \|$`).FindAllStringSubmatch(string(content), -1)
 	folders, err := filepath.Glob("*/main.go")
 	require.NoError(t, err)
-	require.Len(t, rows, len(folders), "the table names each program")
+	require.Len(t, rows, len(folders), "rows of the table")
 	for _, row := range rows {
 		info, err := os.Stat(build(t, row[1]))
 		require.NoError(t, err)
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./"+row[1]).Output()
 		require.NoError(t, err)
-		foreign := 0
+		imported := 0
 		for path := range strings.FieldsSeq(string(out)) {
 			if !strings.HasPrefix(path, "github.com/kubegrace/kubegrace/") {
-				foreign++
+				imported++
 			}
 		}
-		require.Equal(t, row[2:], []string{strconv.Itoa(foreign), fmt.Sprintf("%.1f MB", float64(info.Size())/1e6)}, row[1])
+		require.Equal(t, row[2:], []string{strconv.Itoa(imported), fmt.Sprintf("%.1f MB", float64(info.Size())/1e6)}, row[1])
 	}
 }
 
-func TestGrace(t *testing.T) {
+func TestGracePrintsTheDocumentedOutput(t *testing.T) {
 	pods, err := os.Open("testdata/pods.yaml")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, pods.Close()) }()
@@ -74,19 +74,18 @@ func TestGrace(t *testing.T) {
 	cmd.Stdin = pods
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Equal(t, page(t, "../bin/grace < small/testdata/pods.yaml"), string(out))
+	require.Equal(t, documentedOutput(t, "../bin/grace < small/testdata/pods.yaml"), string(out))
 }
 
-func TestLimit(t *testing.T) {
+func TestLimitPrintsTheDocumentedOutput(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), build(t, "limit"), "../nodeagent/demo/kubelet.yaml").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Equal(t, page(t, "../bin/limit nodeagent/demo/kubelet.yaml"), string(out))
+	require.Equal(t, documentedOutput(t, "../bin/limit nodeagent/demo/kubelet.yaml"), string(out))
 }
 
-// The inhibitor lock is held until the command has run.
-func TestInhibitor(t *testing.T) {
+func TestInhibitorHoldsTheLockUntilTheCommandHasRun(t *testing.T) {
 	broker := logindtest.StartBroker(t)
-	broker.Login1.SetLimit(time.Minute) // long enough, so that no drop-in is written
+	broker.Login1.SetLimit(time.Minute) // so that no drop-in is needed
 	done := filepath.Join(t.TempDir(), "done")
 	cmd := exec.CommandContext(t.Context(), build(t, "inhibitor"), "touch", done)
 	cmd.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+broker.Address)
@@ -100,7 +99,7 @@ func TestInhibitor(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 }
 
-func TestContainers(t *testing.T) {
+func TestContainersPrintsTheDocumentedOutput(t *testing.T) {
 	server := containerdtest.Start(t, containerdtest.Image{Name: "web:1", Command: []string{"sleep", "1000"}})
 	sandbox := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "web", Uid: "web-uid", Namespace: "default"}, Linux: &runtimeapi.LinuxPodSandboxConfig{
 		SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE}},
@@ -124,5 +123,5 @@ func TestContainers(t *testing.T) {
 	require.NoError(t, err)
 	out, err := exec.CommandContext(t.Context(), build(t, "containers"), server.Endpoint()).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Equal(t, page(t, "../bin/containers unix:///run/containerd/containerd.sock"), string(out))
+	require.Equal(t, documentedOutput(t, "../bin/containers unix:///run/containerd/containerd.sock"), string(out))
 }

@@ -25,17 +25,17 @@ import (
 
 const e2eNode = "virtual-node"
 
-// TestVirtualKubeletSuite runs virtual-kubelet's own end-to-end suite against the provider,
-// with processes as containers and with whole pods of processes, at a real API server.
-func TestVirtualKubeletSuite(t *testing.T) {
-	for name, whole := range map[string]bool{"containers": false, "whole pods": true} {
-		t.Run(name, func(t *testing.T) {
+// The provider passes virtual-kubelet's end-to-end suite at a real API server, with processes as containers and as
+// whole pods.
+func TestProviderPassesVirtualKubeletsSuite(t *testing.T) {
+	for _, kind := range []podKind{containers, wholePods} {
+		t.Run(string(kind), func(t *testing.T) {
 			mux := http.NewServeMux()
 			kubelet := httptest.NewServer(mux)
 			t.Cleanup(kubelet.Close)
 			cluster := httptest.NewServer(withKubelet(t, apiserverprocess.Start(t), kubelet.URL))
 			t.Cleanup(cluster.Close)
-			runNode(t, cluster.URL, mux, whole)
+			runNode(t, cluster.URL, mux, kind)
 			e2e.NewEndToEndTestSuite(e2e.EndToEndTestSuiteConfig{
 				Kubeconfig: kubeconfig(t, cluster.URL), Namespace: "default", NodeName: e2eNode, WatchTimeout: time.Minute,
 			}).Run(t)
@@ -43,9 +43,8 @@ func TestVirtualKubeletSuite(t *testing.T) {
 	}
 }
 
-// withKubelet returns a handler that adds two paths to an API server that does not proxy
-// requests to its nodes: /proxy of the node, and /proxy of the pod in which virtual-kubelet
-// would run in a cluster. Both lead to the server at kubelet.
+// withKubelet adds two paths to an API server that does not proxy requests to nodes: /proxy of the node, and /proxy
+// of the pod in which virtual-kubelet would run. Both forward to the server at kubelet.
 func withKubelet(t *testing.T, apiServer, kubelet string) http.Handler {
 	t.Helper()
 	cluster := http.NewServeMux()
@@ -59,8 +58,8 @@ func withKubelet(t *testing.T, apiServer, kubelet string) http.Handler {
 	return cluster
 }
 
-// forward returns a reverse proxy to a server. It adds prefix, under which clients see the
-// server, to the paths that the server redirects to.
+// forward returns a reverse proxy to a server. It adds prefix to the paths of the server's redirects, because clients
+// reach the server under prefix.
 func forward(t *testing.T, server, prefix string) http.Handler {
 	t.Helper()
 	target, err := url.Parse(server)
@@ -75,13 +74,12 @@ func forward(t *testing.T, server, prefix string) http.Handler {
 	return proxy
 }
 
-// runNode runs a node of virtual-kubelet until the end of the test. The node serves its
-// kubelet endpoints on mux.
-func runNode(t *testing.T, apiServer string, mux *http.ServeMux, whole bool) {
+// runNode runs a virtual-kubelet node until the end of the test. The node serves its kubelet endpoints on mux.
+func runNode(t *testing.T, apiServer string, mux *http.ServeMux, kind podKind) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiServer, QPS: -1})
 	require.NoError(t, err)
-	provider := newMeasuredProvider(t, whole)
+	provider := newMeasuredProvider(t, kind)
 	running, err := nodeutil.NewNode(e2eNode, func(nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		return provider, nil, nil
 	}, nodeutil.WithClient(client), nodeutil.AttachProviderRoutes(mux))
@@ -89,7 +87,7 @@ func runNode(t *testing.T, apiServer string, mux *http.ServeMux, whole bool) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
-	run.Go(func() { _ = running.Run(ctx) }) // an error before the node is ready is returned by WaitReady, too
+	run.Go(func() { _ = running.Run(ctx) }) // WaitReady returns the error, too
 	t.Cleanup(func() {
 		cancel()
 		run.Wait()

@@ -16,14 +16,14 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// jobs runs each pod as a job of a service with these requests:
+// jobs runs each pod as a job of an HTTP service with these requests:
 //
-//	PUT    /jobs/UID                     create the job of the pod in the body, unless it is there
-//	POST   /jobs/UID/stop?grace=SECONDS  stop it, and kill it after the grace period
-//	GET    /jobs                         all jobs of this node as pods, with their statuses
-//	DELETE /jobs/UID                     forget it
+//	PUT    /jobs/UID                     create the job for the pod in the body, unless it exists
+//	POST   /jobs/UID/stop?grace=SECONDS  stop it; kill it after the grace period
+//	GET    /jobs                         list the jobs of this node, as pods with statuses
+//	DELETE /jobs/UID                     delete it
 //
-// An answer 404 says that there is no such job, and 422 that a pod can never run.
+// The status 404 means that there is no such job, and 422 that the pod can never run.
 type jobs struct {
 	url    string
 	client http.Client
@@ -46,8 +46,7 @@ func (j *jobs) Delete(ctx context.Context, pod *v1.Pod) error {
 	return j.request(ctx, http.MethodDelete, "/jobs/"+string(pod.UID), nil, nil)
 }
 
-// request makes one request, with a pod as its body unless that is nil, and decodes the answer
-// into answer unless that is nil.
+// request sends one request, with pod as its body, and decodes the response into answer. Both may be nil.
 func (j *jobs) request(ctx context.Context, method, path string, pod *v1.Pod, answer any) error {
 	var body io.Reader
 	if pod != nil {
@@ -65,7 +64,7 @@ func (j *jobs) request(ctx context.Context, method, path string, pod *v1.Pod, an
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }() // it was read
+	defer func() { _ = response.Body.Close() }()
 	switch {
 	case response.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("%s %s: %w", method, path, lifecycle.ErrContainerNotFound)

@@ -30,9 +30,8 @@ import (
 
 var errCut = errors.New("the connection was cut")
 
-// link is the network between one agent and the job service: 100 ms there and 100 ms back, until
-// the agent is killed. If the service is a bad one, some requests take 5 s more there, and some back.
-// A request that is on its way arrives, whatever becomes of the agent.
+// link is the network between an agent and the job service, with a delay of 100 ms each way. If the service is lossy,
+// some requests and some responses take 5 s longer. A request that was sent arrives even if the agent is killed.
 type link struct {
 	service  *jobService
 	cut      atomic.Bool
@@ -40,18 +39,18 @@ type link struct {
 }
 
 func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
-	there, back := 100*time.Millisecond, 100*time.Millisecond
+	requestDelay, responseDelay := 100*time.Millisecond, 100*time.Millisecond
 	switch n := l.requests.Add(1) % 11; {
 	case l.cut.Load():
 		return nil, errCut
-	case l.service.loses && n == 3:
-		there += 5 * time.Second
-	case l.service.loses && n == 7:
-		back += 5 * time.Second
+	case l.service.lossy && n == 3:
+		requestDelay += 5 * time.Second
+	case l.service.lossy && n == 7:
+		responseDelay += 5 * time.Second
 	}
 	answers := make(chan *http.Response, 1)
 	go func() {
-		<-time.After(there)
+		<-time.After(requestDelay)
 		answers <- l.serve(r)
 	}()
 	var response *http.Response
@@ -61,7 +60,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	}
 	select {
-	case <-time.After(back):
+	case <-time.After(responseDelay):
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
@@ -71,7 +70,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// serve returns the answer of the service, nil if it gives none.
+// serve returns the response of the service, or nil if it sends none.
 func (l *link) serve(r *http.Request) (response *http.Response) {
 	defer func() { _ = recover() }() // http.ErrAbortHandler
 	answer := httptest.NewRecorder()
@@ -79,20 +78,20 @@ func (l *link) serve(r *http.Request) (response *http.Response) {
 	return answer.Result()
 }
 
-// world is a job service and the pods of an API server, on which an agent works as
-// virtual-kubelet does: what the API server has no more it deletes when it starts, and when it
-// has seen it before. The agent can be killed and started again.
-type world struct {
+// cluster has the pods of an API server, a job service, and an agent between them that does what virtual-kubelet does.
+// The agent deletes pods that the API server does not have: when it starts, and later those that it has seen there. It
+// can be killed and restarted.
+type cluster struct {
 	*testing.T
 
 	service *jobService
 	began   time.Time
-	agent   *agent // nil: it was killed
+	agent   *agent // nil while killed
 
 	mu    sync.Mutex
 	pods  map[types.UID]*v1.Pod // of the API server
-	ended map[types.UID]bool    // told to have ended
-	lies  []string              // who was told to have ended and runs
+	ended map[types.UID]bool    // whose reported phase was Succeeded or Failed
+	early []string              // the reports of such a phase while the job was running
 }
 
 // agent is one process of the agent.
@@ -102,37 +101,37 @@ type agent struct {
 	link    *link
 	ctx     context.Context
 	cancel  context.CancelFunc
-	ready   atomic.Bool        // virtual-kubelet's workers run
-	deleted map[types.UID]int  // of which pods it has called DeletePod, and why
-	seen    map[types.UID]bool // which pods of the API server it has seen
+	ready   atomic.Bool        // virtual-kubelet's workers are running
+	deleted map[types.UID]int  // 1: DeletePod was called because of a deletion; 2: because the pod is not in the API server
+	seen    map[types.UID]bool // the pods that it has seen in the API server
 	working sync.WaitGroup
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{T: t, service: newJobService(40 * time.Second), began: time.Now(), pods: map[types.UID]*v1.Pod{}, ended: map[types.UID]bool{}}
-	w.service.loses = true
-	w.service.lasts = func(pod *v1.Pod) time.Duration {
+func newCluster(t *testing.T) *cluster {
+	c := &cluster{T: t, service: newJobService(40 * time.Second), began: time.Now(), pods: map[types.UID]*v1.Pod{}, ended: map[types.UID]bool{}}
+	c.service.lossy = true
+	c.service.duration = func(pod *v1.Pod) time.Duration {
 		if strings.HasPrefix(pod.Name, "short") {
 			return time.Minute
 		}
 		return 0
 	}
-	return w
+	return c
 }
 
 // start starts an agent.
-func (w *world) start() {
-	a := &agent{link: &link{service: w.service}, deleted: map[types.UID]int{}, seen: map[types.UID]bool{}}
-	for _, pod := range w.all() {
+func (c *cluster) start() {
+	a := &agent{link: &link{service: c.service}, deleted: map[types.UID]int{}, seen: map[types.UID]bool{}}
+	for _, pod := range c.list() {
 		a.seen[pod.UID] = true
 	}
-	a.ctx, a.cancel = context.WithCancel(w.Context())
+	a.ctx, a.cancel = context.WithCancel(c.Context())
 	provider, err := virtualkubelet.New(virtualkubelet.Options{Pods: &jobs{url: "http://jobs", client: http.Client{Transport: a.link}}})
-	require.NoError(w, err)
-	a.Provider, w.agent = provider, a
+	require.NoError(c, err)
+	a.Provider, c.agent = provider, a
 	provider.NotifyPods(a.ctx, func(pod *v1.Pod) {
 		if !a.link.cut.Load() {
-			w.told(pod)
+			c.statusReported(pod)
 		}
 	})
 	a.working.Go(func() {
@@ -141,7 +140,7 @@ func (w *world) start() {
 			return
 		}
 		for _, pod := range known {
-			if w.named(pod.Name) == nil {
+			if c.podNamed(pod.Name) == nil {
 				_ = a.DeletePod(a.ctx, pod)
 			}
 		}
@@ -149,35 +148,35 @@ func (w *world) start() {
 	})
 }
 
-// kill kills the agent: nothing that it does from now on has an effect.
-func (w *world) kill() {
-	a := w.agent
+// kill kills the agent. Whatever it does later has no effect.
+func (c *cluster) kill() {
+	a := c.agent
 	if a == nil {
 		return
 	}
-	w.agent = nil
+	c.agent = nil
 	a.link.cut.Store(true)
 	a.cancel()
-	require.NoError(w, a.Close(w.Context()))
+	require.NoError(c, a.Close(c.Context()))
 	a.working.Wait()
 }
 
-// told is a status that virtual-kubelet has got.
-func (w *world) told(pod *v1.Pod) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// statusReported is called with each status that the provider reports to virtual-kubelet.
+func (c *cluster) statusReported(pod *v1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if pod.Status.Phase != v1.PodSucceeded && pod.Status.Phase != v1.PodFailed {
 		return
 	}
-	w.ended[pod.UID] = true
-	if w.service.runs(pod.UID) {
-		w.lies = append(w.lies, fmt.Sprintf("%s at %v", pod.Name, time.Since(w.began)))
+	c.ended[pod.UID] = true
+	if c.service.isRunning(pod.UID) {
+		c.early = append(c.early, fmt.Sprintf("%s at %v", pod.Name, time.Since(c.began)))
 	}
 }
 
-// named returns the API server's pod of a name, or nil.
-func (w *world) named(name string) *v1.Pod {
-	for _, pod := range w.all() {
+// podNamed returns a pod of the API server, or nil.
+func (c *cluster) podNamed(name string) *v1.Pod {
+	for _, pod := range c.list() {
 		if pod.Name == name {
 			return pod
 		}
@@ -185,142 +184,141 @@ func (w *world) named(name string) *v1.Pod {
 	return nil
 }
 
-func (w *world) all() []*v1.Pod {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Collect(maps.Values(w.pods))
+func (c *cluster) list() []*v1.Pod {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.pods))
 }
 
 // create creates pods in the API server.
-func (w *world) create(kind string, n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (c *cluster) create(kind string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for i := range n {
 		name := fmt.Sprintf("%s-%d", kind, i)
-		w.pods[types.UID(name)] = &v1.Pod{
+		c.pods[types.UID(name)] = &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
 			Spec:       v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(30)), Containers: []v1.Container{{Name: "app"}}},
 		}
 	}
 }
 
-// remove deletes the pods of a kind, with a grace period; 0 removes them from the API server.
-func (w *world) remove(kind string, seconds int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for uid, pod := range w.pods {
+// remove deletes the pods of a kind with a grace period. 0 removes them from the API server at once.
+func (c *cluster) remove(kind string, seconds int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for uid, pod := range c.pods {
 		switch {
 		case !strings.HasPrefix(pod.Name, kind):
 		case seconds == 0:
-			delete(w.pods, uid)
+			delete(c.pods, uid)
 		case pod.DeletionTimestamp == nil:
 			pod = pod.DeepCopy()
 			pod.DeletionTimestamp = ptr.To(metav1.NewTime(time.Now().Add(time.Duration(seconds) * time.Second)))
 			pod.DeletionGracePeriodSeconds = &seconds
-			w.pods[uid] = pod
+			c.pods[uid] = pod
 		}
 	}
 }
 
-// sync does what virtual-kubelet does with the API server's pods: it creates and deletes them in
-// the provider, and removes a deleted one when its grace period is over, whether it has ended or
-// not.
-func (w *world) sync() {
-	for _, pod := range w.all() {
-		if pod.DeletionTimestamp != nil && !time.Now().Before(pod.DeletionTimestamp.Time) && w.agent != nil {
-			w.mu.Lock()
-			delete(w.pods, pod.UID)
-			w.mu.Unlock()
+// sync does what virtual-kubelet does: it creates and deletes the API server's pods in the provider. It removes a
+// deleted pod from the API server when its grace period is over, even if the pod has not ended.
+func (c *cluster) sync() {
+	for _, pod := range c.list() {
+		if pod.DeletionTimestamp != nil && !time.Now().Before(pod.DeletionTimestamp.Time) && c.agent != nil {
+			c.mu.Lock()
+			delete(c.pods, pod.UID)
+			c.mu.Unlock()
 		}
 	}
-	a := w.agent
+	a := c.agent
 	if a == nil || !a.ready.Load() {
 		return
 	}
-	for _, pod := range w.all() {
+	for _, pod := range c.list() {
 		a.seen[pod.UID] = true
 		_, err := a.GetPod(a.ctx, "ns", pod.Name)
 		switch {
 		case pod.DeletionTimestamp != nil && a.deleted[pod.UID] == 0:
 			a.deleted[pod.UID]++
 			_ = a.DeletePod(a.ctx, pod)
-		case pod.DeletionTimestamp == nil && err != nil && !w.hasEnded(pod.UID):
-			require.NoError(w, a.CreatePod(a.ctx, pod))
+		case pod.DeletionTimestamp == nil && err != nil && !c.hasEnded(pod.UID):
+			require.NoError(c, a.CreatePod(a.ctx, pod))
 		}
 	}
 	known, err := a.GetPods(a.ctx)
-	require.NoError(w, err)
+	require.NoError(c, err)
 	for _, pod := range known {
-		if w.named(pod.Name) == nil && a.seen[pod.UID] && a.deleted[pod.UID] < 2 {
+		if c.podNamed(pod.Name) == nil && a.seen[pod.UID] && a.deleted[pod.UID] < 2 {
 			a.deleted[pod.UID] = 2
 			_ = a.DeletePod(a.ctx, pod)
 		}
 	}
 }
 
-func (w *world) hasEnded(uid types.UID) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ended[uid]
+func (c *cluster) hasEnded(uid types.UID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended[uid]
 }
 
-// play plays six minutes, in which the agent is killed at some times, and started again 3 s later.
-func (w *world) play(kills ...time.Duration) {
-	w.create("early", 3)   // deleted before the service breaks
-	w.create("broken", 6)  // deleted while it is broken
-	w.create("forced", 3)  // removed from the API server meanwhile
-	w.create("short", 6)   // end by themselves, and are deleted later
-	w.create("running", 6) // run on
-	w.start()
+// run simulates six minutes, in which the agent is killed at the given times and restarted about 3 s later.
+func (c *cluster) run(kills ...time.Duration) {
+	c.create("early", 3)   // deleted before the service fails
+	c.create("broken", 6)  // deleted while the service fails
+	c.create("forced", 3)  // removed from the API server while the service fails
+	c.create("short", 6)   // end without a stop, and are deleted later
+	c.create("running", 6) // never deleted
+	c.start()
 	steps := map[time.Duration]func(){
-		15 * time.Second: func() { w.remove("early", 10) },
-		20 * time.Second: func() { w.service.setBroken(true) },
+		15 * time.Second: func() { c.remove("early", 10) },
+		20 * time.Second: func() { c.service.setBroken(true) },
 		25 * time.Second: func() {
-			w.remove("broken", 30)
-			w.create("late", 3)
+			c.remove("broken", 30)
+			c.create("late", 3)
 		},
-		30 * time.Second: func() { w.remove("forced", 0) },
-		50 * time.Second: func() { w.service.setBroken(false) },
+		30 * time.Second: func() { c.remove("forced", 0) },
+		50 * time.Second: func() { c.service.setBroken(false) },
 		100 * time.Second: func() {
-			w.remove("short", 30)
-			w.remove("late", 5)
+			c.remove("short", 30)
+			c.remove("late", 5)
 		},
 	}
-	again := time.Duration(0)
+	restartAfter := time.Duration(0)
 	for at := time.Duration(0); at < 6*time.Minute; at += time.Second {
 		if step := steps[at]; step != nil {
 			step()
 		}
-		w.sync()
+		c.sync()
 		next := time.After(time.Second)
 		if i := slices.IndexFunc(kills, func(kill time.Duration) bool { return kill >= at && kill < at+time.Second }); i >= 0 {
 			<-time.After(kills[i] - at)
-			w.kill()
-			again = kills[i] + 2*time.Second
+			c.kill()
+			restartAfter = kills[i] + 2*time.Second
 		}
 		<-next
-		if at > again && w.agent == nil {
-			w.start()
+		if at > restartAfter && c.agent == nil {
+			c.start()
 		}
 	}
-	w.kill()
+	c.kill()
 	<-time.After(6 * time.Second) // until every request has arrived
 }
 
-// An agent that is killed and started again at any moment tells of no end of a job that runs, and
-// leaves none behind, though the service loses DELETEs, is broken for 30 s and lets jobs run on.
-func TestNoJobIsLeakedOrCalledEndedWhileItRuns(t *testing.T) {
+// An agent that is killed at any time and restarted reports no running job as ended and leaks no job, although the
+// service loses DELETEs, fails for 30 s and stops jobs late.
+func TestAKilledAgentLeaksNoJobAndReportsNoneAsEndedEarly(t *testing.T) {
 	step := 1300 * time.Millisecond
 	if testing.Short() {
 		step *= 5
 	}
 	for killedAt := time.Duration(0); killedAt < 220*time.Second; killedAt += step {
-		requireNothingIsLeaked(t, killedAt)
+		requireNoLeak(t, killedAt)
 	}
 }
 
-// The same holds for an agent that is killed again and again.
-func TestAnAgentThatIsKilledOften(t *testing.T) {
+// The same holds for an agent that is killed repeatedly.
+func TestAnAgentThatIsKilledRepeatedlyLeaksNoJob(t *testing.T) {
 	seeds := uint64(40)
 	if testing.Short() {
 		seeds = 8
@@ -331,54 +329,54 @@ func TestAnAgentThatIsKilledOften(t *testing.T) {
 		for at := time.Duration(random.Int64N(int64(10 * time.Second))); at < 220*time.Second; at += 3*time.Second + time.Duration(random.Int64N(int64(30*time.Second))) {
 			kills = append(kills, at)
 		}
-		requireNothingIsLeaked(t, kills...)
+		requireNoLeak(t, kills...)
 	}
 }
 
-// requireNothingIsLeaked plays with an agent that is killed at some times, and requires that no job
-// is left behind, created twice, deleted while it runs, or told to have ended then.
-func requireNothingIsLeaked(t *testing.T, kills ...time.Duration) {
+// requireNoLeak runs the simulation with an agent that is killed at the given times. It requires that no job is leaked,
+// created twice, deleted while it runs, or reported as ended while it runs.
+func requireNoLeak(t *testing.T, kills ...time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.play(kills...)
-		require.Empty(t, w.lies, "killed at %v", kills)
-		require.Empty(t, w.service.cut, "killed at %v", kills)
-		for uid, job := range w.service.jobs {
-			require.True(t, strings.HasPrefix(string(uid), "running") && job.runs(), "%s, killed at %v", uid, kills)
+		c := newCluster(t)
+		c.run(kills...)
+		require.Empty(t, c.early, "killed at %v", kills)
+		require.Empty(t, c.service.deletedWhileRunning, "killed at %v", kills)
+		for uid, job := range c.service.jobs {
+			require.True(t, strings.HasPrefix(string(uid), "running") && job.isRunning(), "%s, killed at %v", uid, kills)
 		}
-		require.Len(t, w.service.jobs, 6, "killed at %v", kills)
-		for uid, times := range w.service.created {
+		require.Len(t, c.service.jobs, 6, "killed at %v", kills)
+		for uid, times := range c.service.created {
 			require.Equal(t, 1, times, "%s, killed at %v", uid, kills)
 		}
 		for _, uid := range []types.UID{"short-0", "short-5"} {
-			require.True(t, w.ended[uid], "killed at %v", kills)
+			require.True(t, c.ended[uid], "killed at %v", kills)
 		}
 	})
 }
 
-// A thousand pods cost one status request an interval.
-func TestOneStatusRequestForAThousandJobs(t *testing.T) {
+// A poll is one request, however many pods there are.
+func TestAPollIsOneRequestForAThousandJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.service.loses = false
-		w.create("running", 1000)
-		w.start()
+		c := newCluster(t)
+		c.service.lossy = false
+		c.create("running", 1000)
+		c.start()
 		for range 59 {
-			w.sync()
+			c.sync()
 			<-time.After(time.Second)
 		}
 		<-time.After(time.Second / 2) // before the request at 60 s
 		synctest.Wait()
-		require.Len(t, w.service.jobs, 1000)
-		require.Equal(t, 12, w.service.lists)
-		w.kill()
+		require.Len(t, c.service.jobs, 1000)
+		require.Equal(t, 12, c.service.lists)
+		c.kill()
 		<-time.After(time.Second)
 	})
 }
 
 // Authors of a provider for whole pods read jobs.go first.
-func TestTheProviderOfJobsIsShort(t *testing.T) {
+func TestJobsIsShort(t *testing.T) {
 	source, err := os.ReadFile("jobs.go")
 	require.NoError(t, err)
 	require.Less(t, strings.Count(string(source), "\n"), 120)

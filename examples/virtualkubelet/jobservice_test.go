@@ -12,43 +12,43 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// jobService is a fake job service. A job ends by itself after lasts, if that is set, and else a
-// while after it was stopped, whatever its grace period is.
+// jobService is a fake job service. A job ends after duration, if that is set, and otherwise stopDelay after it was
+// stopped, regardless of its grace period.
 type jobService struct {
-	runsOn time.Duration               // how long jobs run after a stop
-	lasts  func(*v1.Pod) time.Duration // nil: no job ends by itself
-	loses  bool                        // of three DELETEs one is forgotten and one is not answered, as is one PUT of four
+	stopDelay time.Duration               // how long jobs run after a stop
+	duration  func(*v1.Pod) time.Duration // nil or 0: jobs run until they are stopped
+	lossy     bool                        // of three DELETEs one is ignored and one gets no response; nor does one PUT of four
 
-	mu      sync.Mutex
-	broken  bool // it answers 500
-	jobs    map[types.UID]*job
-	created map[types.UID]int
-	deletes int
-	lists   int
-	cut     []types.UID // that ran when they were deleted
+	mu                  sync.Mutex
+	broken              bool // respond with 500
+	jobs                map[types.UID]*job
+	created             map[types.UID]int
+	deletes             int
+	lists               int
+	deletedWhileRunning []types.UID
 }
 
 type job struct {
 	pod     *v1.Pod
 	stopped bool
-	ends    time.Time // zero: it does not
+	ends    time.Time // zero: runs until it is stopped
 }
 
-func newJobService(runsOn time.Duration) *jobService {
-	return &jobService{runsOn: runsOn, jobs: map[types.UID]*job{}, created: map[types.UID]int{}}
+func newJobService(stopDelay time.Duration) *jobService {
+	return &jobService{stopDelay: stopDelay, jobs: map[types.UID]*job{}, created: map[types.UID]int{}}
 }
 
-func (j *job) runs() bool { return j.ends.IsZero() || time.Now().Before(j.ends) }
+func (j *job) isRunning() bool { return j.ends.IsZero() || time.Now().Before(j.ends) }
 
-// runs reports whether there is a job that runs.
-func (s *jobService) runs(uid types.UID) bool {
+// isRunning reports whether the job of a pod is running.
+func (s *jobService) isRunning(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.jobs[uid]
-	return j != nil && j.runs()
+	return j != nil && j.isRunning()
 }
 
-// setBroken makes it answer 500, or no longer.
+// setBroken turns the responses with 500 on or off.
 func (s *jobService) setBroken(broken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,12 +80,12 @@ func (s *jobService) create(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	j := &job{pod: &pod}
-	if s.lasts != nil && s.lasts(&pod) > 0 {
-		j.ends = time.Now().Add(s.lasts(&pod))
+	if s.duration != nil && s.duration(&pod) > 0 {
+		j.ends = time.Now().Add(s.duration(&pod))
 	}
 	s.jobs[pod.UID] = j
 	s.created[pod.UID]++
-	if s.loses && len(s.created)%4 == 2 {
+	if s.lossy && len(s.created)%4 == 2 {
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -95,8 +95,8 @@ func (s *jobService) stop(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case j == nil:
 		w.WriteHeader(http.StatusNotFound)
-	case !j.stopped && j.runs():
-		j.stopped, j.ends = true, time.Now().Add(s.runsOn)
+	case !j.stopped && j.isRunning():
+		j.stopped, j.ends = true, time.Now().Add(s.stopDelay)
 	}
 }
 
@@ -106,7 +106,7 @@ func (s *jobService) list(w http.ResponseWriter, _ *http.Request) {
 	for _, j := range s.jobs {
 		pod := j.pod.DeepCopy()
 		switch {
-		case j.runs():
+		case j.isRunning():
 			pod.Status = v1.PodStatus{Phase: v1.PodRunning}
 		case j.stopped:
 			pod.Status = v1.PodStatus{Phase: v1.PodFailed, Reason: "Stopped"}
@@ -120,16 +120,16 @@ func (s *jobService) list(w http.ResponseWriter, _ *http.Request) {
 
 func (s *jobService) remove(w http.ResponseWriter, r *http.Request) {
 	uid := types.UID(r.PathValue("uid"))
-	if s.deletes++; s.loses && s.deletes%3 == 1 {
+	if s.deletes++; s.lossy && s.deletes%3 == 1 {
 		return
 	}
 	if j := s.jobs[uid]; j == nil {
 		w.WriteHeader(http.StatusNotFound)
-	} else if j.runs() {
-		s.cut = append(s.cut, uid)
+	} else if j.isRunning() {
+		s.deletedWhileRunning = append(s.deletedWhileRunning, uid)
 	}
 	delete(s.jobs, uid)
-	if s.loses && s.deletes%3 == 2 {
+	if s.lossy && s.deletes%3 == 2 {
 		panic(http.ErrAbortHandler)
 	}
 }

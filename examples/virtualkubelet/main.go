@@ -21,9 +21,9 @@ import (
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "the file that leads to the API server")
+	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "the kubeconfig file of the cluster")
 	name := flag.String("node", "processes", "the name of the node")
-	service := flag.String("jobs", "", "the URL of a job service that runs the pods; none: containers are processes of this machine")
+	service := flag.String("jobs", "", "the URL of a job service that runs the pods; if empty, containers are processes of this machine")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
@@ -36,14 +36,13 @@ func main() {
 	}
 }
 
-// run runs a node until ctx ends, then refuses new pods and terminates the others, and returns
-// when they have ended.
+// run runs a node until ctx ends. Then it refuses new pods, drains the others, and returns when the drain is over.
 func run(ctx context.Context, kubeconfig, name string, opts virtualkubelet.Options) error {
 	client, err := nodeutil.ClientsetFromEnv(kubeconfig)
 	if err != nil {
 		return err
 	}
-	var manager *shutdown.Manager // is set before the first pod is created
+	var manager *shutdown.Manager // set before the first pod is created
 	opts.Admit = func(pod *v1.Pod) shutdown.Admission { return manager.Admit(pod) }
 	provider, err := virtualkubelet.New(opts)
 	if err != nil {
@@ -63,9 +62,9 @@ func run(ctx context.Context, kubeconfig, name string, opts virtualkubelet.Optio
 	if err != nil {
 		return err
 	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // virtual-kubelet goes on while the pods end
+	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // virtual-kubelet runs during the drain
 	defer stop()
-	go func() { _ = virtual.Run(running) }() // Err has its error
+	go func() { _ = virtual.Run(running) }() // Err returns its error
 	select {
 	case <-ctx.Done():
 	case <-virtual.Done():

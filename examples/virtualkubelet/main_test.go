@@ -27,10 +27,10 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverprocess"
 )
 
-// waitTimeout bounds each wait for the cluster.
+// waitTimeout is the limit of each wait for the cluster.
 const waitTimeout = 20 * time.Second
 
-// program is a running process of this command, with a client of the API server that it uses.
+// program is this command as a process, with a client of its API server.
 type program struct {
 	*testing.T
 
@@ -38,7 +38,7 @@ type program struct {
 	client kubernetes.Interface
 }
 
-// start builds the program, runs it at an API server, and waits until its node is ready.
+// start builds the program, starts it and an API server, and waits until its node is ready.
 func start(t *testing.T, args ...string) program {
 	t.Helper()
 	server := apiserverprocess.Start(t)
@@ -95,7 +95,7 @@ func (p program) waitFor(condition func() bool) {
 	require.Eventually(p, condition, waitTimeout, 10*time.Millisecond)
 }
 
-// pod reads a pod from the API server; nil if there is none.
+// pod returns a pod of the API server, or nil.
 func (p program) pod(name string) *v1.Pod {
 	pod, err := p.client.CoreV1().Pods("default").Get(p.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -105,8 +105,8 @@ func (p program) pod(name string) *v1.Pod {
 	return pod
 }
 
-// runPod creates a pod that exits with code 3 on SIGTERM, after a preStop hook of so many seconds,
-// and waits until it handles SIGTERM.
+// runPod creates a pod that exits with code 3 on SIGTERM, after a sleep hook of hookSeconds. It waits until the pod
+// handles SIGTERM.
 func (p program) runPod(name string, hookSeconds int64) {
 	ready := filepath.Join(p.TempDir(), "ready")
 	p.create(name, `trap "exit 3" TERM; touch `+ready+`; while :; do sleep 0.1; done`, hookSeconds)
@@ -116,7 +116,7 @@ func (p program) runPod(name string, hookSeconds int64) {
 	})
 }
 
-// create creates a pod with a command of the shell.
+// create creates a pod that runs a shell command.
 func (p program) create(name, command string, hookSeconds int64) {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -132,14 +132,14 @@ func (p program) create(name, command string, hookSeconds int64) {
 	require.NoError(p, err)
 }
 
-func requireExited(t require.TestingT, pod *v1.Pod) {
+func requireExitCode3(t require.TestingT, pod *v1.Pod) {
 	require.NotNil(t, pod)
 	require.Equal(t, v1.PodFailed, pod.Status.Phase)
 	require.NotNil(t, pod.Status.ContainerStatuses[0].State.Terminated)
 	require.EqualValues(t, 3, pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 }
 
-func TestDeletedAndDrainedPodsEndGracefully(t *testing.T) {
+func TestDeletedAndDrainedPodsRunTheirHooksAndExit(t *testing.T) {
 	p := start(t)
 	p.runPod("deleted", 1)
 	require.NoError(t, p.client.CoreV1().Pods("default").Delete(t.Context(), "deleted", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(4))}))
@@ -148,19 +148,19 @@ func TestDeletedAndDrainedPodsEndGracefully(t *testing.T) {
 		deleted = p.pod("deleted")
 		return deleted == nil || deleted.Status.Phase == v1.PodFailed
 	})
-	requireExited(t, deleted)
+	requireExitCode3(t, deleted)
 	p.waitFor(func() bool { return p.pod("deleted") == nil })
 
 	p.runPod("drained", 1)
 	signalled := time.Now()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.cmd.Wait())
-	require.GreaterOrEqual(t, time.Since(signalled), time.Second, "the preStop hook has slept")
-	requireExited(t, p.pod("drained"))
+	require.GreaterOrEqual(t, time.Since(signalled), time.Second, "the preStop hook slept")
+	requireExitCode3(t, p.pod("drained"))
 }
 
-// A node shutdown refuses new pods, drains the others, and tells the API server of both.
-func TestANodeShutdown(t *testing.T) {
+// On SIGTERM the node refuses new pods and drains the others, and their statuses in the API server say so.
+func TestSIGTERMRefusesNewPodsAndDrainsTheOthers(t *testing.T) {
 	service := httptest.NewServer(newJobService(2 * time.Second))
 	t.Cleanup(service.Close)
 	for kind, args := range map[string][]string{"containers": nil, "whole pods": {"--jobs", service.URL}} {
@@ -169,12 +169,12 @@ func TestANodeShutdown(t *testing.T) {
 			p.create("drained", "sleep 600", 4)
 			p.waitFor(func() bool { return p.pod("drained").Status.Phase == v1.PodRunning })
 			require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-			refused := "" // the first that came after the signal was heard
+			refused := "" // the first pod that was created after the program handled the signal
 			for i := 0; refused == ""; i++ {
 				name := fmt.Sprintf("late-%d", i)
 				p.create(name, "sleep 600", 0)
 				p.waitFor(func() bool { return p.pod(name).Status.Phase != v1.PodPending })
-				// One that came before the signal was heard runs, or has been drained by now.
+				// A pod that was created before that runs, or has been drained.
 				if status := p.pod(name).Status; status.Phase == v1.PodFailed && status.Reason != "Terminated" {
 					refused = name
 				}
@@ -189,7 +189,7 @@ func TestANodeShutdown(t *testing.T) {
 }
 
 // Authors of a provider read main.go first.
-func TestTheProgramIsShort(t *testing.T) {
+func TestMainIsShort(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)
 	_, code, found := strings.Cut(string(source), "\n)\n")

@@ -18,11 +18,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// errNoCommand is returned for a container without a command, because a process has no image
-// that could have a default one.
+// errNoCommand is returned for a container without a command: there is no image that could have a default command.
 var errNoCommand = errors.New("a process needs a command")
 
-// processes is a runtime that runs each container as a process in a process group of its own.
+// processes runs each container as a process in its own process group.
 type processes struct {
 	byID sync.Map // from container ID to *process
 }
@@ -47,7 +46,7 @@ func (ps *processes) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Contai
 	}
 	go func() {
 		defer close(p.exited)
-		_ = p.Wait() // ExitCode reads ProcessState
+		_ = p.Wait() // sets ProcessState
 	}()
 	id := fmt.Sprintf("%s/%s/%d", pod.UID, c.Name, p.Process.Pid)
 	p.container = lifecycle.Container{Name: c.Name, ID: id, Began: time.Now()}
@@ -55,7 +54,7 @@ func (ps *processes) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Contai
 	return id, nil
 }
 
-// Running lists the processes of a pod whose exit codes are not known yet.
+// Running lists the processes of a pod that have not exited.
 func (ps *processes) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Container, err error) {
 	ps.byID.Range(func(_, value any) bool {
 		p, _ := value.(*process)
@@ -77,7 +76,7 @@ func (ps *processes) StopContainer(ctx context.Context, id string, timeoutSecond
 		return lifecycle.ErrContainerNotFound
 	}
 	if timeoutSeconds > 0 {
-		_ = syscall.Kill(-p.Process.Pid, syscall.SIGTERM) // fails if the process has exited
+		_ = syscall.Kill(-p.Process.Pid, syscall.SIGTERM) // fails after the process has exited
 	}
 	select {
 	case <-p.exited:
@@ -91,7 +90,7 @@ func (ps *processes) StopContainer(ctx context.Context, id string, timeoutSecond
 	return nil
 }
 
-// Exited is optional: it tells sooner than the next list.
+// Exited is optional. It reports an exit sooner than the next list does.
 func (ps *processes) Exited(id string) <-chan struct{} {
 	if p, ok := ps.find(id); ok {
 		return p.exited
@@ -105,7 +104,7 @@ func (ps *processes) ExitCode(id string) (int32, bool) {
 		return 0, false
 	}
 	if status, ok := p.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int32(status.Signal()), true // as container runtimes report it
+		return 128 + int32(status.Signal()), true // as container runtimes do
 	}
 	return int32(p.ProcessState.ExitCode()), true
 }

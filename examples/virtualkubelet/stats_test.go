@@ -21,7 +21,7 @@ import (
 
 var _ nodeutil.Provider = (*measuredProvider)(nil)
 
-// sleepRuntime runs "sleep" for containers that have no command, as the containers of the suite.
+// sleepRuntime runs "sleep" for containers without a command, such as those of the suite.
 type sleepRuntime struct{ *processes }
 
 func (r sleepRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
@@ -32,31 +32,37 @@ func (r sleepRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Con
 	return r.processes.StartContainer(ctx, pod, c)
 }
 
-// measuredProvider adds stats and metrics, which the suite asks for, to the provider of the
-// program. They are the CPU times that /proc shows for the processes.
+// measuredProvider adds the stats and metrics that the suite requests: the CPU times of the processes in /proc.
 type measuredProvider struct {
 	withoutStreams
 
 	runtime *processes
 }
 
-// newMeasuredProvider returns a provider for containers, or for whole pods.
-func newMeasuredProvider(t *testing.T, whole bool) *measuredProvider {
+// podKind is what a provider runs.
+type podKind string
+
+const (
+	containers podKind = "containers"
+	wholePods  podKind = "whole pods"
+)
+
+func newMeasuredProvider(t *testing.T, kind podKind) *measuredProvider {
 	t.Helper()
 	runtime := &processes{}
 	opts := virtualkubelet.Options{
 		Runtime: sleepRuntime{runtime},
 		Status:  func(pod *v1.Pod) { pod.Status.HostIP, pod.Status.PodIP = "127.0.0.1", "127.0.0.1" },
 	}
-	if whole {
-		newWholePods(sleepRuntime{runtime}).options(&opts)
+	if kind == wholePods {
+		newPodProcesses(sleepRuntime{runtime}).options(&opts)
 	}
 	provider, err := virtualkubelet.New(opts)
 	require.NoError(t, err)
 	return &measuredProvider{withoutStreams{provider}, runtime}
 }
 
-// killAll kills the processes that still run.
+// killAll kills the running processes.
 func (m *measuredProvider) killAll(t *testing.T) {
 	t.Helper()
 	m.runtime.byID.Range(func(id, _ any) bool {
@@ -65,7 +71,7 @@ func (m *measuredProvider) killAll(t *testing.T) {
 	})
 }
 
-// cpuTime is the CPU time that a container has used.
+// cpuTime is the CPU time of a container.
 type cpuTime struct {
 	container string
 	seconds   float64
@@ -108,23 +114,23 @@ func (m *measuredProvider) GetStatsSummary(ctx context.Context) (*stats.Summary,
 func (m *measuredProvider) GetMetricsResource(ctx context.Context) ([]*dto.MetricFamily, error) {
 	pods, err := m.GetPods(ctx)
 	kind := dto.MetricType_COUNTER
-	containers := &dto.MetricFamily{Name: ptr.To("container_cpu_usage_seconds_total"), Type: &kind}
-	podTotals := &dto.MetricFamily{Name: ptr.To("pod_cpu_usage_seconds_total"), Type: &kind}
+	perContainer := &dto.MetricFamily{Name: ptr.To("container_cpu_usage_seconds_total"), Type: &kind}
+	perPod := &dto.MetricFamily{Name: ptr.To("pod_cpu_usage_seconds_total"), Type: &kind}
 	for _, pod := range pods {
 		times, timesErr := m.cpuTimes(ctx, pod)
 		err = cmp.Or(err, timesErr)
 		var sum float64
 		for _, c := range times {
 			sum += c.seconds
-			containers.Metric = append(containers.Metric, counter(c.seconds, "container", c.container, "pod", pod.Name, "namespace", pod.Namespace))
+			perContainer.Metric = append(perContainer.Metric, counter(c.seconds, "container", c.container, "pod", pod.Name, "namespace", pod.Namespace))
 		}
-		podTotals.Metric = append(podTotals.Metric, counter(sum, "namespace", pod.Namespace, "pod", pod.Name))
+		perPod.Metric = append(perPod.Metric, counter(sum, "namespace", pod.Namespace, "pod", pod.Name))
 	}
-	return []*dto.MetricFamily{containers, podTotals}, err
+	return []*dto.MetricFamily{perContainer, perPod}, err
 }
 
-// counter returns a counter metric whose labels are pairs of a name and a value, in their
-// order: the suite expects the name of the pod in the second label.
+// counter returns a counter with labels in the order of pairs of name and value. The suite expects the pod's name in
+// the second label.
 func counter(value float64, pairs ...string) *dto.Metric {
 	metric := &dto.Metric{Counter: &dto.Counter{Value: &value}}
 	for i := 0; i < len(pairs); i += 2 {

@@ -14,12 +14,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// errNotServed is returned by all methods of withoutStreams.
+// errNotServed is the error of all methods of withoutStreams.
 var errNotServed = errors.New("not served by this node")
 
-// withoutStreams adds the methods to a provider that nodeutil requires besides those for
-// pods: logs, exec, attach, port-forward, stats and metrics. They are called only if NewNode
-// is given an HTTP handler, which this program does not do.
+// withoutStreams adds the other methods that nodeutil requires of a provider: logs, exec, attach, port-forward,
+// stats and metrics. They are called only if NewNode gets an HTTP handler, which this program does not pass.
 type withoutStreams struct{ *virtualkubelet.Provider }
 
 func (withoutStreams) GetContainerLogs(context.Context, string, string, string, api.ContainerLogOpts) (io.ReadCloser, error) {

@@ -16,24 +16,24 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// wholePods is a PodRuntime whose pods are processes.
-type wholePods struct {
+// podProcesses is a PodRuntime that runs whole pods as processes.
+type podProcesses struct {
 	runtime sleepRuntime
 
 	mu   sync.Mutex
-	pods map[types.UID]*v1.Pod // with the statuses of their containers, as they were started
+	pods map[types.UID]*v1.Pod // with the statuses that their containers had at the start
 }
 
-func newWholePods(runtime sleepRuntime) *wholePods {
-	return &wholePods{runtime: runtime, pods: map[types.UID]*v1.Pod{}}
+func newPodProcesses(runtime sleepRuntime) *podProcesses {
+	return &podProcesses{runtime: runtime, pods: map[types.UID]*v1.Pod{}}
 }
 
-// options has a provider use it.
-func (w *wholePods) options(o *virtualkubelet.Options) {
+// options makes a provider use w.
+func (w *podProcesses) options(o *virtualkubelet.Options) {
 	o.Runtime, o.Pods, o.PollInterval = nil, w, 50*time.Millisecond
 }
 
-func (w *wholePods) Create(ctx context.Context, pod *v1.Pod) error {
+func (w *podProcesses) Create(ctx context.Context, pod *v1.Pod) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pods[pod.UID] != nil {
@@ -54,7 +54,7 @@ func (w *wholePods) Create(ctx context.Context, pod *v1.Pod) error {
 	return nil
 }
 
-func (w *wholePods) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error {
+func (w *podProcesses) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pods[pod.UID] == nil {
@@ -67,7 +67,7 @@ func (w *wholePods) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) e
 	return err
 }
 
-func (w *wholePods) Statuses(context.Context) (pods []*v1.Pod, err error) {
+func (w *podProcesses) Statuses(context.Context) (pods []*v1.Pod, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, pod := range w.pods {
@@ -99,7 +99,7 @@ func (w *wholePods) Statuses(context.Context) (pods []*v1.Pod, err error) {
 	return pods, nil
 }
 
-func (w *wholePods) Delete(_ context.Context, pod *v1.Pod) error {
+func (w *podProcesses) Delete(_ context.Context, pod *v1.Pod) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pods[pod.UID] == nil {

@@ -1,5 +1,4 @@
-// Package fork is for the maintainers of a fork of the kubelet. Its folders v1.32 and v1.37 have
-// the files that a fork copies to use kubegrace, at the paths where they go, and SERIES.md says
-// how. Beside these files stand declarations of k8s.io/kubernetes by our own hand, so that the
-// files are compiled and tested here: each folder is a module of that name. Nobody imports them.
+// Package fork is for maintainers of a kubelet fork. The folders v1.32 and v1.37 have the files that a fork copies to use
+// kubegrace, at their paths in the fork. SERIES.md has the commands. Each folder is a module k8s.io/kubernetes with
+// handwritten declarations of what the files use, so that they are compiled and tested here. Nobody imports them.
 package fork

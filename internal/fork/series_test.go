@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// commands returns the commands of a change of the series; 0: those before the first.
+// commands returns the commands of a change in SERIES.md. Change 0 is the section before the first.
 func commands(t *testing.T, change string) string {
 	t.Helper()
 	page, err := os.ReadFile("SERIES.md")
@@ -27,9 +27,9 @@ func commands(t *testing.T, change string) string {
 	return all.String()
 }
 
-// The commands of the first five changes make of what a fork has that which is compiled and tested
-// here: they copy each file, and add each line that the declarations need.
-func TestSeries(t *testing.T) {
+// The commands of the first five changes, applied to the declarations without kubegrace's lines, produce the files that are
+// compiled and tested here: they copy each file and add each line.
+func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 	for _, tool := range []string{"bash", "perl", "sed"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("left to make check: the commands of the page need %s", tool)
@@ -86,7 +86,7 @@ func TestSeries(t *testing.T) {
 }
 
 // unimport removes the imports that a file does not use, and no other.
-func TestUnimport(t *testing.T) {
+func TestUnimportRemovesUnusedImports(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file.go")
 	require.NoError(t, os.WriteFile(file, []byte(`package p
 
@@ -125,7 +125,7 @@ var _ v1.Pod
 `, string(data))
 }
 
-// A fork that vendors, or has no network, can run the commands of each change.
+// The commands work without a network, as in a fork that vendors its dependencies.
 func TestCommandsNeedNoNetwork(t *testing.T) {
 	for _, change := range []string{"0", "1", "2", "3", "4", "5", "6"} {
 		for _, word := range []string{"go run", "go get", "go install", "curl", "wget"} {
@@ -134,7 +134,7 @@ func TestCommandsNeedNoNetwork(t *testing.T) {
 	}
 }
 
-// onlyInFork is a function that the series drops or edits, and that is not declared here.
+// onlyInFork is a function of a fork that the series removes or edits, and that is not declared here.
 type onlyInFork struct{ file, before, after string }
 
 func onlyInForks(t *testing.T) []onlyInFork {
@@ -150,14 +150,13 @@ func onlyInForks(t *testing.T) []onlyInFork {
 	}
 	for _, drop := range regexp.MustCompile(`(?m)^ *drop (\S+) (.+)$`).FindAllStringSubmatch(commands(t, "1"), -1) {
 		for name := range strings.FieldsSeq(drop[2]) {
-			all = append(all, onlyInFork{file: drop[1], before: "\n// " + name + " goes.\nfunc " + name + "() {\n\tif true {\n\t}\n}\n"})
+			all = append(all, onlyInFork{file: drop[1], before: "\n// " + name + " is removed.\nfunc " + name + "() {\n\tif true {\n\t}\n}\n"})
 		}
 	}
 	return all
 }
 
-// oneSpace makes one space of each sequence of spaces, as fields are aligned with those beside
-// them.
+// oneSpace replaces each sequence of spaces by one, because the alignment of fields differs.
 func oneSpace(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func mustAbs(t *testing.T, path string) string {

@@ -29,8 +29,8 @@ func testsUnder(t *testing.T, folder string) map[string]bool {
 	return tests
 }
 
-// Each row of the table of differences says what holds in the fork, and names a test of it. What a fork's
-// files only pass on is tested in kubegrace. Each class of differences from the models of the kubelet is a row.
+// Each row of the table of differences names an existing test of the fork or of kubegrace. Each class of differences that the
+// models of the kubelet in lifecycle and shutdown know is a row.
 func TestTableOfDifferences(t *testing.T) {
 	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestTableOfDifferences(t *testing.T) {
 		classes := class.FindAllStringSubmatch(string(text), -1)
 		require.NotEmpty(t, classes)
 		for _, c := range classes {
-			require.True(t, differences[c[1]], "%s compares with a model of the kubelet, and has the class %q, which is no row", folder, c[1])
+			require.True(t, differences[c[1]], "the model of the kubelet in %s has the class %q, which is not in the table", folder, c[1])
 		}
 	}
 }

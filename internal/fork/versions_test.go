@@ -25,8 +25,8 @@ func goCommand(t *testing.T, folder string, env []string, args ...string) {
 	require.NoError(t, err, "%s: go %s\n%s", folder, strings.Join(args, " "), output)
 }
 
-// The files compile where they go, on Linux and on Windows, and pass the kubelet's own cases.
-func TestEachVersion(t *testing.T) {
+// The files compile in their places on Linux and Windows and pass the kubelet's test cases.
+func TestEachVersionBuildsAndPasses(t *testing.T) {
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
 			goCommand(t, version, nil, "test", "./...")
@@ -35,14 +35,13 @@ func TestEachVersion(t *testing.T) {
 	}
 }
 
-// isCopied reports whether a file is one that a fork copies; the others declare what a fork has.
+// isCopied reports whether a fork copies a file. Other files only declare what a fork has.
 func isCopied(path string) bool {
 	return strings.Contains(path, "kubegrace") && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go")
 }
 
-// Each file that is copied has the licence header that Kubernetes asks of its files, and stands
-// on the page.
-func TestCopiedFiles(t *testing.T) {
+// Each copied file has the licence header that Kubernetes requires, and is on the page.
+func TestCopiedFilesHaveALicenceAndAPlaceOnThePage(t *testing.T) {
 	page, err := os.ReadFile("SERIES.md")
 	require.NoError(t, err)
 	header, err := os.ReadFile("v1.32/pkg/kubelet/kubegrace/gates.go")
@@ -63,8 +62,8 @@ func TestCopiedFiles(t *testing.T) {
 	}
 }
 
-// Of the copied files only those named after the version differ with it. The others of v1.37 are links.
-func TestFilesThatDiffer(t *testing.T) {
+// Only the copied files with "kubegrace_version" in their names differ between the versions. In v1.37 the others are links.
+func TestOnlyVersionedFilesDiffer(t *testing.T) {
 	require.NoError(t, filepath.WalkDir("v1.32", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !isCopied(path) {
 			return err

@@ -1,5 +1,5 @@
-// Command containers shows the pods that a kubelet has left at the container runtime of this machine,
-// with their grace periods and preStop hooks. It needs no API server and no kubelet.
+// Command containers lists the pods in the container runtime of this machine, with their grace periods and preStop
+// hooks. A kubelet must have created them, but need not run, and there need be no API server.
 //
 //	containers unix:///run/containerd/containerd.sock
 package main

@@ -1,5 +1,5 @@
-// Command grace says how long each container of a pod has to terminate, and which rules say so. It reads
-// pods as YAML or JSON:
+// Command grace prints the grace period of each container of a pod, and the rules behind it. It reads pods as YAML
+// or JSON:
 //
 //	kubectl get pods -o yaml | grace
 //	grace < pod.yaml
@@ -25,7 +25,7 @@ func main() {
 	for {
 		var document struct {
 			v1.Pod `json:",inline"`
-			Items  []v1.Pod `json:"items"` // of a list
+			Items  []v1.Pod `json:"items"` // if it is a list
 		}
 		err := documents.Decode(&document)
 		if errors.Is(err, io.EOF) {
@@ -35,7 +35,7 @@ func main() {
 			log.Fatalf("standard input: %v", err)
 		}
 		for _, pod := range append(document.Items, document.Pod) {
-			if pod.Spec.TerminationGracePeriodSeconds == nil { // a manifest, of which an API server makes this
+			if pod.Spec.TerminationGracePeriodSeconds == nil { // a manifest: the API server would set the default
 				seconds := graceperiod.DefaultSeconds
 				pod.Spec.TerminationGracePeriodSeconds = &seconds
 			}

@@ -1,4 +1,4 @@
-// Command inhibitor delays the shutdown of a host with systemd until a command has run.
+// Command inhibitor delays the shutdown of a machine with systemd until a command has run.
 //
 //	inhibitor sh -c 'put-the-work-away'
 package main

@@ -1,5 +1,5 @@
-// Command limit says what a kubelet's configuration asks of the host: for how long logind has to wait,
-// and which pods get how much of it.
+// Command limit prints how long a kubelet's configuration asks logind to delay a shutdown, and how much of this time
+// the pods of each priority get.
 //
 //	limit /var/lib/kubelet/config.yaml
 package main

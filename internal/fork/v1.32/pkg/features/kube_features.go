@@ -1,5 +1,4 @@
-// Package features declares those feature gates of the kubelet that the copied files, or
-// kubegrace, ask for.
+// Package features declares the kubelet's feature gates that the copied files or kubegrace read.
 package features
 
 import (

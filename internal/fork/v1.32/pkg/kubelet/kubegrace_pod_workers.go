@@ -34,7 +34,7 @@ import (
 // kubegraceEnabled reports whether pods are terminated by kubegrace.
 func kubegraceEnabled() bool { return kubegrace.Enabled(kubegrace.Termination) }
 
-// kubegraceEffectiveGracePeriod is calculateEffectiveGracePeriod.
+// kubegraceEffectiveGracePeriod replaces calculateEffectiveGracePeriod.
 func kubegraceEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *KillPodOptions) (gracePeriod int64, shortened bool) {
 	var override *int64
 	if options != nil {
@@ -43,20 +43,20 @@ func kubegraceEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *
 	return graceperiod.ForPod(pod, status.gracePeriod, override)
 }
 
-// kubegraceShorten applies a shortened grace period at once to what is under way: the hook, the
-// wait for other containers, and the stop. Without it that ends as it began.
+// kubegraceShorten applies a shortened grace period to a termination that has begun: to its hooks, to the wait for other
+// containers, and to its stops.
 func kubegraceShorten(syncer podSyncer, pod *v1.Pod, gracePeriod int64) {
-	kubelet, is := syncer.(*Kubelet)
-	if !is || !kubegraceEnabled() {
+	kubelet, ok := syncer.(*Kubelet)
+	if !ok || !kubegraceEnabled() {
 		return
 	}
-	if runtime, can := kubelet.containerRuntime.(interface{ ShortenGracePeriod(*v1.Pod, int64) }); can {
+	if runtime, ok := kubelet.containerRuntime.(interface{ ShortenGracePeriod(*v1.Pod, int64) }); ok {
 		runtime.ShortenGracePeriod(pod, gracePeriod)
 	}
 }
 
-// kubegraceKillPodNow is killPodNow. It waits as long: one and a half times the grace period, at
-// least 10 s. The error of a kill that takes longer lets the shutdown manager wait for its end.
+// kubegraceKillPodNow replaces killPodNow and has its timeout: one and a half times the grace period, at least 10 s.
+// Through the error of a kill that timed out the shutdown manager can wait for its end.
 func kubegraceKillPodNow(updatePod func(UpdatePodOptions), recorder record.EventRecorder) eviction.KillPodFunc {
 	return func(pod *v1.Pod, isEvicted bool, gracePeriodOverride *int64, statusFn func(*v1.PodStatus)) error {
 		kill := func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// The kubelet's Test_calculateEffectiveGracePeriod.
+// The kubelet's Test_calculateEffectiveGracePeriod passes.
 func TestEffectiveGracePeriodVectors(t *testing.T) {
 	vectors.SetGate(t, kubegrace.Termination, true)
 	cases := vectors.Read[struct {
@@ -45,9 +45,9 @@ func TestEffectiveGracePeriodVectors(t *testing.T) {
 	require.EqualValues(t, 1, got)
 }
 
-// An override counts though the pod was deleted with a grace period of 0, as in the kubelet, for which that
-// is none. Once the pod is being terminated it does not get longer.
-func TestOverrideAfterAForcedDeletion(t *testing.T) {
+// An override applies even if the pod was deleted with a grace period of 0, as in the kubelet, which treats 0 as unset. It
+// cannot extend a termination that has begun.
+func TestAnOverrideAppliesAfterAForcedDeletion(t *testing.T) {
 	vectors.SetGate(t, kubegrace.Termination, true)
 	pod := &v1.Pod{}
 	pod.DeletionGracePeriodSeconds = vectors.Seconds(0)
@@ -57,26 +57,26 @@ func TestOverrideAfterAForcedDeletion(t *testing.T) {
 	require.EqualValues(t, 1, got)
 }
 
-// scriptedWorkers ends each pod after a while, or never if that is negative.
+// scriptedWorkers are pod workers that complete a kill after a delay, or never if it is negative.
 type scriptedWorkers struct {
-	take    time.Duration
+	delay   time.Duration
 	updates []UpdatePodOptions
 }
 
 func (w *scriptedWorkers) update(options UpdatePodOptions) {
 	w.updates = append(w.updates, options)
-	if w.take >= 0 {
-		time.AfterFunc(w.take, func() { close(options.KillPodOptions.CompletedCh) })
+	if w.delay >= 0 {
+		time.AfterFunc(w.delay, func() { close(options.KillPodOptions.CompletedCh) })
 	}
 }
 
-// The kubelet's TestKillPodNowNoTimeout: the pod workers get the options of the kill.
-func TestKillPodNow(t *testing.T) {
+// The kubelet's TestKillPodNowNoTimeout passes: the pod workers get the options of the kill.
+func TestKillPodNowPassesItsOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		events, w := record.NewFakeRecorder(1), &scriptedWorkers{take: 14 * time.Second}
+		events, w := record.NewFakeRecorder(1), &scriptedWorkers{delay: 14 * time.Second}
 		pod := &v1.Pod{}
-		marked := false
-		require.NoError(t, killNow(t, w, events)(pod, true, vectors.Seconds(10), func(*v1.PodStatus) { marked = true }))
+		statusCalled := false
+		require.NoError(t, killNow(t, w, events)(pod, true, vectors.Seconds(10), func(*v1.PodStatus) { statusCalled = true }))
 		require.Empty(t, vectors.Events(events))
 		update := w.updates[0]
 		require.Same(t, pod, update.Pod)
@@ -84,36 +84,37 @@ func TestKillPodNow(t *testing.T) {
 		require.True(t, update.KillPodOptions.Evict)
 		require.Equal(t, vectors.Seconds(10), update.KillPodOptions.PodTerminationGracePeriodSecondsOverride)
 		update.KillPodOptions.PodStatusFunc(nil)
-		require.True(t, marked)
+		require.True(t, statusCalled)
 	})
 }
 
-// The kubelet's timeouts: one and a half times the override, else the pod's own, 10 s at least.
-func TestKillPodNowTimesOut(t *testing.T) {
+// The timeout is one and a half times the override, or else the pod's grace period, and at least 10 s.
+func TestKillPodNowHasTheKubeletsTimeouts(t *testing.T) {
 	for want, graces := range map[time.Duration]struct{ spec, override *int64 }{
 		10 * time.Second: {},
 		15 * time.Second: {override: vectors.Seconds(10), spec: vectors.Seconds(60)},
 		90 * time.Second: {spec: vectors.Seconds(60)},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			events, w, began := record.NewFakeRecorder(1), &scriptedWorkers{take: -1}, time.Now()
-			pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: graces.spec}}
-			err := killNow(t, w, events)(pod, false, graces.override, nil)
-			synctest.Wait()
-			require.EqualError(t, err, "timeout waiting to kill pod")
-			require.Equal(t, want, time.Since(began))
-			require.Equal(t, []string{"Warning ExceededGracePeriod Container runtime did not kill the pod within specified grace period."}, vectors.Events(events))
-			require.Equal(t, graces.override, w.updates[0].KillPodOptions.PodTerminationGracePeriodSecondsOverride)
-			close(w.updates[0].KillPodOptions.CompletedCh)
+		t.Run(want.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				events, w, began := record.NewFakeRecorder(1), &scriptedWorkers{delay: -1}, time.Now()
+				pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: graces.spec}}
+				err := killNow(t, w, events)(pod, false, graces.override, nil)
+				synctest.Wait()
+				require.EqualError(t, err, "timeout waiting to kill pod")
+				require.Equal(t, want, time.Since(began))
+				require.Equal(t, []string{"Warning ExceededGracePeriod Container runtime did not kill the pod within specified grace period."}, vectors.Events(events))
+				require.Equal(t, graces.override, w.updates[0].KillPodOptions.PodTerminationGracePeriodSecondsOverride)
+				close(w.updates[0].KillPodOptions.CompletedCh)
+			})
 		})
 	}
 }
 
-// A kill that has timed out goes on. A caller can wait for it through the error, as the shutdown
-// manager does.
-func TestKillPodNowGoesOn(t *testing.T) {
+// A kill continues after its timeout. The shutdown manager can wait for its end through the error.
+func TestAKillThatTimedOutCanBeAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &scriptedWorkers{take: 25 * time.Second}
+		w := &scriptedWorkers{delay: 25 * time.Second}
 		began := time.Now()
 		err := killNow(t, w, nil)(&v1.Pod{}, false, vectors.Seconds(1), nil)
 		var overdue *podkiller.OverdueError

@@ -12,7 +12,7 @@ import (
 
 func (w *scriptedWorkers) UpdatePod(options UpdatePodOptions) { w.update(options) }
 
-// killNow returns killPodNow's function with the gate on.
+// killNow returns the function of killPodNow, with the gate on.
 func killNow(t *testing.T, w PodWorkers, events record.EventRecorder) eviction.KillPodFunc {
 	t.Helper()
 	vectors.SetGate(t, kubegrace.Termination, true)

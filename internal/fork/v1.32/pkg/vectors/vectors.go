@@ -1,5 +1,5 @@
-// Package vectors reads the kubelet's own test cases, which are the testdata of kubegrace's
-// packages, for the tests of this module.
+// Package vectors reads the kubelet's test cases from the testdata of kubegrace's packages, and has helpers for the tests of
+// this module.
 package vectors
 
 import (
@@ -20,7 +20,7 @@ func Read[T any](t *testing.T, path string) T {
 	folder, err := os.Getwd()
 	require.NoError(t, err)
 	for filepath.Base(folder) != "internal" {
-		require.NotEqual(t, filepath.Dir(folder), folder, "the tests run outside of the repository")
+		require.NotEqual(t, filepath.Dir(folder), folder, "the tests must run in the repository")
 		folder = filepath.Dir(folder)
 	}
 	data, err := os.ReadFile(filepath.Join(filepath.Dir(folder), path))
@@ -30,10 +30,10 @@ func Read[T any](t *testing.T, path string) T {
 	return vectors
 }
 
-// Seconds returns a pointer, because the kubelet's grace periods are pointers.
+// Seconds returns a pointer to n.
 func Seconds(n int64) *int64 { return &n }
 
-// Events returns the events of a recorder so far.
+// Events returns the recorded events and removes them from the recorder.
 func Events(events *record.FakeRecorder) []string {
 	var all []string
 	for {

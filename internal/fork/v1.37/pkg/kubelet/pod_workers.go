@@ -1,4 +1,4 @@
-// Package kubelet declares what stands beside the copied file.
+// Package kubelet declares what the copied files use of the kubelet's package.
 package kubelet
 
 import (
@@ -12,10 +12,10 @@ import (
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 )
 
-// Kubelet has a runtime.
+// Kubelet is the kubelet.
 type Kubelet struct{ containerRuntime kubecontainer.Runtime }
 
-// podSyncer is what the pod workers call; its methods are not used here.
+// podSyncer is what the pod workers call. Its methods are not used here.
 type podSyncer any
 
 // KillPodOptions are the options of a kill.
@@ -44,8 +44,7 @@ type PodWorkers interface {
 // podSyncStatus is the state of a pod in the pod workers.
 type podSyncStatus struct{ gracePeriod int64 }
 
-// calculateEffectiveGracePeriod returns the grace period of a pod that is being killed, and whether
-// it was shortened.
+// calculateEffectiveGracePeriod returns the grace period of a pod and whether it was shortened.
 func calculateEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *KillPodOptions) (int64, bool) {
 	if kubegraceEnabled() {
 		return kubegraceEffectiveGracePeriod(status, pod, options)
@@ -53,7 +52,7 @@ func calculateEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *
 	return 0, false
 }
 
-// killPodNow returns the function with which evictions and the shutdown manager kill pods.
+// killPodNow returns the function that evictions and the shutdown manager kill pods with.
 func killPodNow(ctx context.Context, podWorkers PodWorkers, recorder record.EventRecorder) eviction.KillPodFunc {
 	if kubegraceEnabled() {
 		return kubegraceKillPodNow(func(options UpdatePodOptions) { podWorkers.UpdatePod(ctx, options) }, recorder)

@@ -1,4 +1,4 @@
-// Package core declares the API server's own pod, as far as the copied files use it.
+// Package core declares what the copied files use of the API server's internal pod.
 package core
 
 import (
@@ -15,7 +15,7 @@ const (
 	PodFailed    PodPhase = "Failed"
 )
 
-// Pod, PodSpec and PodStatus have the fields that decide about a delete.
+// Pod, PodSpec and PodStatus have the fields that a deletion depends on.
 type (
 	Pod struct {
 		metav1.TypeMeta

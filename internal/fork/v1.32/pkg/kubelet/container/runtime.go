@@ -12,19 +12,19 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// ContainerID is the ID of a container or a sandbox with the name of its runtime.
+// ContainerID is the ID of a container or a sandbox, with the name of its runtime.
 type ContainerID struct{ Type, ID string }
 
-// String returns the ID as statuses have it.
+// String formats the ID as statuses do.
 func (c *ContainerID) String() string { return c.Type + "://" + c.ID }
 
-// Container is a container, or a sandbox, as the runtime lists it.
+// Container is a container or a sandbox.
 type Container struct {
 	ID   ContainerID
 	Name string
 }
 
-// Pod has the running containers and sandboxes of a pod.
+// Pod lists the running containers and sandboxes of a pod.
 type Pod struct {
 	ID                    types.UID
 	Name, Namespace       string
@@ -34,7 +34,7 @@ type Pod struct {
 // PodStatus is the status of a pod in the runtime.
 type PodStatus struct{ IPs []string }
 
-// Runtime is the kubelet's runtime, whose methods are not used here.
+// Runtime is the kubelet's runtime. Its methods are not used here.
 type Runtime interface{ Type() string }
 
 // CommandRunner runs a command in a container.
@@ -75,7 +75,7 @@ func NewSyncResult(action SyncAction, target any) *SyncResult {
 	return &SyncResult{Action: action, Target: target}
 }
 
-// Fail makes it the result of a failed action.
+// Fail sets the error of a failed action.
 func (r *SyncResult) Fail(err error, msg string) { r.Error, r.Message = err, msg }
 
 // PodSyncResult has the results of all actions of a sync.

@@ -3,7 +3,7 @@ package eviction
 
 import v1 "k8s.io/api/core/v1"
 
-// KillPodFunc kills a pod and returns when it has ended.
+// KillPodFunc kills a pod and waits for its end.
 type KillPodFunc func(pod *v1.Pod, isEvicted bool, gracePeriodOverride *int64, fn func(*v1.PodStatus)) error
 
 // ActivePodsFunc returns the running pods.

@@ -14,8 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package kubegrace has what the kubelet's packages share where they use kubegrace: the
-// feature gates with which an operator switches it on and off, and the series of metrics.
+// Package kubegrace has what the kubelet's packages share when they use kubegrace: its feature gates and its metrics.
 package kubegrace
 
 import (
@@ -25,17 +24,16 @@ import (
 )
 
 const (
-	// NodeShutdown drains the node at its shutdown with kubegrace. It is read when the shutdown
-	// manager is made.
+	// NodeShutdown drains the node with kubegrace when it shuts down. It is read when the shutdown manager is created.
 	NodeShutdown featuregate.Feature = "KubegraceNodeShutdown"
-	// Hooks runs lifecycle hooks with kubegrace. It is read when the runner of the hooks is made.
+	// Hooks runs lifecycle hooks with kubegrace. It is read when the hook runner is created.
 	Hooks featuregate.Feature = "KubegraceHooks"
-	// Termination stops containers with kubegrace, and shortens what is under way. It is read
-	// with each kill; what has begun ends as it began.
+	// Termination stops containers and kills pods with kubegrace. It is read for each kill, and a change does not affect
+	// a kill that has begun.
 	Termination featuregate.Feature = "KubegraceTermination"
 )
 
-// init adds the gates, as Kubernetes adds its own: a gate must be known before the flags are read.
+// init adds the gates, because a gate must be known before the flags are parsed.
 func init() { //nolint:gochecknoinits // as in k8s.io/kubernetes/pkg/features
 	off := featuregate.FeatureSpec{Default: false, PreRelease: featuregate.Alpha}
 	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.Add(map[featuregate.Feature]featuregate.FeatureSpec{

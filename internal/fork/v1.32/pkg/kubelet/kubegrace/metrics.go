@@ -32,8 +32,8 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// series are those of kubegrace that the kubelet does not have. They are declared here so that the tools
-// for the stability of metrics find them, and --disabled-metrics holds for them.
+// series are kubegrace's series that the kubelet lacks. They are declared here so that the tools for metrics stability
+// find them and --disabled-metrics applies to them.
 var series = []interface {
 	basemetrics.Registerable
 	IsHidden() bool
@@ -83,8 +83,8 @@ var series = []interface {
 	}),
 }
 
-// LifecycleMetrics returns kubegrace's series of hooks and terminations. Each call returns the same
-// series. If they cannot be registered, it is logged, and the result is nil, which counts nothing.
+// LifecycleMetrics returns kubegrace's series of hooks and terminations, the same in each call. If they cannot be
+// registered, it logs this and returns nil, which counts nothing.
 func LifecycleMetrics(logger klog.Logger) *metrics.Lifecycle {
 	series, err := metrics.NewLifecycle(declared{}, metrics.Options{})
 	if err != nil {
@@ -102,35 +102,35 @@ func ShutdownMetrics(logger klog.Logger) *metrics.Shutdown {
 	return series
 }
 
-// declared registers series in the registry of Kubernetes, each as it is declared here or by the
-// kubelet. One that is not declared, of something that a kubelet does not do, is not registered.
+// declared registers series in the registry of Kubernetes as they are declared here or by the kubelet. Other series are
+// not registered: they count what a kubelet does not do.
 type declared struct{ prometheus.Registerer }
 
-// Register registers the declared series of the collector's name, which counts in its place. It leaves
-// those of the kubelet to metrics.Register, which comes later and panics if a name is taken.
+// Register registers the declared series with the name of c, which replaces c. It does not register the kubelet's series,
+// because metrics.Register does so later and panics if a name is taken.
 func (declared) Register(c prometheus.Collector) error {
 	descriptions := make(chan *prometheus.Desc, 1) // each collector of kubegrace has one
 	c.Describe(descriptions)
 	description := (<-descriptions).String()
-	isOf := func(s basemetrics.Registerable) bool {
+	matches := func(s basemetrics.Registerable) bool {
 		return strings.Contains(description, "fqName: "+strconv.Quote(s.FQName())+",")
 	}
 	kubelets := []basemetrics.Registerable{
 		kubeletmetrics.GracefulShutdownStartTime, kubeletmetrics.GracefulShutdownEndTime,
 		kubeletmetrics.LifecycleHandlerHTTPFallbacks, kubeletmetrics.LifecycleHandlerSleepTerminated,
 	}
-	if i := slices.IndexFunc(kubelets, isOf); i >= 0 {
+	if i := slices.IndexFunc(kubelets, matches); i >= 0 {
 		return prometheus.AlreadyRegisteredError{ExistingCollector: kubelets[i], NewCollector: c}
 	}
 	for _, s := range series {
-		if !isOf(s) {
+		if !matches(s) {
 			continue
 		}
-		var already prometheus.AlreadyRegisteredError // by an earlier call
+		var already prometheus.AlreadyRegisteredError // in an earlier call
 		if err := legacyregistry.Register(s); err != nil && !errors.As(err, &already) {
 			return err
 		}
-		if s.IsHidden() { // c counts unseen
+		if s.IsHidden() { // disabled: c counts, but is not exposed
 			break
 		}
 		return prometheus.AlreadyRegisteredError{ExistingCollector: counting(s), NewCollector: c}
@@ -138,7 +138,7 @@ func (declared) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// counting returns what counts in a registered series: of a vector, that of Prometheus.
+// counting returns the Prometheus collector behind a registered series.
 func counting(s prometheus.Collector) prometheus.Collector {
 	switch s := s.(type) {
 	case *basemetrics.CounterVec:

@@ -15,24 +15,24 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// disabled is a series that the flag --disabled-metrics names.
+// disabled is the series that the tests disable, as with --disabled-metrics.
 const disabled = "kubelet_containers_killed_after_grace_total"
 
-// TestMain disables a series, as the flag does: before it is made.
+// TestMain disables a series before it is created, as the flag does.
 func TestMain(m *testing.M) {
 	disable(disabled)
 	m.Run()
 }
 
-// description is what the registries of two programs tell of a series.
+// description is what a registry exposes about a series.
 type description struct {
 	help, labels string
 	kind         string
 	bounds       int
 }
 
-// describe counts once in each series, and describes what a registry shows of kubegrace.
-func describe(t *testing.T, pods *metrics.Lifecycle, node *metrics.Shutdown, shown prometheus.Gatherer) map[string]description {
+// describe uses each series once and returns what a registry exposes.
+func describe(t *testing.T, pods *metrics.Lifecycle, node *metrics.Shutdown, registry prometheus.Gatherer) map[string]description {
 	t.Helper()
 	pods.HookEnded("sleep", "Abandoned", time.Second)
 	pods.PodTerminated("Graceful", time.Second)
@@ -41,7 +41,7 @@ func describe(t *testing.T, pods *metrics.Lifecycle, node *metrics.Shutdown, sho
 	node.Delay(time.Second, time.Second)
 	node.PodKilled("Graceful")
 	node.Bucket(time.Second)
-	families, err := shown.Gather()
+	families, err := registry.Gather()
 	require.NoError(t, err)
 	all := map[string]description{}
 	for _, family := range families {
@@ -58,9 +58,9 @@ func describe(t *testing.T, pods *metrics.Lifecycle, node *metrics.Shutdown, sho
 	return all
 }
 
-// Each series of kubegrace that a kubelet can count in is declared as kubegrace has it, as ALPHA, and one
-// that is disabled is not shown.
-func TestSeriesAreDeclared(t *testing.T) {
+// The fork declares each series that a kubelet uses with kubegrace's help, labels and buckets, as ALPHA. A disabled series is
+// not exposed.
+func TestEachSeriesIsDeclared(t *testing.T) {
 	own := prometheus.NewRegistry()
 	pods, err := metrics.NewLifecycle(own, metrics.Options{})
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestSeriesAreDeclared(t *testing.T) {
 	require.NoError(t, err)
 	want := describe(t, pods, node, own)
 	got := describe(t, LifecycleMetrics(klog.Background()), ShutdownMetrics(klog.Background()), legacyregistry.DefaultGatherer)
-	for name, shown := range map[string]bool{
+	for name, exposed := range map[string]bool{
 		disabled: false,
 		"kubelet_sleep_action_ended_by_container_exit_total": false, // a fork has no ExitWatcher
 		// The kubelet registers these four.
@@ -77,7 +77,7 @@ func TestSeriesAreDeclared(t *testing.T) {
 	} {
 		require.Contains(t, want, name)
 		delete(want, name)
-		if shown {
+		if exposed {
 			delete(got, name)
 		}
 	}
@@ -92,9 +92,9 @@ func TestSeriesAreDeclared(t *testing.T) {
 	}
 }
 
-// The kubelet registers its own series after its managers were made, which panics where they
-// stand already. What was counted in them is then shown.
-func TestKubeletRegistersItsSeriesLater(t *testing.T) {
+// The kubelet registers its own series after it has created its managers, which would panic if they were registered. What
+// was counted before is then exposed.
+func TestTheKubeletCanRegisterItsSeriesLater(t *testing.T) {
 	node, pods := ShutdownMetrics(klog.Background()), LifecycleMetrics(klog.Background())
 	require.NotNil(t, node)
 	require.NotNil(t, pods)
@@ -115,5 +115,5 @@ func TestKubeletRegistersItsSeriesLater(t *testing.T) {
 		"sleep_action_terminated_early_total": 1, "lifecycle_handler_http_fallbacks_total": 0,
 	})
 	require.Contains(t, values, "graceful_shutdown_inhibitor_held")
-	require.NotNil(t, ShutdownMetrics(klog.Background()), "each call shares the series")
+	require.NotNil(t, ShutdownMetrics(klog.Background()), "a second call returns the same series")
 }

@@ -39,18 +39,18 @@ import (
 // kubegraceEnabled reports whether containers are stopped by kubegrace.
 func kubegraceEnabled() bool { return kubegrace.Enabled(kubegrace.Termination) }
 
-// kubegraceTerminator is a field of the runtime manager: the terminator that stops its
-// containers. It is made with the first kill, so that its zero value can be used.
+// kubegraceTerminator is a field of the runtime manager. The first kill creates the terminator, so that the manager's
+// constructor need not change.
 type kubegraceTerminator struct {
-	made sync.Once
+	once sync.Once
 	*lifecycle.Terminator
 }
 
-// kubegrace returns the terminator of the manager. It has no ExitWatcher, so a sleep hook goes on
-// when its container has exited, as in the kubelet. The CRI client ends a StopContainer that does
-// not return, two minutes after its timeout, so the terminator need not.
+// kubegrace returns the terminator of the manager. It has no ExitWatcher, so a sleep hook continues after its container
+// has exited, as in the kubelet. GiveUpAfter is unlimited because the CRI client ends a StopContainer two minutes after
+// its timeout.
 func (m *kubeGenericRuntimeManager) kubegrace() *lifecycle.Terminator {
-	m.terminator.made.Do(func() {
+	m.terminator.once.Do(func() {
 		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
 			Runtime:     lifecycle.RuntimeFunc(m.kubegraceStop),
 			GiveUpAfter: math.MaxInt64,
@@ -58,7 +58,7 @@ func (m *kubeGenericRuntimeManager) kubegrace() *lifecycle.Terminator {
 			Metrics:     kubegrace.LifecycleMetrics(klog.Background()),
 			Gates:       utilfeature.DefaultFeatureGate,
 		})
-		if err != nil { // only if the runtime were nil
+		if err != nil { // only if Runtime is nil
 			panic(err)
 		}
 		m.terminator.Terminator = terminator
@@ -66,11 +66,10 @@ func (m *kubeGenericRuntimeManager) kubegrace() *lifecycle.Terminator {
 	return m.terminator.Terminator
 }
 
-// runtimeError is an error of StopContainer, which results and events of the kubelet quote
-// unchanged.
+// runtimeError is an error of StopContainer. The kubelet's results and events quote it unchanged.
 type runtimeError struct{ error }
 
-// kubegraceStop stops a container. Stopping one that does not exist succeeds.
+// kubegraceStop stops a container. A missing container is [lifecycle.ErrContainerNotFound], which is no failure.
 func (m *kubeGenericRuntimeManager) kubegraceStop(ctx context.Context, id string, timeout int64) error {
 	switch err := m.runtimeService.StopContainer(ctx, id, timeout); {
 	case err == nil:
@@ -82,17 +81,17 @@ func (m *kubeGenericRuntimeManager) kubegraceStop(ctx context.Context, id string
 	}
 }
 
-// kubegraceError returns the error of a kill as the kubelet has it: the runtime's own, if it is one.
+// kubegraceError returns the error that the kubelet would return: that of the runtime, without context.
 func kubegraceError(err error) error {
-	var runtimes runtimeError
-	if errors.As(err, &runtimes) {
-		return runtimes.error
+	var stopErr runtimeError
+	if errors.As(err, &stopErr) {
+		return stopErr.error
 	}
 	return err
 }
 
-// kubegraceHooks runs the hooks of one kill with the runner of that moment, and adds the name of
-// the runtime to the IDs of containers.
+// kubegraceHooks runs the hooks of one kill. It takes the manager's runner when the kill begins, and adds the runtime's
+// name to container IDs.
 type kubegraceHooks struct {
 	runner      kubecontainer.HandlerRunner
 	runtimeName string
@@ -103,8 +102,7 @@ func (h kubegraceHooks) Run(ctx context.Context, id string, pod *v1.Pod, contain
 	return h.runner.Run(ctx, kubecontainer.ContainerID{Type: h.runtimeName, ID: id}, pod, container, handler)
 }
 
-// kubegraceKillContainer is killContainer without an order of containers. Of a pod that the kubelet
-// does not know any more, the labels of the container tell what its kill needs.
+// kubegraceKillContainer replaces killContainer. If pod is nil, it is restored from the labels of the container.
 func (m *kubeGenericRuntimeManager) kubegraceKillContainer(ctx context.Context, pod *v1.Pod, containerID kubecontainer.ContainerID, containerName, message string, reason containerKillReason, gracePeriodOverride *int64) error {
 	if pod == nil {
 		restored, container, err := m.restoreSpecsFromContainerLabels(ctx, containerID)
@@ -113,7 +111,7 @@ func (m *kubeGenericRuntimeManager) kubegraceKillContainer(ctx context.Context, 
 		}
 		pod = restored
 		pod.Spec.Containers = []v1.Container{*container}
-		defer m.kubegrace().Forget(pod) // nobody kills the rest of it, after which it would be forgotten
+		defer m.kubegrace().Forget(pod) // no kill of the whole pod follows, which would forget it
 	}
 	_, err := m.kubegrace().KillContainer(ctx, pod, lifecycle.Container{Name: containerName, ID: containerID.ID}, lifecycle.ContainerRequest{
 		Reason:             graceperiod.KillReason(reason),
@@ -125,9 +123,9 @@ func (m *kubeGenericRuntimeManager) kubegraceKillContainer(ctx context.Context, 
 	return kubegraceError(err)
 }
 
-// kubegraceKillContainers is killContainersWithSyncResult.
+// kubegraceKillContainers replaces killContainersWithSyncResult.
 func (m *kubeGenericRuntimeManager) kubegraceKillContainers(ctx context.Context, pod *v1.Pod, runningPod kubecontainer.Pod, gracePeriodOverride *int64) (syncResults []*kubecontainer.SyncResult) {
-	running := []lifecycle.Container{} // not nil, which would ask the runtime what runs
+	running := []lifecycle.Container{} // not nil: nil means the containers that the runtime lists
 	for _, c := range runningPod.Containers {
 		running = append(running, lifecycle.Container{Name: c.Name, ID: c.ID.ID})
 	}
@@ -140,7 +138,7 @@ func (m *kubeGenericRuntimeManager) kubegraceKillContainers(ctx context.Context,
 	for _, c := range killed.Containers {
 		result := kubecontainer.NewSyncResult(kubecontainer.KillContainer, c.Name)
 		switch c.Outcome {
-		case "": // ctx has ended before the kill
+		case "": // ctx ended before the kill
 			result.Fail(kubecontainer.ErrKillContainer, err.Error())
 		case lifecycle.OutcomeRuntimeStuck, lifecycle.OutcomeLeftRunning:
 			result.Fail(kubecontainer.ErrKillContainer, kubegraceError(c.Err).Error())
@@ -150,15 +148,15 @@ func (m *kubeGenericRuntimeManager) kubegraceKillContainers(ctx context.Context,
 	return syncResults
 }
 
-// kubegraceForget forgets a pod whose containers and sandboxes were all killed.
+// kubegraceForget forgets a pod after all its containers and sandboxes were killed.
 func (m *kubeGenericRuntimeManager) kubegraceForget(pod kubetypes.UID, result *kubecontainer.PodSyncResult) {
 	if kubegraceEnabled() && result.Error() == nil {
 		m.kubegrace().Forget(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod}})
 	}
 }
 
-// ShortenGracePeriod moves the deadline of a kill that is under way to so many seconds from now,
-// if that is earlier. The pod workers call it.
+// ShortenGracePeriod moves the deadline of a pod's termination to seconds from now, if that is earlier. The pod workers
+// call it.
 func (m *kubeGenericRuntimeManager) ShortenGracePeriod(pod *v1.Pod, seconds int64) {
 	if termination, found := m.kubegrace().Termination(pod); found {
 		termination.Shorten(seconds)

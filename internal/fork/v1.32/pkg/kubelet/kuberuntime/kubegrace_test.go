@@ -3,6 +3,7 @@ package kuberuntime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// The kubelet's TestKillContainerGracePeriod.
+// The kubelet's TestKillContainerGracePeriod passes.
 func TestTerminationGracePeriodVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Container struct {
@@ -46,18 +47,18 @@ func TestTerminationGracePeriodVectors(t *testing.T) {
 	}
 }
 
-// The kubelet's TestKillContainer: the hook takes of the grace, an override replaces it, and
-// two seconds are left for the stop.
+// The kubelet's TestKillContainer passes: the hook uses part of the grace period, an override replaces the grace period, and
+// the stop has at least two seconds.
 func TestKillContainer(t *testing.T) {
 	for name, c := range map[string]struct {
 		override *int64
 		want     int64
 		took     time.Duration
 	}{
-		"its own grace":                {want: 20, took: 10 * time.Second},
-		"a longer one":                 {override: vectors.Seconds(60), want: 50, took: 10 * time.Second},
-		"one that the hook uses up":    {override: vectors.Seconds(5), want: 2, took: 5 * time.Second},
-		"none, and no time for a hook": {override: vectors.Seconds(0), want: 2},
+		"no override":                                 {want: 20, took: 10 * time.Second},
+		"a longer override":                           {override: vectors.Seconds(60), want: 50, took: 10 * time.Second},
+		"an override shorter than the hook":           {override: vectors.Seconds(5), want: 2, took: 5 * time.Second},
+		"an override of 0, without time for the hook": {override: vectors.Seconds(0), want: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onNode(t, 30, func(t *testing.T, n *node) {
@@ -72,11 +73,11 @@ func TestKillContainer(t *testing.T) {
 	}
 }
 
-// The kubelet's TestLifeCycleHook: an exec hook runs in the container, which the runtime
-// knows by its ID, and one that fails is an event; the container is stopped all the same.
-func TestExecHookOfAContainer(t *testing.T) {
+// The kubelet's TestLifeCycleHook passes: an exec hook gets the container's ID with the runtime's name, its failure is an
+// event, and the container is stopped anyway.
+func TestAFailedExecHookIsAnEvent(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.hooks.err = errors.New("it has failed")
+		n.hooks.err = errors.New("the hook failed")
 		n.addMain("app", script{}).Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"PreStop.sh"}}}}
 		require.NoError(t, n.killNamed(t, "app", reasonUnknown, nil))
 		require.Equal(t, []string{"containerd://app"}, n.hooks.ran)
@@ -85,8 +86,8 @@ func TestExecHookOfAContainer(t *testing.T) {
 	})
 }
 
-// Stopping a container that does not exist succeeds.
-func TestKillContainerThatIsGone(t *testing.T) {
+// Killing a container that does not exist succeeds.
+func TestAMissingContainerIsNoError(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
 		n.runtime.remove("app")
@@ -94,14 +95,13 @@ func TestKillContainerThatIsGone(t *testing.T) {
 	})
 }
 
-// The grace period and the hook of a container whose pod the kubelet does not know any more come from the
-// container's labels.
-func TestKillContainerWithoutAPod(t *testing.T) {
+// If the kubelet no longer knows the pod, the container's labels have its grace period and its hook.
+func TestAContainerWithoutAPodIsKilledByItsLabels(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(3)
 		n.restored = func(_ context.Context, id kubecontainer.ContainerID) (*v1.Pod, *v1.Container, error) {
 			if id.ID != "app" {
-				return nil, nil, errors.New("it has no labels")
+				return nil, nil, errors.New("the container has no labels")
 			}
 			pod := n.pod.DeepCopy()
 			pod.Spec.Containers = nil
@@ -112,14 +112,14 @@ func TestKillContainerWithoutAPod(t *testing.T) {
 		}
 		require.NoError(t, kill("app"))
 		require.Equal(t, map[string]int64{"app": 27}, n.stopTimeouts())
-		require.EqualError(t, kill("unknown"), "it has no labels")
+		require.EqualError(t, kill("unknown"), "the container has no labels")
 	})
 }
 
 func errorOf(result kubecontainer.PodSyncResult) error { return result.Error() }
 
-// The kubelet's TestKillPod: all containers, then the sandbox.
-func TestKillPod(t *testing.T) {
+// The kubelet's TestKillPod passes: the containers are stopped, then the sandbox. The pod is then forgotten.
+func TestKillPodStopsContainersAndSandboxes(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
 		n.addMain("proxy", script{takes: 3 * time.Second})
@@ -129,44 +129,46 @@ func TestKillPod(t *testing.T) {
 		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
 		require.Equal(t, []*kubecontainer.SyncResult{kubecontainer.NewSyncResult(kubecontainer.KillContainer, "app"), kubecontainer.NewSyncResult(kubecontainer.KillContainer, "proxy"), kubecontainer.NewSyncResult(kubecontainer.KillPodSandbox, n.pod.UID)}, result.SyncResults)
 		_, kept := n.kubegrace().Termination(n.pod)
-		require.False(t, kept, "a pod that is gone is forgotten")
+		require.False(t, kept, "a killed pod is forgotten")
 	})
 }
 
-// An override replaces the grace period of a pod, as an eviction does; 0 leaves no time for a hook.
-func TestKillPodWithAnOverride(t *testing.T) {
+// An override replaces the grace period of a pod, as in an eviction. 0 leaves no time for a hook.
+func TestAnOverrideReplacesTheGracePeriod(t *testing.T) {
 	for override, want := range map[int64]int64{60: 50, 7: 2, 0: 2} {
-		onNode(t, 30, func(t *testing.T, n *node) {
-			n.addMain("app", script{}).Lifecycle = sleeping(10)
-			began := time.Now()
-			require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, &override)))
-			require.Equal(t, map[string]int64{"app": want}, n.stopTimeouts())
-			require.Equal(t, time.Second*time.Duration(min(override, 10)), time.Since(began))
+		t.Run(fmt.Sprint(override, " s"), func(t *testing.T) {
+			onNode(t, 30, func(t *testing.T, n *node) {
+				n.addMain("app", script{}).Lifecycle = sleeping(10)
+				began := time.Now()
+				require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, &override)))
+				require.Equal(t, map[string]int64{"app": want}, n.stopTimeouts())
+				require.Equal(t, time.Second*time.Duration(min(override, 10)), time.Since(began))
+			})
 		})
 	}
 }
 
-// The sandbox of a pod without containers is stopped. A sandbox that does not exist is no error.
-func TestKillPodWithoutContainers(t *testing.T) {
+// The sandbox of a pod without containers is stopped. A missing sandbox is no error.
+func TestThePodsSandboxIsStoppedWithoutContainers(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.runtime.sandboxErr = status.Error(codes.NotFound, "no such sandbox")
 		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
 		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
-		n.runtime.sandboxErr = errors.New("it is busy")
+		n.runtime.sandboxErr = errors.New("the sandbox is busy")
 		require.EqualError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)),
-			`failed to "KillPodSandbox" for "u-1" with KillPodSandboxError: "it is busy"`)
+			`failed to "KillPodSandbox" for "u-1" with KillPodSandboxError: "the sandbox is busy"`)
 	})
 }
 
-// The result names a container that cannot be stopped, and the sandbox is stopped all the same.
-// The next try stops the container and does not run its hook again.
-func TestKillPodThatFails(t *testing.T) {
+// If a container cannot be stopped, the result names it and the sandbox is stopped anyway. The next kill does not run the
+// container's hook again.
+func TestARepeatedKillRunsNoHookAgain(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("stuck", script{fails: true}).Lifecycle = sleeping(3)
 		n.addMain("app", script{})
 		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
 		require.ErrorIs(t, result.SyncResults[0].Error, kubecontainer.ErrKillContainer)
-		require.Equal(t, "the runtime is away", result.SyncResults[0].Message, "the error of the runtime, as it is")
+		require.Equal(t, "the runtime is unavailable", result.SyncResults[0].Message, "the unchanged error of the runtime")
 		require.NoError(t, result.SyncResults[1].Error)
 		require.NoError(t, result.SyncResults[2].Error)
 		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
@@ -179,8 +181,8 @@ func TestKillPodThatFails(t *testing.T) {
 	})
 }
 
-// The end of a sync's context ends the wait for a kill, and not the kill.
-func TestKillPodIsNotWaitedFor(t *testing.T) {
+// The end of the context ends the wait for a kill, but not the kill.
+func TestAKillContinuesAfterItsContextEnds(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{takes: 10 * time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -193,7 +195,7 @@ func TestKillPodIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// orderingCase is one of the kubelet's cases for the order in which containers stop.
+// orderingCase is one of the kubelet's cases for the stop order.
 type orderingCase struct {
 	Test string
 	In   struct {
@@ -203,9 +205,10 @@ type orderingCase struct {
 		Grace          int64   `json:"grace_each"`
 		ExitAfter      float64 `json:"each_exits_after_its_turn"`
 	}
-	Want map[string]int64 // how long each waits for its turn
+	Want map[string]int64 // seconds until each container is stopped
 }
 
+// The kubelet's cases for the stop order pass.
 func TestTerminationOrderVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Cases []orderingCase `json:"termination_ordering"`
@@ -223,18 +226,18 @@ func TestTerminationOrderVectors(t *testing.T) {
 				}
 				began := time.Now()
 				require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
-				waited := map[string]int64{}
+				stopped := map[string]int64{}
 				for _, stop := range n.runtime.recordedStops() {
-					waited[stop.id] = int64(stop.at.Sub(began).Seconds())
+					stopped[stop.id] = int64(stop.at.Sub(began).Seconds())
 				}
-				require.Equal(t, c.Want, waited)
+				require.Equal(t, c.Want, stopped)
 			})
 		})
 	}
 }
 
-// With the gate off the kubelet's own code kills, also after kubegrace's has.
-func TestGateOfTermination(t *testing.T) {
+// If the gate is off, the kubelet's own code kills.
+func TestTheGateSelectsTheKill(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
 		vectors.SetGate(t, kubegrace.Termination, false)
@@ -243,22 +246,22 @@ func TestGateOfTermination(t *testing.T) {
 	})
 }
 
-// A runtime that refuses costs one call, and the caller gets its error at once.
-func TestKillContainerOfARefusingRuntime(t *testing.T) {
+// A failed StopContainer is not repeated. Its error is returned at once.
+func TestAFailedStopIsNotRepeated(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{fails: true})
 		began := time.Now()
-		require.EqualError(t, n.killNamed(t, "app", reasonUnknown, nil), "the runtime is away")
+		require.EqualError(t, n.killNamed(t, "app", reasonUnknown, nil), "the runtime is unavailable")
 		require.EqualError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)),
-			`failed to "KillContainer" for "app" with KillContainerError: "the runtime is away"`)
+			`failed to "KillContainer" for "app" with KillContainerError: "the runtime is unavailable"`)
 		require.Zero(t, time.Since(began))
 		require.Len(t, n.runtime.recordedStops(), 2)
 	})
 }
 
-// Each try of a stop that fails is one Killing event and nothing else: FailedKillPod is
-// SyncTerminatingPod's. The next try has the whole grace period again.
-func TestEachTryIsAsTheFirst(t *testing.T) {
+// A kill that follows a failed one has the whole grace period and records a Killing event. FailedKillPod is left to
+// SyncTerminatingPod.
+func TestARepeatedKillHasTheWholeGracePeriod(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{fails: true})
 		require.Error(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
@@ -271,21 +274,21 @@ func TestEachTryIsAsTheFirst(t *testing.T) {
 	})
 }
 
-// A sidecar waits for a container that could not be stopped, as that still runs.
-func TestSidecarOfAContainerThatCannotBeStopped(t *testing.T) {
+// A sidecar waits for a container that could not be stopped until the grace period is over.
+func TestASidecarWaitsForAContainerThatCannotBeStopped(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addSidecar("proxy", script{})
 		n.addMain("app", script{fails: true})
 		began := time.Now()
-		require.ErrorContains(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)), "the runtime is away")
+		require.ErrorContains(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)), "the runtime is unavailable")
 		require.Equal(t, map[string]int64{"app": 30, "proxy": 2}, n.stopTimeouts())
 		require.Equal(t, 30*time.Second, time.Since(began))
 	})
 }
 
-// A grace period of 0, as of a pod whose sandbox has changed, leaves no time for the hook and the
-// turn. Without any grace period there are two seconds for both.
-func TestKillPodWithoutTime(t *testing.T) {
+// A grace period of 0, as after a sandbox change, leaves no time for hooks and sidecars to wait. Without a grace period they
+// have two seconds.
+func TestKillPodWithoutAGracePeriod(t *testing.T) {
 	for name, c := range map[string]struct {
 		grace *int64
 		took  time.Duration
@@ -309,8 +312,8 @@ func TestKillPodWithoutTime(t *testing.T) {
 	}
 }
 
-// A runner that is set later runs the hooks of the kills that begin later.
-func TestRunnerThatIsSetLater(t *testing.T) {
+// A kill uses the runner that is set when it begins.
+func TestEachKillUsesTheCurrentRunner(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(1)
 		n.addMain("proxy", script{}).Lifecycle = sleeping(1)
@@ -323,8 +326,8 @@ func TestRunnerThatIsSetLater(t *testing.T) {
 	})
 }
 
-// A shortened grace period applies at once to a kill that is under way.
-func TestShortenGracePeriod(t *testing.T) {
+// A shortened grace period applies to a kill that has begun.
+func TestAShortenedGracePeriodAppliesAtOnce(t *testing.T) {
 	onNode(t, 600, func(t *testing.T, n *node) {
 		n.addMain("app", script{takes: time.Hour})
 		began := time.Now()
@@ -335,9 +338,9 @@ func TestShortenGracePeriod(t *testing.T) {
 	})
 }
 
-// A StopContainer that does not return ends when the CRI client gives up. Its error is the kill's, and the
-// next try has the whole grace period, as in the kubelet.
-func TestStopThatDoesNotReturn(t *testing.T) {
+// A StopContainer that hangs returns when the CRI client gives up, and its error is the kill's. The next kill has the whole
+// grace period, as in the kubelet.
+func TestAStopThatTimesOutFailsTheKill(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{hangs: true})
 		for range 2 {
@@ -352,8 +355,8 @@ func TestStopThatDoesNotReturn(t *testing.T) {
 	})
 }
 
-// A sleep hook goes on when its container has exited, because the terminator has no ExitWatcher.
-func TestSleepOfAContainerThatHasExited(t *testing.T) {
+// A sleep hook continues after its container has exited, because the terminator has no ExitWatcher.
+func TestASleepHookContinuesAfterItsContainerHasExited(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(10)
 		time.AfterFunc(time.Second, func() { n.runtime.remove("app") })
@@ -363,8 +366,8 @@ func TestSleepOfAContainerThatHasExited(t *testing.T) {
 	})
 }
 
-// A hook that uses up the grace period is cancelled, which is no failure.
-func TestHookAtTheEndOfItsGrace(t *testing.T) {
+// A hook that uses up the grace period is cancelled. This is no failure.
+func TestAHookIsCancelledAtTheEndOfItsGracePeriod(t *testing.T) {
 	onNode(t, 5, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(60)
 		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
@@ -374,8 +377,8 @@ func TestHookAtTheEndOfItsGrace(t *testing.T) {
 	})
 }
 
-// A container that the spec lacks is stopped, with no hook and no error.
-func TestContainerThatTheSpecLacks(t *testing.T) {
+// A container that the spec lacks is stopped without a hook and without an error.
+func TestAContainerThatTheSpecLacksIsStopped(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addRunning("gone", script{})
 		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
@@ -384,8 +387,8 @@ func TestContainerThatTheSpecLacks(t *testing.T) {
 	})
 }
 
-// The first of three sidecars waits for the last one, though the one between them does not run.
-func TestOrderAcrossASidecarThatDoesNotRun(t *testing.T) {
+// The first of three sidecars waits for the last, although the second is not running.
+func TestTheOrderHoldsAcrossASidecarThatIsNotRunning(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addSidecar("first", script{})
 		n.addSidecar("between", script{})
@@ -397,10 +400,10 @@ func TestOrderAcrossASidecarThatDoesNotRun(t *testing.T) {
 	})
 }
 
-// The time that a hook and the turn have used is truncated once: 1.6 and 1.6 seconds are three.
+// The time used by the hook and by the wait is truncated as a sum: 1.6 s and 1.6 s are 3 s.
 func TestUsedTimeIsTruncatedOnce(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.hooks.takes = 1600 * time.Millisecond
+		n.hooks.extra = 1600 * time.Millisecond
 		n.addSidecar("proxy", script{})
 		n.pod.Spec.InitContainers[0].Lifecycle = sleeping(0)
 		n.addMain("app", script{takes: 3200 * time.Millisecond})
@@ -409,8 +412,8 @@ func TestUsedTimeIsTruncatedOnce(t *testing.T) {
 	})
 }
 
-// A container that was started after its pod's termination began is stopped by the next kill.
-func TestContainerThatIsStartedLate(t *testing.T) {
+// A container that started after its pod's termination began is stopped by the next kill.
+func TestAContainerThatStartedLateIsStoppedByTheNextKill(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{takes: 10 * time.Second})
 		killed := make(chan error, 1)
@@ -425,9 +428,8 @@ func TestContainerThatIsStartedLate(t *testing.T) {
 	})
 }
 
-// The Killing event of a container whose pod the kubelet does not know has the container's place in the
-// spec that was restored.
-func TestEventOfAContainerWithoutAPod(t *testing.T) {
+// If the kubelet does not know the pod, the Killing event has the container's field path in the restored spec.
+func TestTheEventOfAContainerWithoutAPodHasItsFieldPath(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
 		var objects []any

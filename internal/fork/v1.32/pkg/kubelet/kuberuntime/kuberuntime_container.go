@@ -9,9 +9,10 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
+// errStock is the result of the kubelet's own code.
 var errStock = errors.New("this is the kubelet's own kill")
 
-// killContainer kills one container of a pod that goes on.
+// killContainer kills one container of a pod.
 func (m *kubeGenericRuntimeManager) killContainer(ctx context.Context, pod *v1.Pod, containerID kubecontainer.ContainerID, containerName, message string, reason containerKillReason, gracePeriodOverride *int64, _ *terminationOrdering) error {
 	if kubegraceEnabled() {
 		return m.kubegraceKillContainer(ctx, pod, containerID, containerName, message, reason, gracePeriodOverride)
@@ -29,7 +30,7 @@ func (m *kubeGenericRuntimeManager) killContainersWithSyncResult(ctx context.Con
 	return []*kubecontainer.SyncResult{result}
 }
 
-// restoreSpecsFromContainerLabels restores a pod and a container from the labels of a container.
+// restoreSpecsFromContainerLabels restores a pod and a container from the container's labels.
 func (m *kubeGenericRuntimeManager) restoreSpecsFromContainerLabels(ctx context.Context, containerID kubecontainer.ContainerID) (*v1.Pod, *v1.Container, error) {
 	return m.restored(ctx, containerID)
 }

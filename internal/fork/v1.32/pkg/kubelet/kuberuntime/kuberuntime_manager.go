@@ -1,4 +1,4 @@
-// Package kuberuntime declares what stands beside the copied files.
+// Package kuberuntime declares what the copied files use of the kubelet's package.
 package kuberuntime
 
 import (
@@ -12,14 +12,14 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
-// kubeGenericRuntimeManager has the fields of the kubelet's type that a kill needs.
+// kubeGenericRuntimeManager has the kubelet's fields that a kill needs.
 type kubeGenericRuntimeManager struct {
 	terminator     kubegraceTerminator
 	runtimeName    string
 	recorder       record.EventRecorder
 	runner         kubecontainer.HandlerRunner
 	runtimeService internalapi.RuntimeService
-	// restored stands for the labels of containers.
+	// restored replaces the labels of containers in tests.
 	restored func(context.Context, kubecontainer.ContainerID) (*v1.Pod, *v1.Container, error)
 }
 
@@ -32,7 +32,7 @@ const (
 	reasonUnknown             containerKillReason = "Unknown"
 )
 
-// terminationOrdering is the kubelet's order of containers.
+// terminationOrdering is the kubelet's stop order.
 type terminationOrdering struct{}
 
 // killPodWithSyncResult kills the containers of a pod and then its sandboxes.

@@ -20,29 +20,29 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// script says how a container ends.
+// script is the behaviour of a container when it is stopped.
 type script struct {
-	takes time.Duration // after its stop signal; it is killed at its timeout
-	fails bool          // every stop does
-	hangs bool          // no stop returns before the CRI client gives up: two minutes after the timeout
+	takes time.Duration // until it exits; it is killed at the timeout
+	fails bool          // StopContainer fails
+	hangs bool          // StopContainer returns when the CRI client gives up: two minutes after the timeout
 }
 
-// stop is one StopContainer.
+// stop is a call of StopContainer.
 type stop struct {
 	id      string
 	timeout int64
 	at      time.Time
 }
 
-// criRuntime is a fake of the kubelet's CRI client. The ID of a container is its name.
+// criRuntime is a fake CRI client. The ID of a container is its name.
 type criRuntime struct {
-	internalapi.RuntimeService // nil: the other methods are not called
+	internalapi.RuntimeService // nil, because its methods are not called
 
 	mu         sync.Mutex // guards all below
 	containers map[string]script
 	stops      []stop
 	sandboxErr error
-	sandboxes  []string // that were stopped
+	sandboxes  []string // the stopped ones
 }
 
 func (r *criRuntime) StopContainer(ctx context.Context, id string, timeout int64) error {
@@ -54,7 +54,7 @@ func (r *criRuntime) StopContainer(ctx context.Context, id string, timeout int64
 	case !found:
 		return status.Error(codes.NotFound, "no such container")
 	case script.fails:
-		return errors.New("the runtime is away")
+		return errors.New("the runtime is unavailable")
 	case script.hangs:
 		<-time.After(time.Second*time.Duration(timeout) + 2*time.Minute)
 		return status.Error(codes.DeadlineExceeded, "context deadline exceeded")
@@ -86,7 +86,7 @@ func (r *criRuntime) recordedStops() []stop {
 	return slices.Clone(r.stops)
 }
 
-// node is a runtime manager with one pod, all of whose containers run.
+// node is a runtime manager with one pod.
 type node struct {
 	*kubeGenericRuntimeManager
 
@@ -97,7 +97,7 @@ type node struct {
 	running kubecontainer.Pod
 }
 
-// onNode runs a test in a bubble.
+// onNode runs a test in a synctest bubble, with a pod that has this grace period in seconds.
 func onNode(t *testing.T, gracePeriod int64, test func(t *testing.T, n *node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,30 +117,33 @@ func onNode(t *testing.T, gracePeriod int64, test func(t *testing.T, n *node)) {
 	})
 }
 
-// addRunning adds a running container.
+// addRunning adds a running container that is not in the pod's spec.
 func (n *node) addRunning(name string, how script) {
 	n.runtime.containers[name] = how
 	n.running.Containers = append(n.running.Containers, &kubecontainer.Container{ID: kubecontainer.ContainerID{Type: "containerd", ID: name}, Name: name})
 }
 
+// addMain adds a running container to the pod's spec.
 func (n *node) addMain(name string, how script) *v1.Container {
 	n.pod.Spec.Containers = append(n.pod.Spec.Containers, v1.Container{Name: name})
 	n.addRunning(name, how)
 	return &n.pod.Spec.Containers[len(n.pod.Spec.Containers)-1]
 }
 
+// addSidecar adds a running sidecar to the pod's spec.
 func (n *node) addSidecar(name string, how script) {
 	always := v1.ContainerRestartPolicyAlways
 	n.pod.Spec.InitContainers = append(n.pod.Spec.InitContainers, v1.Container{Name: name, RestartPolicy: &always})
 	n.addRunning(name, how)
 }
 
+// killNamed kills one container.
 func (n *node) killNamed(t *testing.T, name string, reason containerKillReason, override *int64) error {
 	t.Helper()
 	return n.killContainer(t.Context(), n.pod, kubecontainer.ContainerID{Type: "containerd", ID: name}, name, "", reason, override, nil)
 }
 
-// stopTimeouts returns the timeouts of StopContainer, by container.
+// stopTimeouts returns the last timeout of StopContainer for each container.
 func (n *node) stopTimeouts() map[string]int64 {
 	timeouts := map[string]int64{}
 	for _, stop := range n.runtime.recordedStops() {
@@ -149,17 +152,18 @@ func (n *node) stopTimeouts() map[string]int64 {
 	return timeouts
 }
 
-func sleeping(of int64) *v1.Lifecycle {
-	return &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: of}}}
+// sleeping returns a preStop sleep hook.
+func sleeping(seconds int64) *v1.Lifecycle {
+	return &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}}
 }
 
-// hookFake is a runner that sleeps as long as a sleep hook says, and a while more.
+// hookFake is a runner whose sleep hooks take extra longer than they should.
 type hookFake struct {
-	err   error
-	takes time.Duration
-	mu    sync.Mutex // guards all below
-	ran   []string   // the IDs of the containers
-	cuts  []error    // why hooks were cancelled
+	err           error // of hooks that are not cancelled
+	extra         time.Duration
+	mu            sync.Mutex // guards all below
+	ran           []string   // the IDs of the containers
+	cancellations []error    // the errors of the cancelled contexts
 }
 
 func (h *hookFake) Run(ctx context.Context, id kubecontainer.ContainerID, _ *v1.Pod, _ *v1.Container, handler *v1.LifecycleHandler) (string, error) {
@@ -168,10 +172,10 @@ func (h *hookFake) Run(ctx context.Context, id kubecontainer.ContainerID, _ *v1.
 	h.mu.Unlock()
 	if handler.Sleep != nil {
 		select {
-		case <-time.After(time.Second*time.Duration(handler.Sleep.Seconds) + h.takes):
+		case <-time.After(time.Second*time.Duration(handler.Sleep.Seconds) + h.extra):
 		case <-ctx.Done():
 			h.mu.Lock()
-			h.cuts = append(h.cuts, ctx.Err())
+			h.cancellations = append(h.cancellations, ctx.Err())
 			h.mu.Unlock()
 			return "", ctx.Err()
 		}
@@ -179,9 +183,9 @@ func (h *hookFake) Run(ctx context.Context, id kubecontainer.ContainerID, _ *v1.
 	return "", h.err
 }
 
-// cancelled returns why hooks were cancelled.
+// cancelled returns the errors of the cancelled contexts.
 func (h *hookFake) cancelled() []error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.cuts)
+	return slices.Clone(h.cancellations)
 }

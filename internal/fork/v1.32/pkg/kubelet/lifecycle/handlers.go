@@ -13,12 +13,12 @@ import (
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 )
 
-// podStatusProvider returns the IPs of pods; the runtime implements it.
+// podStatusProvider returns the IPs of pods. The runtime implements it.
 type podStatusProvider interface {
 	GetPodStatus(ctx context.Context, uid types.UID, name, namespace string) (*kubecontainer.PodStatus, error)
 }
 
-// handlerRunner is the kubelet's.
+// handlerRunner is the kubelet's runner.
 type handlerRunner struct{}
 
 // NewHandlerRunner returns the runner of the kubelet's hooks.
@@ -33,14 +33,14 @@ func (*handlerRunner) Run(context.Context, kubecontainer.ContainerID, *v1.Pod, *
 	return "the kubelet's", nil
 }
 
-// appArmorAdmitHandler, NewAppArmorAdmitHandler and resolvePort stand in the kubelet's file, and stay there.
+// appArmorAdmitHandler, NewAppArmorAdmitHandler and resolvePort are in the kubelet's file and remain there.
 type appArmorAdmitHandler struct{}
 
 func (*appArmorAdmitHandler) Admit(*PodAdmitAttributes) PodAdmitResult {
 	return PodAdmitResult{Admit: true}
 }
 
-// NewAppArmorAdmitHandler takes a validator in the kubelet.
+// NewAppArmorAdmitHandler has a parameter in the kubelet.
 func NewAppArmorAdmitHandler() PodAdmitHandler { return &appArmorAdmitHandler{} }
 
 func resolvePort(intstr.IntOrString, *v1.Container) (int, error) { return 0, errors.ErrUnsupported }

@@ -37,12 +37,12 @@ import (
 // kubegraceEnabled reports whether NewHandlerRunner returns the runner of newKubegraceRunner.
 func kubegraceEnabled() bool { return kubegrace.Enabled(kubegrace.Hooks) }
 
-// kubegraceRunner makes the runner of kubegrace for the hooks of one container. It is made for each hook,
-// because it reads the feature gates when it is made and knows a container by its ID alone.
+// kubegraceRunner returns kubegrace's runner for one container. It is called for each hook, because the runner reads the
+// feature gates only once and gets container IDs without the runtime's name.
 type kubegraceRunner func(kubecontainer.ContainerID) gracefullifecycle.HandlerRunner
 
-// newKubegraceRunner has the parameters of NewHandlerRunner. The User-Agent of httpGet hooks has the
-// version of this kubelet.
+// newKubegraceRunner has the parameters of NewHandlerRunner. The User-Agent of httpGet hooks has the version of this
+// kubelet.
 func newKubegraceRunner(httpDoer kubetypes.HTTPDoer, commandRunner kubecontainer.CommandRunner, containerManager podStatusProvider, eventRecorder record.EventRecorder) kubecontainer.HandlerRunner {
 	series, info := kubegrace.LifecycleMetrics(klog.Background()), version.Get()
 	return kubegraceRunner(func(id kubecontainer.ContainerID) gracefullifecycle.HandlerRunner {
@@ -63,7 +63,7 @@ func (r kubegraceRunner) Run(ctx context.Context, id kubecontainer.ContainerID, 
 	return r(id).Run(ctx, id.ID, pod, container, handler)
 }
 
-// podIP asks the runtime for the address of a pod.
+// podIP gets the IP of a pod from the runtime.
 func podIP(ctx context.Context, pods podStatusProvider, pod *v1.Pod) (string, error) {
 	status, err := podStatus(ctx, pods, pod)
 	if err != nil {
@@ -81,8 +81,7 @@ type commands struct {
 	containerID kubecontainer.ContainerID
 }
 
-// RunInContainer runs a command. The ID that it is given is that of the container, without the
-// name of its runtime.
+// RunInContainer runs a command. It ignores the ID, which lacks the runtime's name.
 func (c commands) RunInContainer(ctx context.Context, _ string, cmd []string, timeout time.Duration) ([]byte, error) {
 	return c.runner.RunInContainer(ctx, c.containerID, cmd, timeout)
 }

@@ -88,7 +88,7 @@ type runnerOutcome struct {
 	HeaderPresent     map[string]string `json:"header_present"`
 	AuthorizationSeen *string           `json:"authorization_seen_by_server"`
 	EventContains     string            `json:"event_contains"`
-	recognised        bool              // the whole outcome is "true": the error of an HTTPS request was recognised
+	recognised        bool              // the outcome in the file is "true": the HTTPS request got an HTTP response
 }
 
 func (o *runnerOutcome) UnmarshalJSON(data []byte) error {
@@ -99,50 +99,52 @@ func (o *runnerOutcome) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*fields)(o))
 }
 
-// hookFakes is the kubelet's runtime and the HTTP client that a hook uses.
+// hookFakes is the fake runtime and HTTP client of a hook.
 type hookFakes struct {
-	ips      []string // of the pod
-	err      error    // of the command, or of the request
+	ips      []string // the pod's
+	err      error    // of the command or the request
 	output   string
-	failing  string   // what of the runtime fails
-	ran      []string // the commands, after their container
+	failing  string   // the method of the runtime that fails
+	ran      []string // the container and the command of each exec hook
 	timeouts []time.Duration
 	requests []*http.Request
 }
 
-func (w *hookFakes) RunInContainer(_ context.Context, id kubecontainer.ContainerID, cmd []string, timeout time.Duration) ([]byte, error) {
-	w.timeouts = append(w.timeouts, timeout)
-	w.ran = append(w.ran, strings.Join(append([]string{id.String()}, cmd...), " "))
-	return []byte(w.output), w.err
+func (f *hookFakes) RunInContainer(_ context.Context, id kubecontainer.ContainerID, cmd []string, timeout time.Duration) ([]byte, error) {
+	f.timeouts = append(f.timeouts, timeout)
+	f.ran = append(f.ran, strings.Join(append([]string{id.String()}, cmd...), " "))
+	return []byte(f.output), f.err
 }
 
-func (w *hookFakes) Do(req *http.Request) (*http.Response, error) {
-	w.requests = append(w.requests, req)
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, w.err
+func (f *hookFakes) Do(req *http.Request) (*http.Response, error) {
+	f.requests = append(f.requests, req)
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, f.err
 }
 
-// vectorPod is the pod of the kubelet's tests, with its container.
+// vectorPod returns the pod of the kubelet's tests and its container.
 func vectorPod() (*v1.Pod, *v1.Container) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "podFoo", Namespace: "nsFoo"}}
 	pod.Spec.Containers = []v1.Container{{Name: "containerFoo", Ports: []v1.ContainerPort{{Name: "quux", ContainerPort: 8080}}}}
 	return pod, &pod.Spec.Containers[0]
 }
 
+// The kubelet's cases for httpGet hooks pass.
 func TestHTTPHookVectors(t *testing.T) {
 	for _, c := range vectors.Read[hookVectors](t, "lifecycle/testdata/hooks.yaml").HTTP.Cases {
 		t.Run(c.Name, func(t *testing.T) {
-			world := &hookFakes{ips: []string{c.PodIP}}
+			fakes := &hookFakes{ips: []string{c.PodIP}}
 			pod, container := vectorPod()
-			_, err := newRunner(t, world, world, world, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, c.Get.handler())
+			_, err := newRunner(t, fakes, fakes, fakes, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, c.Get.handler())
 			require.NoError(t, err)
-			require.Equal(t, c.URL, world.requests[0].URL.String())
+			require.Equal(t, c.URL, fakes.requests[0].URL.String())
 			for name, value := range c.ExtraHeaders {
-				require.Equal(t, value, world.requests[0].Header.Get(name))
+				require.Equal(t, value, fakes.requests[0].Header.Get(name))
 			}
 		})
 	}
 }
 
+// The kubelet's cases for all kinds of hooks pass.
 func TestHandlerRunnerVectors(t *testing.T) {
 	vectors := vectors.Read[hookVectors](t, "lifecycle/testdata/hooks.yaml").Runner
 	require.Len(t, vectors, 13)
@@ -158,14 +160,14 @@ func TestHandlerRunnerVectors(t *testing.T) {
 }
 
 func (v runnerVector) run(t *testing.T) {
-	world := &hookFakes{ips: []string{"192.0.2.1"}, output: v.In.RunnerOutput}
+	fakes := &hookFakes{ips: []string{"192.0.2.1"}, output: v.In.RunnerOutput}
 	if text := v.In.RunnerErr + v.In.DoerErr; text != "" {
-		world.err = errors.New(text)
+		fakes.err = errors.New(text)
 	}
-	var doer kubetypes.HTTPDoer = world
+	var doer kubetypes.HTTPDoer = fakes
 	if v.In.HTTPSToPlain || v.In.Port.StrVal == "<plain-http server>" {
-		doer = nil // that of kubegrace
-		v.In.action = world.serveHTTP(t, v.In.action)
+		doer = nil // kubegrace's client
+		v.In.action = fakes.serveHTTP(t, v.In.action)
 	}
 	ctx := t.Context()
 	if v.In.CtxTimeout > 0 {
@@ -175,7 +177,7 @@ func (v runnerVector) run(t *testing.T) {
 	}
 	pod, container := vectorPod()
 	events := record.NewFakeRecorder(1)
-	msg, err := newRunner(t, doer, world, world, events).Run(ctx, kubecontainer.ContainerID{Type: "test", ID: "abc1234"}, pod, container, v.handler())
+	msg, err := newRunner(t, doer, fakes, fakes, events).Run(ctx, kubecontainer.ContainerID{Type: "test", ID: "abc1234"}, pod, container, v.handler())
 
 	switch want := v.Out.Err.(type) {
 	case string:
@@ -189,17 +191,17 @@ func (v runnerVector) run(t *testing.T) {
 		require.Equal(t, *v.Out.Msg, msg)
 	}
 	if want := v.Out.RunnerCalledWith; want != nil {
-		require.Equal(t, []string{want.ContainerID + " " + strings.Join(want.Cmd, " ")}, world.ran)
+		require.Equal(t, []string{want.ContainerID + " " + strings.Join(want.Cmd, " ")}, fakes.ran)
 	}
 	if v.Out.URL != "" {
-		require.Equal(t, v.Out.URL, world.requests[0].URL.String())
+		require.Equal(t, v.Out.URL, fakes.requests[0].URL.String())
 	}
 	for name, value := range v.Out.HeaderPresent {
-		require.Equal(t, value, world.requests[0].Header.Get(name))
+		require.Equal(t, value, fakes.requests[0].Header.Get(name))
 	}
 	if v.Out.recognised || v.Out.AuthorizationSeen != nil {
-		require.Len(t, world.requests, 1, "it was sent again, in plain HTTP")
-		require.Empty(t, world.requests[0].Header.Get("Authorization"))
+		require.Len(t, fakes.requests, 1, "the request was repeated over HTTP")
+		require.Empty(t, fakes.requests[0].Header.Get("Authorization"))
 	}
 	if v.Out.EventContains != "" {
 		require.Contains(t, vectors.Events(events)[0], v.Out.EventContains)
@@ -219,10 +221,10 @@ func (v runnerVector) handler() *v1.LifecycleHandler {
 	}
 }
 
-// serveHTTP is a server of plain HTTP, and the hook that asks it for HTTPS.
-func (w *hookFakes) serveHTTP(t *testing.T, hook action) action {
+// serveHTTP starts an HTTP server and returns the hook with an HTTPS request to it.
+func (f *hookFakes) serveHTTP(t *testing.T, hook action) action {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { w.requests = append(w.requests, req) }))
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { f.requests = append(f.requests, req) }))
 	t.Cleanup(server.Close)
 	at, err := url.Parse(server.URL)
 	require.NoError(t, err)
@@ -230,91 +232,92 @@ func (w *hookFakes) serveHTTP(t *testing.T, hook action) action {
 	return hook
 }
 
-// newRunner returns the runner of NewHandlerRunner with the gate on.
+// newRunner calls NewHandlerRunner with the gate on.
 func newRunner(t *testing.T, doer kubetypes.HTTPDoer, commands kubecontainer.CommandRunner, pods podStatusProvider, events record.EventRecorder) kubecontainer.HandlerRunner {
 	t.Helper()
 	vectors.SetGate(t, kubegrace.Hooks, true)
 	return NewHandlerRunner(doer, commands, pods, events)
 }
 
-// With the gate off the runner is the kubelet's.
-func TestGateOfHooks(t *testing.T) {
+// The runner is the kubelet's if the gate is off, and kubegrace's if it is on.
+func TestTheGateSelectsTheHookRunner(t *testing.T) {
 	require.IsType(t, &handlerRunner{}, NewHandlerRunner(nil, nil, nil, nil))
 	require.IsType(t, kubegraceRunner(nil), newRunner(t, nil, nil, nil, nil))
 }
 
-// The user agent of an httpGet hook has the version of the fork, which the linker sets.
-func TestUserAgentIsThatOfTheFork(t *testing.T) {
-	world := &hookFakes{ips: []string{"192.0.2.1"}}
+// The User-Agent of an httpGet hook has the version of the fork, which the linker sets.
+func TestTheUserAgentHasTheVersionOfTheFork(t *testing.T) {
+	fakes := &hookFakes{ips: []string{"192.0.2.1"}}
 	pod, container := vectorPod()
-	_, err := newRunner(t, world, world, world, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Port: intstr.FromInt32(80)}.handler())
+	_, err := newRunner(t, fakes, fakes, fakes, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Port: intstr.FromInt32(80)}.handler())
 	require.NoError(t, err)
-	require.Equal(t, "kube-lifecycle/"+version.Get().Major+"."+version.Get().Minor, world.requests[0].UserAgent())
+	require.Equal(t, "kube-lifecycle/"+version.Get().Major+"."+version.Get().Minor, fakes.requests[0].UserAgent())
 }
 
-// runGet runs an httpGet hook of port 80 without a host.
-func runGet(t *testing.T, world *hookFakes) (string, error) {
+// runGet runs an httpGet hook without a host.
+func runGet(t *testing.T, fakes *hookFakes) (string, error) {
 	t.Helper()
 	pod, container := vectorPod()
-	return newRunner(t, world, world, world, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Path: "stop", Port: intstr.FromInt32(80)}.handler())
+	return newRunner(t, fakes, fakes, fakes, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Path: "stop", Port: intstr.FromInt32(80)}.handler())
 }
 
-// An httpGet hook without a host fails if its pod has no address, with the kubelet's texts.
-func TestHookOfAPodWithoutAnAddress(t *testing.T) {
+// An httpGet hook without a host fails with the kubelet's texts if the pod has no IP.
+func TestAnHTTPHookWithoutAPodIPFails(t *testing.T) {
 	status := &kubecontainer.PodStatus{}
 	msg, err := runGet(t, &hookFakes{})
 	require.EqualError(t, err, fmt.Sprintf("failed to find networking container: %v", status))
 	require.Equal(t, fmt.Sprintf(`HTTP lifecycle hook (stop) for Container "containerFoo" in Pod "podFoo_nsFoo()" failed - error: failed to find networking container: %v`, status), msg)
 }
 
-// An address that is empty fails the hook. The kubelet would ask a port of the node itself.
-func TestHookOfAPodWithAnEmptyAddress(t *testing.T) {
-	world := &hookFakes{ips: []string{""}}
-	_, err := runGet(t, world)
+// An empty IP fails the hook. The kubelet would send the request to the node itself.
+func TestAnHTTPHookWithAnEmptyPodIPFails(t *testing.T) {
+	fakes := &hookFakes{ips: []string{""}}
+	_, err := runGet(t, fakes)
 	require.EqualError(t, err, "failed to find networking container: podFoo_nsFoo()")
-	require.Empty(t, world.requests)
+	require.Empty(t, fakes.requests)
 }
 
-// The errors of the kubelet's runtime have the kubelet's texts.
-func TestHookOfAPodWithoutAStatus(t *testing.T) {
+// The errors of the runtime have the kubelet's texts.
+func TestAnHTTPHookReturnsTheErrorsOfTheRuntime(t *testing.T) {
 	for what, want := range statusErrors() {
 		_, err := runGet(t, &hookFakes{failing: what})
 		require.EqualError(t, err, want, what)
 	}
 }
 
-// The requests of hooks go through the client of the kubelet, which follows redirects and keeps
-// connections as it does without kubegrace.
-func TestHooksUseTheKubeletsClient(t *testing.T) {
-	world := &hookFakes{ips: []string{"192.0.2.1"}}
-	_, err := runGet(t, world)
+// httpGet hooks use the kubelet's client, so redirects and connections are handled as without kubegrace.
+func TestHTTPHooksUseTheKubeletsClient(t *testing.T) {
+	fakes := &hookFakes{ips: []string{"192.0.2.1"}}
+	_, err := runGet(t, fakes)
 	require.NoError(t, err)
-	require.Len(t, world.requests, 1)
-	require.False(t, world.requests[0].Close)
+	require.Len(t, fakes.requests, 1)
+	require.False(t, fakes.requests[0].Close)
 }
 
-// The timeout of a command is the time that is left.
-func TestExecHookHasATimeout(t *testing.T) {
+// The timeout of an exec hook is the remaining time.
+func TestAnExecHookHasTheRemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		world := &hookFakes{}
+		fakes := &hookFakes{}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		pod, container := vectorPod()
-		_, err := newRunner(t, nil, world, nil, nil).Run(ctx, kubecontainer.ContainerID{}, pod, container, &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"stop"}}})
+		_, err := newRunner(t, nil, fakes, nil, nil).Run(ctx, kubecontainer.ContainerID{}, pod, container, &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"stop"}}})
 		require.NoError(t, err)
-		require.Equal(t, []time.Duration{10 * time.Second}, world.timeouts)
+		require.Equal(t, []time.Duration{10 * time.Second}, fakes.timeouts)
 	})
 }
 
-// A sleep that is cut within 100 ms of its end is a success.
-func TestSleepThatIsCutAtItsEnd(t *testing.T) {
+// A sleep that is interrupted within 100 ms of its end succeeds.
+func TestASleepThatIsCutAtItsEndSucceeds(t *testing.T) {
 	for cut, fails := range map[time.Duration]bool{950 * time.Millisecond: false, 850 * time.Millisecond: true} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), cut)
-			defer cancel()
-			pod, container := vectorPod()
-			_, err := newRunner(t, nil, nil, nil, nil).Run(ctx, kubecontainer.ContainerID{}, pod, container, &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}})
-			require.Equal(t, fails, err != nil)
+		t.Run(cut.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), cut)
+				defer cancel()
+				pod, container := vectorPod()
+				_, err := newRunner(t, nil, nil, nil, nil).Run(ctx, kubecontainer.ContainerID{}, pod, container, &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}})
+				require.Equal(t, fails, err != nil)
+			})
 		})
 	}
 }

@@ -24,7 +24,7 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
-// podStatus asks the runtime for the status of a pod.
+// podStatus gets the status of a pod from the runtime.
 func podStatus(ctx context.Context, pods podStatusProvider, pod *v1.Pod) (*kubecontainer.PodStatus, error) {
 	return pods.GetPodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 }

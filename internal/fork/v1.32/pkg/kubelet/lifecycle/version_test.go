@@ -9,14 +9,14 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
-func (w *hookFakes) GetPodStatus(context.Context, types.UID, string, string) (*kubecontainer.PodStatus, error) {
-	if w.failing != "" {
-		return nil, errors.New("the runtime is away")
+func (f *hookFakes) GetPodStatus(context.Context, types.UID, string, string) (*kubecontainer.PodStatus, error) {
+	if f.failing != "" {
+		return nil, errors.New("the runtime is unavailable")
 	}
-	return &kubecontainer.PodStatus{IPs: w.ips}, nil
+	return &kubecontainer.PodStatus{IPs: f.ips}, nil
 }
 
-// statusErrors has the text of the error by what of the runtime fails.
+// statusErrors returns the text of the error for each method of the runtime that fails.
 func statusErrors() map[string]string {
-	return map[string]string{"GetPodStatus": "the runtime is away"}
+	return map[string]string{"GetPodStatus": "the runtime is unavailable"}
 }

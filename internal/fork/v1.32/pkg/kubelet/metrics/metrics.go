@@ -1,4 +1,4 @@
-// Package metrics declares those series of the kubelet that kubegrace has too.
+// Package metrics declares the kubelet's series that kubegrace has, too.
 package metrics
 
 import (
@@ -25,8 +25,7 @@ var (
 	})
 )
 
-// Register registers the series; a second registration panics. The kubelet calls it after it has
-// made its managers, and with collectors, once.
+// Register registers the series. A second call panics. The kubelet calls it once, after it has created its managers.
 func Register() {
 	legacyregistry.MustRegister(GracefulShutdownStartTime, GracefulShutdownEndTime, LifecycleHandlerHTTPFallbacks, LifecycleHandlerSleepTerminated)
 }

@@ -6,22 +6,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// These are rows of README.md's table of differences: what a fork's node does.
+// These tests are rows of README.md's table of differences.
 
+// critical is the lowest priority of critical pods.
 const critical = 2000000000
 
-// drained starts a manager with 20 s for pods and 10 s for critical ones, and announces a shutdown.
-func (k *kubelet) drained(t *testing.T, conf *Config) Manager {
+// startAndAnnounce starts a manager and announces a shutdown.
+func (k *kubelet) startAndAnnounce(t *testing.T, conf *Config) Manager {
 	t.Helper()
 	m, err := k.start(t, conf)
 	require.NoError(t, err)
@@ -31,9 +31,10 @@ func (k *kubelet) drained(t *testing.T, conf *Config) Manager {
 	return m
 }
 
-func (k *kubelet) thirtyTen() *Config { return k.config(30*time.Second, 10*time.Second) }
+// defaultConfig has 20 s for pods and then 10 s for critical ones.
+func (k *kubelet) defaultConfig() *Config { return k.config(30*time.Second, 10*time.Second) }
 
-// killed returns the grace periods of the kills so far.
+// killed returns the grace periods of the kills so far, by pod.
 func (k *kubelet) killed() map[string]int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,9 +52,9 @@ func (k *kubelet) setPods(pods ...*v1.Pod) {
 	k.pods = pods
 }
 
-// taking makes the kills of a Config take a while.
-func (k *kubelet) taking(d time.Duration) *Config {
-	conf := k.thirtyTen()
+// configWithSlowKills is defaultConfig with kills that take d.
+func (k *kubelet) configWithSlowKills(d time.Duration) *Config {
+	conf := k.defaultConfig()
 	conf.GetPodsFunc = func() []*v1.Pod {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -63,18 +64,18 @@ func (k *kubelet) taking(d time.Duration) *Config {
 		err := k.killPod(pod, evict, grace, fn)
 		select {
 		case <-time.After(d):
-		case <-k.over:
+		case <-k.stopped:
 		}
 		return err
 	}
 	return conf
 }
 
-// A cancelled shutdown is heard at once. The lock is taken again and kept, and pods are admitted.
-func TestCancelledShutdown(t *testing.T) {
+// A cancellation takes effect at once: the manager admits pods, kills no more, and holds a new lock.
+func TestACancelledShutdownTakesANewLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
-		m := k.drained(t, k.taking(15*time.Second))
+		m := k.startAndAnnounce(t, k.configWithSlowKills(15*time.Second))
 		require.Error(t, m.ShutdownStatus())
 		k.host.Cancel()
 		synctest.Wait()
@@ -86,11 +87,11 @@ func TestCancelledShutdown(t *testing.T) {
 	})
 }
 
-// A second notice that leaves less time begins another drain at once.
-func TestSecondNoticeWithLessTime(t *testing.T) {
+// A second announcement with an earlier deadline starts another drain at once.
+func TestAnEarlierDeadlineStartsAnotherDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
-		k.drained(t, k.taking(time.Hour))
+		k.startAndAnnounce(t, k.configWithSlowKills(time.Hour))
 		require.Equal(t, map[string]int64{"web": 20}, k.killed())
 		k.host.Announce(source.Event{Kind: source.KindPoweroff, Deadline: time.Now().Add(9 * time.Second)})
 		advance(8500 * time.Millisecond)
@@ -100,89 +101,88 @@ func TestSecondNoticeWithLessTime(t *testing.T) {
 	})
 }
 
-// A kill that fails is tried again every second, with what is left of the grace period.
-func TestKillThatFails(t *testing.T) {
+// A failed kill is repeated every second with the remaining grace period.
+func TestAFailedKillIsRepeatedWithTheRemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60))
-		conf := k.thirtyTen()
+		conf := k.defaultConfig()
 		var graces []int64
 		conf.KillPodFunc = func(_ *v1.Pod, _ bool, grace *int64, _ func(*v1.PodStatus)) error {
 			if graces = append(graces, *grace); len(graces) < 3 {
-				return errors.New("the runtime is away")
+				return errors.New("the runtime is unavailable")
 			}
 			return nil
 		}
-		k.drained(t, conf)
+		k.startAndAnnounce(t, conf)
 		advance(time.Minute)
 		require.Equal(t, []int64{20, 19, 18}, graces)
 	})
 }
 
-// The status of a pod is the kubelet's from its kill on, also if it may still run when the host goes down.
-func TestPodThatMayStillRun(t *testing.T) {
+// The kubelet sets the status of a pod when it is killed, even if the pod may still run when the host goes down.
+func TestAPodThatMayStillRunIsFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60))
-		k.drained(t, k.taking(time.Hour))
+		k.startAndAnnounce(t, k.configWithSlowKills(time.Hour))
 		advance(time.Minute)
 		require.Zero(t, k.host.Held())
 		require.Equal(t, v1.PodFailed, k.pods[0].Status.Phase)
 	})
 }
 
-// Final statuses and readiness are the kubelet's to send: nothing else of the fork does.
-func TestStatusesAreLeftToTheKubelet(t *testing.T) {
-	reporter := nodeStatus(newKubelet().thirtyTen())
+// The kubelet sends final statuses and readiness. The fork's reporter does not.
+func TestStatusesAndReadinessAreLeftToTheKubelet(t *testing.T) {
+	reporter := nodeStatus(newKubelet().defaultConfig())
 	_, flushes := reporter.(shutdown.StatusFlusher)
 	_, marks := reporter.(shutdown.ReadinessMarker)
 	require.False(t, flushes || marks)
 }
 
-// A pod that is listed for the first time during the drain is killed too.
-func TestPodThatIsListedLate(t *testing.T) {
+// A pod that is first listed during the drain is killed, too.
+func TestAPodThatIsListedLateIsKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := shutdowntest.Pod("web", 0, 60)
 		k := newKubelet(web)
-		k.drained(t, k.taking(5*time.Second))
+		k.startAndAnnounce(t, k.configWithSlowKills(5*time.Second))
 		k.setPods(web, shutdowntest.Pod("late", 0, 60))
 		advance(time.Minute)
 		require.Contains(t, k.killed(), "late")
 	})
 }
 
-// A list that is empty when the manager has just started is read again after a second.
-func TestListThatIsEmptyAtTheStart(t *testing.T) {
+// A list that is empty in the first second is read again.
+func TestAListThatIsEmptyAtTheStartIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
-		k.drained(t, k.taking(time.Second))
+		k.startAndAnnounce(t, k.configWithSlowKills(time.Second))
 		k.setPods(shutdowntest.Pod("web", 0, 60))
 		advance(time.Minute)
 		require.Contains(t, k.killed(), "web")
 	})
 }
 
-// A static pod that names a class and has no priority has that of the class.
-func TestStaticPodWithAClassName(t *testing.T) {
+// A static pod without a priority has the priority of its class.
+func TestTheClassNameOfAStaticPodIsResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		static := shutdowntest.Pod("etcd", 0, 60)
 		static.Spec.Priority, static.Spec.PriorityClassName = nil, "system-node-critical"
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), static)
-		k.drained(t, k.taking(5*time.Second))
+		k.startAndAnnounce(t, k.configWithSlowKills(5*time.Second))
 		require.Equal(t, map[string]int64{"web": 20}, k.killed())
 		advance(time.Minute)
 		require.Contains(t, k.killed(), "etcd")
 	})
 }
 
-// A kubelet that starts while its shutdown goes on refuses pods before it has asked the host, and goes on
-// with the drain.
-func TestRestartDuringAShutdown(t *testing.T) {
+// A kubelet that restarts during a shutdown refuses pods before it has connected to the host, and resumes the drain.
+func TestARestartedKubeletResumesTheDrain(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
-		conf := k.taking(25 * time.Second)
+		conf := k.configWithSlowKills(25 * time.Second)
 		conf.StateDirectory = dir
 		m := newManagerOfHost(conf, k.host)
-		stop := k.startUntil(t, m)
+		stop := k.startManager(t, m)
 		k.host.Announce(source.Event{Kind: source.KindPoweroff})
 		advance(2 * time.Second)
 		stop()
@@ -192,7 +192,7 @@ func TestRestartDuringAShutdown(t *testing.T) {
 		next := newManagerOfHost(conf, k.host)
 		require.False(t, admit(next, nil).Admit)
 		require.Error(t, next.ShutdownStatus())
-		stop = k.startUntil(t, next)
+		stop = k.startManager(t, next)
 		advance(time.Minute)
 		require.Contains(t, k.killed(), "dns")
 		stop()
@@ -200,14 +200,14 @@ func TestRestartDuringAShutdown(t *testing.T) {
 	})
 }
 
-// The clock of the Config is what a drain is counted by: while it stands still, no bucket ends.
-func TestClockOfTheConfig(t *testing.T) {
+// The drain uses the clock of the Config. While it stands still, no bucket ends.
+func TestTheConfigsClockTimesTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
-		conf := k.taking(time.Hour)
+		conf := k.configWithSlowKills(time.Hour)
 		clock := clocktesting.NewFakeClock(time.Now())
 		conf.Clock = clock
-		k.drained(t, conf)
+		k.startAndAnnounce(t, conf)
 		advance(10 * time.Second)
 		require.Equal(t, map[string]int64{"web": 20}, k.killed())
 		clock.Step(21 * time.Second)

@@ -20,8 +20,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -34,23 +32,24 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // kubegraceEnabled reports whether NewManager returns the manager of newKubegraceManager.
 func kubegraceEnabled() bool { return kubegrace.Enabled(kubegrace.NodeShutdown) }
 
-// newKubegraceManager returns a shutdown manager that is kubegrace's, or the kubelet's stub if its
-// gate is off, no time is configured, or the Config is wrong, which is logged.
+// newKubegraceManager returns kubegrace's shutdown manager. It returns the kubelet's stub if GracefulNodeShutdown is
+// off, no time is configured, or the Config is invalid, which is logged.
 func newKubegraceManager(conf *Config) Manager {
 	host, err := logind.New(logind.Options{Who: "kubelet", Why: "Kubelet needs time to handle node shutdown"})
 	if err != nil {
-		conf.Logger.Error(err, "Failed to make the source of node shutdowns")
+		conf.Logger.Error(err, "Failed to create the source of node shutdowns")
 		return managerStub{}
 	}
 	return newManagerOfHost(conf, host)
 }
 
-// newManagerOfHost is newKubegraceManager with another host than logind's.
+// newManagerOfHost is newKubegraceManager for any host.
 func newManagerOfHost(conf *Config, host source.Source) Manager {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.GracefulNodeShutdown) {
 		return managerStub{}
@@ -68,7 +67,7 @@ func newManagerOfHost(conf *Config, host source.Source) Manager {
 	})
 	opts := shutdown.Options{
 		Config:   config,
-		Plan:     plan.Options{Limit: cmp.Or(schedule.Total(), -1)}, // as the kubelet, whose configuration says how long the shutdown is delayed
+		Plan:     plan.Options{Limit: cmp.Or(schedule.Total(), -1)}, // request what the kubelet requests: the configured seconds
 		ListPods: shutdown.ListPodsFunc(conf.GetPodsFunc, nil),
 		Killer:   killer,
 		Source:   host,
@@ -85,34 +84,33 @@ func newManagerOfHost(conf *Config, host source.Source) Manager {
 	}
 	manager, err := shutdown.NewManager(opts)
 	if err != nil {
-		conf.Logger.Error(err, "Failed to make the node shutdown manager")
+		conf.Logger.Error(err, "Failed to create the node shutdown manager")
 		return managerStub{}
 	}
-	if manager.Inhibitor().State == shutdown.InhibitorOff { // no time was configured
+	if manager.Inhibitor().State == shutdown.InhibitorOff { // no time is configured
 		return managerStub{}
 	}
 	return &kubegraceManager{Manager: manager, logger: conf.Logger}
 }
 
-// kubegraceManager is a [shutdown.Manager] with the methods of [Manager]. ShutdownStatus is the
-// embedded manager's.
+// kubegraceManager implements [Manager] with a [shutdown.Manager], which has ShutdownStatus.
 type kubegraceManager struct {
 	*shutdown.Manager
 	logger klog.Logger
 }
 
-// admit refuses pods from the announcement of a shutdown on.
+// admit refuses pods while the node shuts down.
 func (m *kubegraceManager) admit(attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
-	var pod *v1.Pod // a nil pod is refused like any other
+	var pod *v1.Pod // a nil pod is refused, too
 	if attrs != nil {
 		pod = attrs.Pod
 	}
 	return lifecycle.PodAdmitResult(m.Manager.Admit(pod))
 }
 
-// start starts the manager, which runs until ctx ends. It returns when the first attempt to hold the
-// host is over, after two seconds at most if logind does not answer. A lock that is not held, or held
-// for less time than was asked for, is no error, because the manager has logged it and goes on trying.
+// start runs the manager until ctx ends. It returns after the first attempt to take the inhibitor lock, at most two
+// seconds later if logind does not respond. A missing lock or a shorter delay is no error, because the manager logs it
+// and retries.
 func (m *kubegraceManager) start(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(klog.NewContext(ctx, m.logger)) }()

@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -22,6 +20,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"k8s.io/kubernetes/pkg/features"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
@@ -30,21 +29,21 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// kubelet has the functions that a kubelet's shutdown manager calls.
+// kubelet has the functions that a shutdown manager calls.
 type kubelet struct {
-	events *record.FakeRecorder
-	host   *shutdowntest.Host
-	over   chan struct{} // closed at the end of the manager, which ends its kills
+	events  *record.FakeRecorder
+	host    *shutdowntest.Host
+	stopped chan struct{} // closed when the manager stops; ends slow kills
 
-	mu     sync.Mutex // guards all below
-	pods   []*v1.Pod
-	kills  map[string]int64
-	synced int      // how often the node's status was
-	waited []string // the pods whose volumes were waited for
+	mu        sync.Mutex // guards all below
+	pods      []*v1.Pod
+	kills     map[string]int64
+	synced    int      // syncs of the node's status
+	unmounted []string // the pods whose unmounts were awaited
 }
 
 func newKubelet(pods ...*v1.Pod) *kubelet {
-	return &kubelet{events: record.NewFakeRecorder(100), host: &shutdowntest.Host{}, over: make(chan struct{}), pods: pods, kills: map[string]int64{}}
+	return &kubelet{events: record.NewFakeRecorder(100), host: &shutdowntest.Host{}, stopped: make(chan struct{}), pods: pods, kills: map[string]int64{}}
 }
 
 func (k *kubelet) config(total, critical time.Duration) *Config {
@@ -55,7 +54,7 @@ func (k *kubelet) config(total, critical time.Duration) *Config {
 		NodeRef:                         &v1.ObjectReference{Kind: "Node", Name: "node"},
 		GetPodsFunc:                     func() []*v1.Pod { return k.pods },
 		KillPodFunc:                     k.killPod,
-		SyncNodeStatusFunc:              syncs(k.syncNodeStatus),
+		SyncNodeStatusFunc:              syncFunc(k.syncNodeStatus),
 		ShutdownGracePeriodRequested:    total,
 		ShutdownGracePeriodCriticalPods: critical,
 	}
@@ -65,7 +64,7 @@ func (k *kubelet) WaitForAllPodsUnmount(_ context.Context, pods []*v1.Pod) error
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, pod := range pods {
-		k.waited = append(k.waited, pod.Name)
+		k.unmounted = append(k.unmounted, pod.Name)
 	}
 	return nil
 }
@@ -76,7 +75,7 @@ func (k *kubelet) syncNodeStatus() {
 	k.synced++
 }
 
-// killPod kills a pod at once and records its status, as a status manager does.
+// killPod kills a pod at once and sets its status, as a status manager does.
 func (k *kubelet) killPod(pod *v1.Pod, isEvicted bool, override *int64, fn func(*v1.PodStatus)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -88,22 +87,22 @@ func (k *kubelet) killPod(pod *v1.Pod, isEvicted bool, override *int64, fn func(
 	return nil
 }
 
-// start makes a manager and starts it until the test ends.
+// start runs a manager until the test ends.
 func (k *kubelet) start(t *testing.T, conf *Config) (Manager, error) {
 	t.Helper()
 	m := newManagerOfHost(conf, k.host)
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(func() {
 		stop()
-		close(k.over)
+		close(k.stopped)
 		synctest.Wait()
-		require.Zero(t, k.host.Held(), "locks after the end")
+		require.Zero(t, k.host.Held(), "locks after the manager stopped")
 	})
 	return m, startManager(ctx, m)
 }
 
-// startUntil starts a manager, and returns what ends it.
-func (k *kubelet) startUntil(t *testing.T, m Manager) (stop context.CancelFunc) {
+// startManager runs a manager until stop is called.
+func (k *kubelet) startManager(t *testing.T, m Manager) (stop context.CancelFunc) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	require.NoError(t, startManager(ctx, m))
@@ -117,9 +116,8 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// In a shutdown the node's status is synced before the first kill. The events, the metrics and the
-// state file are the kubelet's.
-func TestShutdownIsTold(t *testing.T) {
+// The node's status is synced before the first kill. Events, metrics and the state file are the kubelet's.
+func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kubeletmetrics.Register()
 		k := newKubelet(shutdowntest.Pod("web", 0, 5))
@@ -135,13 +133,13 @@ func TestShutdownIsTold(t *testing.T) {
 		_, err := k.start(t, conf)
 		require.NoError(t, err)
 		synctest.Wait()
-		first := k.synced // that nothing goes on
+		first := k.synced // the sync at the start
 		k.host.Announce(source.Event{Kind: source.KindPoweroff})
 		advance(time.Minute)
 		require.Equal(t, first+1, before)
 		require.Equal(t, []string{"Normal Shutdown Shutdown manager detected shutdown event"}, vectors.Events(k.events))
 
-		require.Equal(t, []string{"web"}, k.waited)
+		require.Equal(t, []string{"web"}, k.unmounted)
 		require.FileExists(t, filepath.Join(conf.StateDirectory, "graceful_node_shutdown_state"))
 
 		families, err := legacyregistry.DefaultGatherer.Gather()
@@ -161,9 +159,8 @@ func TestShutdownIsTold(t *testing.T) {
 	})
 }
 
-// If the host refuses the lock at the start, the manager tries again, and Start gives no error. The
-// kubelet's gives up.
-func TestStartGoesOnTrying(t *testing.T) {
+// If the host is unavailable at the start, Start returns no error and the manager retries. The kubelet's gives up.
+func TestAFailedStartIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
 		k.host.ConnectErr = errors.New("no bus")
@@ -176,8 +173,8 @@ func TestStartGoesOnTrying(t *testing.T) {
 	})
 }
 
-// A host that waits for less than the pods' time is held all the same.
-func TestStartWithAHostThatWaitsForLess(t *testing.T) {
+// The lock is taken even if the host grants less than the pods' time.
+func TestTheLockIsTakenForAShorterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
 		k.host.Limit = 5 * time.Second
@@ -187,19 +184,19 @@ func TestStartWithAHostThatWaitsForLess(t *testing.T) {
 	})
 }
 
-// The kubelet's stub: without a grace period nothing is watched.
-func TestStartWithoutAGracePeriod(t *testing.T) {
+// Without a grace period the manager is the kubelet's stub.
+func TestNoGracePeriodMeansTheStub(t *testing.T) {
 	require.Equal(t, managerStub{}, newManagerOfHost(newKubelet().config(0, 0), &shutdowntest.Host{}))
 }
 
-// With the kubelet's feature gate off nothing is watched.
-func TestStartWithoutTheGate(t *testing.T) {
+// If the kubelet's feature gate is off, the manager is the kubelet's stub.
+func TestADisabledGateMeansTheStub(t *testing.T) {
 	vectors.SetGate(t, features.GracefulNodeShutdown, false)
 	require.Equal(t, managerStub{}, newManagerOfHost(newKubelet().config(30*time.Second, 0), &shutdowntest.Host{}))
 }
 
-// A list by priority replaces the two other fields.
-func TestStartByPriority(t *testing.T) {
+// A list of priorities replaces the other two fields, and the unused time of one goes to the next.
+func TestUnusedTimeGoesToTheNextPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 10, 60))
 		conf := k.config(0, 0)
@@ -208,12 +205,12 @@ func TestStartByPriority(t *testing.T) {
 		require.NoError(t, err)
 		k.host.Announce(source.Event{Kind: source.KindReboot})
 		advance(2 * time.Minute)
-		require.Equal(t, map[string]int64{"web": 30, "db": 50}, k.kills, "what web has left is db's")
+		require.Equal(t, map[string]int64{"web": 30, "db": 50}, k.kills, "db gets the unused time of web")
 	})
 }
 
-// A list whose seconds are all 0 asks the host for no time, and holds it as the kubelet does.
-func TestStartByPriorityWithoutSeconds(t *testing.T) {
+// If all priorities have 0 s, the manager requests no delay, and takes the lock as the kubelet does.
+func TestPrioritiesWithoutSecondsTakeTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60))
 		conf := k.config(0, 0)
@@ -229,8 +226,8 @@ func TestStartByPriorityWithoutSeconds(t *testing.T) {
 	})
 }
 
-// What is wrong with the Config is logged, and pods are admitted.
-func TestABadConfig(t *testing.T) {
+// The error of an invalid Config is logged, and the manager is the stub, which admits pods.
+func TestAnInvalidConfigIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	conf := newKubelet().config(time.Second, time.Minute)
 	conf.Logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))
@@ -238,8 +235,8 @@ func TestABadConfig(t *testing.T) {
 	require.Contains(t, log.String(), "shutdownGracePeriodCriticalPods {1m0s} must be <= shutdownGracePeriod {1s}")
 }
 
-// A bus that accepts the connection and never answers delays the start by two seconds.
-func TestStartBehindASilentBus(t *testing.T) {
+// A bus that accepts connections but does not respond delays the start by only two seconds.
+func TestStartDoesNotWaitForAnUnresponsiveBus(t *testing.T) {
 	vectors.SetGate(t, kubegrace.NodeShutdown, true)
 	socket := filepath.Join(t.TempDir(), "bus")
 	bus, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
@@ -251,12 +248,12 @@ func TestStartBehindASilentBus(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	require.NoError(t, startManager(ctx, m))
-	require.Less(t, time.Since(began), 4*time.Second) // on a machine that is busy
+	require.Less(t, time.Since(began), 4*time.Second) // 2 s, and a margin for slow machines
 	require.True(t, admit(m, nil).Admit)
 }
 
-// With the gate off the manager is the kubelet's.
-func TestGateOfNodeShutdown(t *testing.T) {
+// The manager is the kubelet's if the gate is off, and kubegrace's if it is on.
+func TestTheGateSelectsTheManager(t *testing.T) {
 	require.IsType(t, &managerImpl{}, NewManager(newKubelet().config(30*time.Second, 10*time.Second)))
 	vectors.SetGate(t, kubegrace.NodeShutdown, true)
 	require.IsType(t, &kubegraceManager{}, NewManager(newKubelet().config(30*time.Second, 10*time.Second)))

@@ -34,7 +34,7 @@ func (m *kubegraceManager) Admit(attrs *lifecycle.PodAdmitAttributes) lifecycle.
 // Start implements [Manager]. The manager runs until the process ends.
 func (m *kubegraceManager) Start() error { return m.start(context.Background()) }
 
-// nodeStatus lets the kubelet publish its node's status.
+// nodeStatus publishes the node's status with the kubelet's function.
 func nodeStatus(conf *Config) shutdown.Reporter {
 	return shutdown.ReporterFunc(func(context.Context, shutdown.NodeState) error {
 		conf.SyncNodeStatusFunc()
@@ -42,5 +42,5 @@ func nodeStatus(conf *Config) shutdown.Reporter {
 	})
 }
 
-// observedStatus returns set: conditions of pods have no generation in this version.
+// observedStatus returns set, because pod conditions have no generation in this version.
 func observedStatus(_ *v1.Pod, set func(*v1.PodStatus)) func(*v1.PodStatus) { return set }

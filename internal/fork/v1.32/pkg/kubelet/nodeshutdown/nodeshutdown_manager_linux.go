@@ -1,9 +1,9 @@
 package nodeshutdown
 
-// managerImpl is the kubelet's.
+// managerImpl is the kubelet's manager.
 type managerImpl struct{ managerStub }
 
-// NewManager returns the manager of this system.
+// NewManager returns the manager for this system.
 func NewManager(conf *Config) Manager {
 	if kubegraceEnabled() {
 		return newKubegraceManager(conf)

@@ -2,5 +2,5 @@
 
 package nodeshutdown
 
-// NewManager returns the manager of this system, which is the kubelet's.
+// NewManager returns the kubelet's manager for this system.
 func NewManager(*Config) Manager { return managerStub{} }

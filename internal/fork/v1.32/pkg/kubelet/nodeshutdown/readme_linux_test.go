@@ -8,17 +8,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// The README shows the log of a shutdown as a maintainer will see it: line by line, it is what
-// is logged.
-func TestLogOfTheREADME(t *testing.T) {
+// The log lines in README.md are those of a shutdown, in this order.
+func TestREADMEShowsTheLog(t *testing.T) {
 	page, err := os.ReadFile("../../../../README.md")
 	require.NoError(t, err)
 	var shown []string
@@ -41,7 +39,7 @@ func TestLogOfTheREADME(t *testing.T) {
 	})
 	var logged []string
 	for line := range strings.Lines(log.String()) {
-		_, text, found := strings.Cut(line, "] ") // after the time and the place
+		_, text, found := strings.Cut(line, "] ") // after the time and the file
 		require.True(t, found, line)
 		logged = append(logged, strings.TrimSpace(text))
 	}

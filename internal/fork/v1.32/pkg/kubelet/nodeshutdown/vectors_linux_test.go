@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,14 +14,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// managerVectors are the cases of the kubelet's TestManager. Its pods are described as
-// "prio 0" and "tgps nil".
+// managerVectors are the cases of the kubelet's TestManager. Its pods have descriptions such as "prio 0" and "tgps nil".
 type managerVectors struct {
 	Vectors struct {
 		Pods       map[string][]string
@@ -87,8 +85,8 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	return pods
 }
 
-// The kubelet's TestManager. The host is asked for the sum of the schedule and grants what the
-// kubelet's own host does.
+// The kubelet's TestManager passes. The requested delay is the sum of the schedule, and the host grants what the fake of
+// that test grants.
 func TestManagerVectors(t *testing.T) {
 	cases := vectors.Read[managerVectors](t, "shutdown/testdata/manager.yaml")
 	require.Len(t, cases.Vectors.Cases, 7)
@@ -103,7 +101,7 @@ func TestManagerVectors(t *testing.T) {
 				require.NoError(t, m.ShutdownStatus())
 				require.True(t, admit(m, nil).Admit)
 				require.Equal(t, 1, k.host.Held())
-				require.Equal(t, []time.Duration{total}, k.host.RequestedDelays(), "no more than the kubelet asks for")
+				require.Equal(t, []time.Duration{total}, k.host.RequestedDelays(), "the delay that the kubelet requests")
 
 				k.host.Announce(source.Event{Kind: source.KindPoweroff})
 				synctest.Wait()
@@ -111,7 +109,7 @@ func TestManagerVectors(t *testing.T) {
 				require.EqualError(t, m.ShutdownStatus(), after.ShutdownStatus)
 				require.Equal(t, lifecycle.PodAdmitResult{Reason: after.Reason, Message: after.Message}, admit(m, &v1.Pod{}))
 				advance(2 * time.Minute)
-				require.Zero(t, k.host.Held(), "the host goes on")
+				require.Zero(t, k.host.Held(), "the lock is released")
 				require.Equal(t, c.Kills, k.kills)
 				for _, pod := range k.pods {
 					if phase, asked := c.Status[pod.Name]; asked {
@@ -133,18 +131,17 @@ func (c managerCase) requireStatus(t *testing.T, status v1.PodStatus, phase v1.P
 	require.Equal(t, want.Condition, status.Conditions[0])
 }
 
-// planOfManager returns the plan of a Config's manager for its pods; nil if it watches no host.
+// planOfManager returns the plan of a Config's manager, or nil if the manager uses no host.
 func planOfManager(conf *Config) *plan.Plan {
-	m, made := newManagerOfHost(conf, &shutdowntest.Host{}).(*kubegraceManager)
-	if !made || m.Inhibitor().State == shutdown.InhibitorOff {
+	m, ok := newManagerOfHost(conf, &shutdowntest.Host{}).(*kubegraceManager)
+	if !ok || m.Inhibitor().State == shutdown.InhibitorOff {
 		return nil
 	}
-	now := m.Plan()
-	return &now
+	drain := m.Plan()
+	return &drain
 }
 
-// The kubelet's Test_migrateConfig. The kubelet ignores an invalid configuration; here Start
-// returns its error.
+// The kubelet's Test_migrateConfig passes.
 func TestMigrateConfigVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Migrate struct {
@@ -158,7 +155,7 @@ func TestMigrateConfigVectors(t *testing.T) {
 	require.Len(t, cases, 4)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			k := newKubelet(shutdowntest.Pod("web", 0, 600), shutdowntest.Pod("dns", 2000000000, 600)) // which need all of it
+			k := newKubelet(shutdowntest.Pod("web", 0, 600), shutdowntest.Pod("dns", 2000000000, 600)) // pods that use all their time
 			drain := planOfManager(k.config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
 			var got [][]int64
 			if drain != nil {
@@ -171,7 +168,7 @@ func TestMigrateConfigVectors(t *testing.T) {
 	}
 }
 
-// The kubelet's Test_groupByPriority.
+// The kubelet's Test_groupByPriority passes.
 func TestGroupByPriorityVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Group struct {

@@ -8,9 +8,10 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 )
 
-func syncs(f func()) func() { return f }
+// syncFunc returns f with the type of SyncNodeStatusFunc.
+func syncFunc(f func()) func() { return f }
 
-// startManager starts a manager until ctx ends.
+// startManager runs a manager until ctx ends.
 func startManager(ctx context.Context, m Manager) error {
 	if m, runs := m.(*kubegraceManager); runs {
 		return m.start(ctx)
@@ -18,6 +19,7 @@ func startManager(ctx context.Context, m Manager) error {
 	return m.Start()
 }
 
+// admit asks a manager to admit a pod, or nil.
 func admit(m Manager, pod *v1.Pod) lifecycle.PodAdmitResult {
 	if pod == nil {
 		return m.Admit(nil)

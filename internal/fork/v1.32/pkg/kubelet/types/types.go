@@ -8,7 +8,7 @@ type HTTPDoer interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
-// SyncPodType says what an update of a pod is.
+// SyncPodType is the kind of a pod update.
 type SyncPodType int
 
 const (

@@ -26,7 +26,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// setTerminationGracePeriod returns the grace period of a container that is killed, in seconds.
+// setTerminationGracePeriod returns the grace period of a container, in seconds.
 func setTerminationGracePeriod(_ context.Context, pod *v1.Pod, containerSpec *v1.Container, _ string, _ kubecontainer.ContainerID, reason containerKillReason) int64 {
 	return graceperiod.ForContainer(pod, containerSpec, graceperiod.KillReason(reason))
 }

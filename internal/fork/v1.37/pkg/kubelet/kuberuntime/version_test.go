@@ -10,21 +10,22 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
+// gracePeriodOf calls setTerminationGracePeriod.
 func gracePeriodOf(pod *v1.Pod, container *v1.Container, reason containerKillReason) int64 {
 	return setTerminationGracePeriod(context.Background(), pod, container, container.Name, kubecontainer.ContainerID{}, reason)
 }
 
-// watchedRecorder tells the object of each event.
+// watchedRecorder passes the object of each event to observe.
 type watchedRecorder struct {
 	record.EventRecorderLogger
-	tell func(runtime.Object)
+	observe func(runtime.Object)
 }
 
-func recorderOf(events record.EventRecorderLogger, tell func(runtime.Object)) watchedRecorder {
-	return watchedRecorder{events, tell}
+func recorderOf(events record.EventRecorderLogger, observe func(runtime.Object)) watchedRecorder {
+	return watchedRecorder{events, observe}
 }
 
 func (r watchedRecorder) Event(object runtime.Object, eventtype, reason, message string) {
-	r.tell(object)
+	r.observe(object)
 	r.EventRecorderLogger.Event(object, eventtype, reason, message)
 }

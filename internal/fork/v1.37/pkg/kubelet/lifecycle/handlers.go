@@ -11,13 +11,13 @@ import (
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 )
 
-// podStatusProvider returns the IPs of pods; the runtime implements it.
+// podStatusProvider returns the IPs of pods. The runtime implements it.
 type podStatusProvider interface {
 	GetPod(ctx context.Context, podUID types.UID) (*kubecontainer.Pod, error)
 	GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*kubecontainer.PodStatus, error)
 }
 
-// handlerRunner is the kubelet's.
+// handlerRunner is the kubelet's runner.
 type handlerRunner struct{}
 
 // NewHandlerRunner returns the runner of the kubelet's hooks.
@@ -32,12 +32,12 @@ func (*handlerRunner) Run(context.Context, kubecontainer.ContainerID, *v1.Pod, *
 	return "the kubelet's", nil
 }
 
-// appArmorAdmitHandler and NewAppArmorAdmitHandler stand in the kubelet's file, and stay there.
+// appArmorAdmitHandler and NewAppArmorAdmitHandler are in the kubelet's file and remain there.
 type appArmorAdmitHandler struct{}
 
 func (*appArmorAdmitHandler) Admit(context.Context, *PodAdmitAttributes) PodAdmitResult {
 	return PodAdmitResult{Admit: true}
 }
 
-// NewAppArmorAdmitHandler takes a validator in the kubelet.
+// NewAppArmorAdmitHandler has a parameter in the kubelet.
 func NewAppArmorAdmitHandler() PodAdmitHandler { return &appArmorAdmitHandler{} }

@@ -1,4 +1,4 @@
-// Package lifecycle declares what stands beside the copied file.
+// Package lifecycle declares what the copied files use of the kubelet's package.
 package lifecycle
 
 import (
@@ -7,23 +7,23 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// PodAdmitAttributes is a pod that asks for admission.
+// PodAdmitAttributes is a pod to be admitted.
 type PodAdmitAttributes struct {
 	Pod       *v1.Pod
 	OtherPods []*v1.Pod
 	Operation Operation
 }
 
-// PodAdmitResult is the decision about its admission.
+// PodAdmitResult is the result of an admission.
 type PodAdmitResult struct {
 	Admit           bool
 	Reason, Message string
 }
 
-// PodAdmitHandler decides about admission.
+// PodAdmitHandler admits or refuses pods.
 type PodAdmitHandler interface {
 	Admit(ctx context.Context, attrs *PodAdmitAttributes) PodAdmitResult
 }
 
-// Operation is what is done to the pod.
+// Operation is the operation that is admitted.
 type Operation string

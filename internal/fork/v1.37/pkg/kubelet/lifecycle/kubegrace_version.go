@@ -25,7 +25,7 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
-// podStatus asks the runtime for the status of a pod. The texts of its errors are the kubelet's.
+// podStatus gets the status of a pod from the runtime, with the kubelet's error texts.
 func podStatus(ctx context.Context, pods podStatusProvider, pod *v1.Pod) (*kubecontainer.PodStatus, error) {
 	running, err := pods.GetPod(ctx, pod.UID)
 	if err != nil {

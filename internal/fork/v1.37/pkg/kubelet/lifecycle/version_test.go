@@ -9,24 +9,24 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
-func (w *hookFakes) GetPod(_ context.Context, uid types.UID) (*kubecontainer.Pod, error) {
-	if w.failing == "GetPod" {
-		return nil, errors.New("the runtime is away")
+func (f *hookFakes) GetPod(_ context.Context, uid types.UID) (*kubecontainer.Pod, error) {
+	if f.failing == "GetPod" {
+		return nil, errors.New("the runtime is unavailable")
 	}
 	return &kubecontainer.Pod{ID: uid}, nil
 }
 
-func (w *hookFakes) GetPodStatus(context.Context, *kubecontainer.Pod) (*kubecontainer.PodStatus, error) {
-	if w.failing == "GetPodStatus" {
-		return nil, errors.New("the runtime is away")
+func (f *hookFakes) GetPodStatus(context.Context, *kubecontainer.Pod) (*kubecontainer.PodStatus, error) {
+	if f.failing == "GetPodStatus" {
+		return nil, errors.New("the runtime is unavailable")
 	}
-	return &kubecontainer.PodStatus{IPs: w.ips}, nil
+	return &kubecontainer.PodStatus{IPs: f.ips}, nil
 }
 
-// statusErrors has the text of the error by what of the runtime fails.
+// statusErrors returns the text of the error for each method of the runtime that fails.
 func statusErrors() map[string]string {
 	return map[string]string{
-		"GetPod":       "unable to get pod, event handlers may be invalid: the runtime is away",
-		"GetPodStatus": "unable to get pod status, event handlers may be invalid: the runtime is away",
+		"GetPod":       "unable to get pod, event handlers may be invalid: the runtime is unavailable",
+		"GetPodStatus": "unable to get pod status, event handlers may be invalid: the runtime is unavailable",
 	}
 }

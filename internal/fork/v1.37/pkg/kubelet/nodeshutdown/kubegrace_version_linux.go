@@ -36,7 +36,7 @@ func (m *kubegraceManager) Admit(_ context.Context, attrs *lifecycle.PodAdmitAtt
 // Start implements [Manager]. The manager runs until ctx ends.
 func (m *kubegraceManager) Start(ctx context.Context) error { return m.start(ctx) }
 
-// nodeStatus lets the kubelet publish its node's status.
+// nodeStatus publishes the node's status with the kubelet's function.
 func nodeStatus(conf *Config) shutdown.Reporter {
 	return shutdown.ReporterFunc(func(ctx context.Context, _ shutdown.NodeState) error {
 		conf.SyncNodeStatusFunc(klog.NewContext(ctx, conf.Logger))
@@ -44,8 +44,8 @@ func nodeStatus(conf *Config) shutdown.Reporter {
 	})
 }
 
-// observedStatus returns a function that does what set does, and gives the condition of a disrupted
-// pod the generation that the kubelet does, which has a gate.
+// observedStatus returns a function that calls set and sets the generation of the condition DisruptionTarget as the
+// kubelet does.
 func observedStatus(pod *v1.Pod, set func(*v1.PodStatus)) func(*v1.PodStatus) {
 	return func(status *v1.PodStatus) {
 		generation := podutil.CalculatePodConditionObservedGeneration(status, pod.Generation, v1.DisruptionTarget)

@@ -1,4 +1,4 @@
-// Package nodeshutdown declares what stands beside the copied file.
+// Package nodeshutdown declares what the copied files use of the kubelet's package.
 package nodeshutdown
 
 import (

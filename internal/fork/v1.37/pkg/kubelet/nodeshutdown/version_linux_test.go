@@ -16,13 +16,15 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-func syncs(f func()) func(context.Context) { return func(context.Context) { f() } }
+// syncFunc returns f with the type of SyncNodeStatusFunc.
+func syncFunc(f func()) func(context.Context) { return func(context.Context) { f() } }
 
-// startManager starts a manager until ctx ends.
+// startManager runs a manager until ctx ends.
 func startManager(ctx context.Context, m Manager) error {
 	return m.Start(ctx)
 }
 
+// admit asks a manager to admit a pod, or nil.
 func admit(m Manager, pod *v1.Pod) lifecycle.PodAdmitResult {
 	if pod == nil {
 		return m.Admit(context.Background(), nil)
@@ -30,28 +32,28 @@ func admit(m Manager, pod *v1.Pod) lifecycle.PodAdmitResult {
 	return m.Admit(context.Background(), &lifecycle.PodAdmitAttributes{Pod: pod})
 }
 
-// The condition of a killed pod has the pod's generation where the gate is on, or where it has one
-// already; static pods are no exception.
-func TestGenerationOfTheCondition(t *testing.T) {
+// The condition of a killed pod has the pod's generation if the gate is on or the condition already had a generation, also
+// for static pods.
+func TestTheConditionHasThePodsGeneration(t *testing.T) {
 	for name, c := range map[string]struct {
-		off  bool
-		had  int64
-		want int64
+		gateOff bool
+		before  int64 // the condition's generation; 0: there is no condition
+		want    int64
 	}{
-		"on":              {want: 7},
-		"off":             {off: true},
-		"off, it had one": {off: true, had: 3, want: 7},
+		"gate on":                     {want: 7},
+		"gate off":                    {gateOff: true},
+		"gate off, with a generation": {gateOff: true, before: 3, want: 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			vectors.SetGate(t, features.PodObservedGenerationTracking, !c.off)
+			vectors.SetGate(t, features.PodObservedGenerationTracking, !c.gateOff)
 			synctest.Test(t, func(t *testing.T) {
 				pod := shutdowntest.Pod("etcd", 0, 5)
 				pod.Generation, pod.Annotations = 7, map[string]string{"kubernetes.io/config.source": "file"}
-				if c.had != 0 {
-					pod.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionFalse, ObservedGeneration: c.had}}
+				if c.before != 0 {
+					pod.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionFalse, ObservedGeneration: c.before}}
 				}
 				k := newKubelet(pod)
-				k.drained(t, k.thirtyTen())
+				k.startAndAnnounce(t, k.defaultConfig())
 				advance(time.Minute)
 				require.Equal(t, c.want, k.pods[0].Status.Conditions[0].ObservedGeneration)
 			})

@@ -27,8 +27,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// CheckGracefulDelete writes the grace period of a delete into its options and reports whether
-// the delete is graceful.
+// CheckGracefulDelete sets the grace period of a deletion in options, and reports whether the deletion is graceful.
 func (podStrategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
 	if options == nil {
 		return false

@@ -10,7 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// The API server's TestCheckGracefulDelete.
+// The API server's TestCheckGracefulDelete passes.
 func TestCheckGracefulDeleteVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		FirstDelete struct {
@@ -34,7 +34,7 @@ func TestCheckGracefulDeleteVectors(t *testing.T) {
 		options := &metav1.DeleteOptions{}
 		pod := &core.Pod{Spec: core.PodSpec{NodeName: "node", TerminationGracePeriodSeconds: vectors.Seconds(30)}, Status: core.PodStatus{Phase: phase}}
 		require.True(t, podStrategy{}.CheckGracefulDelete(t.Context(), pod, options))
-		require.Equal(t, vectors.Seconds(0), options.GracePeriodSeconds, "it has ended")
+		require.Equal(t, vectors.Seconds(0), options.GracePeriodSeconds, "a pod that has ended")
 	}
 	require.False(t, podStrategy{}.CheckGracefulDelete(t.Context(), &core.Pod{}, nil))
 }

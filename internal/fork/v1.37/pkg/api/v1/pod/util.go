@@ -8,7 +8,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// GetPodCondition returns the condition of a type, and its index.
+// GetPodCondition returns the index of a condition and the condition.
 func GetPodCondition(status *v1.PodStatus, conditionType v1.PodConditionType) (int, *v1.PodCondition) {
 	for i := range status.Conditions {
 		if status.Conditions[i].Type == conditionType {
@@ -18,8 +18,8 @@ func GetPodCondition(status *v1.PodStatus, conditionType v1.PodConditionType) (i
 	return -1, nil
 }
 
-// CalculatePodConditionObservedGeneration returns the generation of the pod if the gate is on, or if the
-// condition has one, and otherwise 0.
+// CalculatePodConditionObservedGeneration returns the pod's generation if the gate is on or the condition already has
+// one, and 0 otherwise.
 func CalculatePodConditionObservedGeneration(status *v1.PodStatus, generation int64, conditionType v1.PodConditionType) int64 {
 	_, condition := GetPodCondition(status, conditionType)
 	if utilfeature.DefaultFeatureGate.Enabled(features.PodObservedGenerationTracking) || condition != nil && condition.ObservedGeneration != 0 {
