@@ -20,9 +20,9 @@ import (
 // A negative grace period counts as 0, which gives the minimum timeout, as in the kubelet.
 func TestNegativeGracePeriod(t *testing.T) {
 	for _, g := range []int64{0, -1, -5, math.MinInt64} {
-		inBubble(t, 30, func(b *bed) {
+		inBubble(t, graceSeconds(30), func(b *testBed) {
 			b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
-			r, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(g)})
+			r, err := b.KillContainer(b.Context(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(g)})
 			require.NoError(b, err)
 			require.Equal(b, lifecycle.OutcomeGraceful, r.Outcome, "%d", g)
 			b.requireStop("app", 2, 0)
@@ -42,15 +42,15 @@ func (h hangingObserver) Event(apiruntime.Object, string, string, string) { <-h 
 // fails at once the stop follows at once.
 func TestHangingRecorderAndFailingHook(t *testing.T) {
 	let := make(hangingObserver)
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
 			return nil, lifecycletest.ErrScripted
 		}})
-		result := b.kill()
+		result := b.killPod()
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
 		b.requireStop("app", 30, 0)
-		require.Equal(b, time.Second, b.at(), "the events are waited for, once the container has ended")
+		require.Equal(b, time.Second, b.elapsed(), "the events are waited for, once the container has ended")
 		close(let)
 	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let })
 }
@@ -63,10 +63,10 @@ func TestHangingWatcherOrRecorderCostsNoGrace(t *testing.T) {
 		"a recorder":      func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 600, func(b *bed) {
-				b.addMain("app", sleep(1), lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
-				require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
-				require.LessOrEqual(b, b.at(), 23*time.Second)
+			inBubble(t, graceSeconds(600), func(b *testBed) {
+				b.addMain("app", sleepHandler(1), lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
+				require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
+				require.LessOrEqual(b, b.elapsed(), 23*time.Second)
 				close(let)
 			}, hang)
 		})
@@ -75,10 +75,10 @@ func TestHangingWatcherOrRecorderCostsNoGrace(t *testing.T) {
 
 func TestPostStartWithAHangingExitWatcher(t *testing.T) {
 	var let hangingObserver
-	inBubble(t, 30, func(b *bed) {
-		b.addPostStart(sleep(3), lifecycletest.Script{})
-		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
-		require.Equal(b, 3*time.Second, b.at())
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addPostStart(sleepHandler(3), lifecycletest.Script{})
+		require.NoError(b, b.PostStart(b.Context(), b.pod, containerNamed("app")))
+		require.Equal(b, 3*time.Second, b.elapsed())
 		close(let)
 	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Exits = let })
 }
@@ -86,13 +86,13 @@ func TestPostStartWithAHangingExitWatcher(t *testing.T) {
 // A recorder that hangs delays the return of Wait by a second at most.
 func TestWaitWithAHangingRecorder(t *testing.T) {
 	var let hangingObserver
-	inBubble(t, 1, func(b *bed) {
+	inBubble(t, graceSeconds(1), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		ctx, cancel := context.WithTimeout(b.Context(), 6*time.Second)
 		defer cancel()
 		_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 		require.ErrorIs(b, err, context.DeadlineExceeded)
-		require.LessOrEqual(b, b.at(), 7*time.Second)
+		require.LessOrEqual(b, b.elapsed(), 7*time.Second)
 		close(let)
 	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let })
 }
@@ -100,9 +100,9 @@ func TestWaitWithAHangingRecorder(t *testing.T) {
 // A container whose postStart hook has failed is killed even if the recorder hangs.
 func TestFailedPostStartWithAHangingRecorder(t *testing.T) {
 	var let hangingObserver
-	inBubble(t, 30, func(b *bed) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
-		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec()}
+		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: scriptedExec()}
 		err := b.PostStart(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "app"})
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
 		b.requireStop("app", 30, time.Second)

@@ -64,7 +64,7 @@ func examplePod() *v1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop", UID: "6d1f"},
 		Spec: v1.PodSpec{
 			TerminationGracePeriodSeconds: ptr.To(int64(30)),
-			Containers:                    []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{PreStop: exec()}}},
+			Containers:                    []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{PreStop: scriptedExec()}}},
 			InitContainers:                []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}},
 		},
 	}
@@ -177,7 +177,7 @@ func ExampleTerminator_PostStart() {
 func ExampleTermination_ShouldRestart() {
 	ctx := context.Background()
 	rt, pod := lifecycletest.NewRuntime(), examplePod()
-	pod.Spec.Containers[0].Lifecycle.PreStop = sleep(60)
+	pod.Spec.Containers[0].Lifecycle.PreStop = sleepHandler(60)
 	rt.Start(pod, "web", "1", lifecycletest.Script{IgnoreTerm: true})
 	rt.Start(pod, "proxy", "2", lifecycletest.Script{})
 	terminator := exampleTerminator(rt)

@@ -19,7 +19,7 @@ import (
 
 // Nothing is left of 10,000 pods that have ended and were forgotten: no memory, no goroutine.
 func TestNothingIsLeftOfAPodThatWasForgotten(t *testing.T) {
-	tr, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newObedientRuntime()})
+	tr, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newWorkingRuntime()})
 	require.NoError(t, err)
 	ctx, pods, before := klog.NewContext(t.Context(), klog.Logger{}), runningPods(10_000), runtime.NumGoroutine()
 	for some := range slices.Chunk(pods, 100) {
@@ -40,7 +40,7 @@ func TestNothingIsLeftOfAPodThatWasForgotten(t *testing.T) {
 
 // Forget stops nothing: the termination goes on with what it has listed, and then nothing is kept.
 func TestForgetDuringATermination(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -60,10 +60,10 @@ func TestForgetDuringATermination(t *testing.T) {
 
 // What is being stopped when a pod is forgotten is one of the next termination: no hook runs twice.
 func TestATerminationAfterForget(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
-		b.addMain("app", exec(), draining(time.Second, lifecycletest.Script{ExitAfterTerm: 3 * time.Second}))
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addMain("app", scriptedExec(), withHookTaking(time.Second, lifecycletest.Script{ExitAfterTerm: 3 * time.Second}))
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		b.after(2 * time.Second)
+		b.sleepUntil(2 * time.Second)
 		b.Forget(b.pod)
 		second := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		require.NotSame(b, first, second)
@@ -79,21 +79,21 @@ func TestATerminationAfterForget(t *testing.T) {
 
 // A container whose start returns after Forget is stopped by the next termination.
 func TestForgetDuringAStart(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		started := begin(func() error {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addStopped("app")
+		started := startCall(func() error {
 			return b.startContainer("app", "1", lifecycletest.Script{StartTakes: 2 * time.Second})
 		})
 		b.Forget(b.pod)
 		require.NoError(b, started())
 		require.Zero(b, b.Pods())
-		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
 	})
 }
 
 // A pod without a UID is known by its namespace and name.
 func TestAPodWithoutAUID(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.pod.UID = ""
 		other := b.pod.DeepCopy()
 		other.Name = "other"
@@ -108,7 +108,7 @@ func TestAPodWithoutAUID(t *testing.T) {
 }
 
 func TestAskingForATerminationKeepsNothing(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		_, found := b.Termination(b.pod)
 		require.False(b, found)
 		b.Forget(b.pod)

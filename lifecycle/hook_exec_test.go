@@ -107,7 +107,7 @@ func TestExecHookWithoutCommandRunner(t *testing.T) {
 // Only the first 64 KiB of a command's output are put into the message.
 func TestExecHookOutputIsBounded(t *testing.T) {
 	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: endlessCommands{}})
-	message, err := runner.Run(t.Context(), "id", &v1.Pod{}, &v1.Container{}, exec())
+	message, err := runner.Run(t.Context(), "id", &v1.Pod{}, &v1.Container{}, scriptedExec())
 	require.ErrorIs(t, err, lifecycletest.ErrScripted)
 	require.Contains(t, message, strings.Repeat("x", 64<<10))
 	require.Less(t, len(message), 65<<10)

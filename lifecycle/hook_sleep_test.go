@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -22,10 +21,6 @@ const (
 	endedByExitCounter = "kubelet_sleep_action_ended_by_container_exit_total"
 	sleepCutText       = "container terminated before sleep hook finished"
 )
-
-func sleepHandler(seconds int64) *v1.LifecycleHandler {
-	return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
-}
 
 // The cases of KEP-3960 and KEP-4818 that concern the runner alone.
 func TestSleepHook(t *testing.T) {
@@ -151,17 +146,17 @@ func TestSleepHookWithTheFeatureOff(t *testing.T) {
 
 // A sleep that its container has ended was cut, also by a runner that gives no error then.
 func TestASleepOfAnotherRunnerEndsWithItsContainer(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", sleep(20), lifecycletest.Script{ExitAfter: 3 * time.Second})
-		hook := b.kill().Containers[0].Hook
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", sleepHandler(20), lifecycletest.Script{ExitAfter: 3 * time.Second})
+		hook := b.killPod().Containers[0].Hook
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited, Took: 3 * time.Second}, hook)
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return nil }))
 }
 
 // A runner that a request brings has its own gates.
 func TestTheGatesOfTheRunnerOfARequest(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", sleep(20), lifecycletest.Script{})
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", sleepHandler(20), lifecycletest.Script{})
 		own := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: gateWithout{off: lifecycle.PodLifecycleSleepAction}})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Hooks: own})
 		require.NoError(b, err)

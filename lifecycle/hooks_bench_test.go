@@ -22,9 +22,9 @@ type sleepFunc func(ctx context.Context) error
 // sleeperNames has the keys of sleepFuncs in the order of the report.
 var sleeperNames = []string{"floor", "plain", "kubegrace"}
 
-// sleepFuncs returns the compared ways to sleep: "floor", a goroutine that only waits; "plain",
+// sleepers returns the compared ways to sleep: "floor", a goroutine that only waits; "plain",
 // a simple runner of hooks; and the package's own runner.
-func sleepFuncs() map[string]sleepFunc {
+func sleepers() map[string]sleepFunc {
 	const hour = 3600
 	pod, container := hookPod()
 	handler := sleepHandler(hour)
@@ -129,11 +129,11 @@ func heapAndStacks() int64 {
 func BenchmarkSleepingHookMemory(b *testing.B) {
 	const hooks = 20_000
 	before := heapAndStacks()
-	startSleepers(b.Context(), hooks, sleepFuncs()["floor"])()
+	startSleepers(b.Context(), hooks, sleepers()["floor"])()
 	descriptors := heapAndStacks() - before
 	for _, name := range sleeperNames {
 		b.Run("way="+name, func(b *testing.B) {
-			sleep := sleepFuncs()[name]
+			sleep := sleepers()[name]
 			var took int64
 			rounds := 0
 			for b.Loop() {
@@ -155,10 +155,10 @@ func BenchmarkSleepingHookMemory(b *testing.B) {
 func BenchmarkCancelSleepingHooks(b *testing.B) {
 	const hooks = 100_000
 	for _, name := range sleeperNames {
-		b.Run("hooks=100000/context=shared/way="+name, func(b *testing.B) { benchmarkCancel(b, hooks, sleepFuncs()[name]) })
+		b.Run("hooks=100000/context=shared/way="+name, func(b *testing.B) { benchmarkCancel(b, hooks, sleepers()[name]) })
 	}
 	for _, name := range sleeperNames {
-		b.Run("hooks=100000/context=own/way="+name, func(b *testing.B) { benchmarkCancel(b, hooks, withOwnContext(sleepFuncs()[name])) })
+		b.Run("hooks=100000/context=own/way="+name, func(b *testing.B) { benchmarkCancel(b, hooks, withOwnContext(sleepers()[name])) })
 	}
 }
 

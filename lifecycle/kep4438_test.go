@@ -17,8 +17,8 @@ import (
 // A sidecar is started again as often as it exits before its turn, and is stopped in its turn
 // with what is left, without its hook (KEP-4438).
 func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addSidecar("proxy", exec(), lifecycletest.Script{ExitAfterTerm: time.Second})
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		ids := []string{"proxy", "proxy-2", "proxy-3", "proxy-4"}
@@ -27,7 +27,7 @@ func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
 			b.rt.Exit(id)
 			again, left := termination.ShouldRestart("proxy")
 			require.True(b, again, id)
-			require.Equal(b, 60*time.Second-b.at(), left)
+			require.Equal(b, 60*time.Second-b.elapsed(), left)
 			require.NoError(b, b.startContainer("proxy", ids[i+1], lifecycletest.Script{ExitAfterTerm: time.Second}))
 		}
 		<-termination.Done()
@@ -43,8 +43,8 @@ func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
 // A sidecar that KillContainer stops before its turn, as when its liveness probe fails, is stopped
 // at once and started again, and is stopped in its turn with what is left.
 func TestASidecarThatIsKilledDuringATermination(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addSidecar("proxy", exec(), lifecycletest.Script{ExitAfterTerm: time.Second})
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(2 * time.Second)
@@ -66,7 +66,7 @@ func TestASidecarThatIsKilledDuringATermination(t *testing.T) {
 
 // A sidecar whose kill ends when its turn has come is not started again.
 func TestASidecarThatIsKilledUntilItsTurn(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 4 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -77,7 +77,7 @@ func TestASidecarThatIsKilledUntilItsTurn(t *testing.T) {
 		require.False(b, again)
 		require.ErrorIs(b, b.startContainer("proxy", "proxy-2", lifecycletest.Script{}), lifecycle.ErrTerminating)
 		<-termination.Done()
-		require.Equal(b, 5*time.Second, b.at())
+		require.Equal(b, 5*time.Second, b.elapsed())
 	})
 }
 
@@ -98,11 +98,11 @@ func TestWhatIsNotStartedAgain(t *testing.T) {
 		"a sidecar of a pod that has ended": {5, lifecycletest.Script{}, "proxy", time.Minute, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, test.grace, func(b *bed) {
+			inBubble(t, graceSeconds(test.grace), func(b *testBed) {
 				b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 				b.addMain("app", nil, test.main)
-				termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
-				b.after(test.at)
+				termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
+				b.sleepUntil(test.at)
 				restart, left := termination.ShouldRestart(test.of)
 				require.Equal(b, test.want, restart)
 				if !test.want {
@@ -116,35 +116,35 @@ func TestWhatIsNotStartedAgain(t *testing.T) {
 // The context of the start of a sidecar ends when its turn comes. What was started all the same is
 // stopped with what is left.
 func TestARestartThatReturnsAfterItsTurn(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: 5 * time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		b.after(6 * time.Second)
+		b.sleepUntil(6 * time.Second)
 		err := b.Start(b.Context(), b.pod, "proxy", func(ctx context.Context) error {
 			<-ctx.Done()
 			require.Equal(b, lifecycle.ErrTerminating, context.Cause(ctx))
-			b.after(13 * time.Second)
+			b.sleepUntil(13 * time.Second)
 			b.rt.Start(b.pod, "proxy", "proxy-2", lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 			return nil
 		})
 		require.ErrorIs(b, err, lifecycle.ErrTerminating)
 		<-termination.Done()
 		b.requireStop("proxy-2", 47, 13*time.Second)
-		require.Equal(b, 15*time.Second, b.at())
+		require.Equal(b, 15*time.Second, b.elapsed())
 	})
 }
 
 // A restart that fails may be tried again. While one is under way, another one is refused.
 func TestRestartsThatFailOrMeet(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		b.after(2 * time.Second)
+		b.sleepUntil(2 * time.Second)
 		failing := lifecycletest.Script{StartErr: lifecycletest.ErrScripted}
 		require.ErrorIs(b, b.startContainer("proxy", "proxy-2", failing), lifecycletest.ErrScripted)
-		first := begin(func() error {
+		first := startCall(func() error {
 			return b.startContainer("proxy", "proxy-3", lifecycletest.Script{StartTakes: 2 * time.Second})
 		})
 		require.ErrorIs(b, b.startContainer("proxy", "proxy-4", lifecycletest.Script{}), lifecycle.ErrTerminating)

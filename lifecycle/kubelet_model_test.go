@@ -15,14 +15,17 @@ import (
 type kubeletKill struct {
 	killInput
 
-	differs map[difference]bool
-	lines   killTimeline
-	endsAt  map[string]time.Duration // when a container ends, by itself or because it is stopped
-	calls   map[string]int           // of StopContainer for a container
-	hookRan map[string]bool
-	told    map[string]time.Duration // when the termination ordering is told that a container has terminated
-	failing [][2]time.Duration       // when kubegrace's stops were failing
+	differs      map[difference]bool
+	lines        killTimeline
+	endsAt       map[string]time.Duration // when a container ends, by itself or because it is stopped
+	calls        map[string]int           // of StopContainer for a container
+	hookRan      map[string]bool
+	terminatedAt map[string]time.Duration // when the termination ordering is told that a container has terminated
+	failing      []failurePeriod          // when kubegrace's stops were failing
 }
+
+// failurePeriod is when the stop of a container was failing; from is never if it was not.
+type failurePeriod struct{ from, until time.Duration }
 
 // run kills the pod as often as its worker does.
 func (k *kubeletKill) run() killTimeline {
@@ -48,7 +51,7 @@ func (k *kubeletKill) run() killTimeline {
 
 // killContainers kills what runs, all containers side by side. One that others wait for comes first here.
 func (k *kubeletKill) killContainers(at time.Duration) (returned time.Duration, failed bool) {
-	k.told, k.failing, returned = map[string]time.Duration{}, nil, at
+	k.terminatedAt, k.failing, returned = map[string]time.Duration{}, nil, at
 	for _, c := range slices.Backward(k.Containers) { // main containers are the last ones, sidecars stop in reverse order
 		if k.runs(c, at) && (k.Alone == "" || k.Alone == c.Name) {
 			end, isKilled := k.killContainer(c, at)
@@ -56,8 +59,8 @@ func (k *kubeletKill) killContainers(at time.Duration) (returned time.Duration, 
 		}
 	}
 	for _, period := range k.failing { // kubegrace: a failure has an event at once, unless another one is beside it
-		if period[0] < never && !slices.ContainsFunc(k.failing, func(other [2]time.Duration) bool { return other[0] < period[0] && period[0] < other[1] }) {
-			k.lines.add(period[0], "", "FailedKillPod")
+		if period.from < never && !slices.ContainsFunc(k.failing, func(other failurePeriod) bool { return other.from < period.from && period.from < other.until }) {
+			k.lines.add(period.from, "", "FailedKillPod")
 		}
 	}
 	return returned, failed
@@ -162,7 +165,7 @@ func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Dura
 	for i, other := range k.Containers[place+1:] { // later sidecars, then all that are none
 		isAwaited := other.Role == roleMain || other.Role == roleSidecar && (i == 0 || k.differs[orderHasGap])
 		if isAwaited && k.runs(other, began) {
-			turn = max(turn, cmp.Or(k.told[other.Name], never))
+			turn = max(turn, cmp.Or(k.terminatedAt[other.Name], never))
 		}
 	}
 	return turn
@@ -172,8 +175,8 @@ func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Dura
 func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int64, end time.Duration) (returned time.Duration, isKilled bool) {
 	failing := never
 	killed := func(at time.Duration) (time.Duration, bool) {
-		k.told[c.Name] = at
-		k.failing = append(k.failing, [2]time.Duration{failing, at})
+		k.terminatedAt[c.Name] = at
+		k.failing = append(k.failing, failurePeriod{failing, at})
 		return at, true
 	}
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {

@@ -139,7 +139,7 @@ type killComparison struct {
 func compareKills(t *testing.T, seed uint64) *killComparison {
 	t.Helper()
 	c := &killComparison{in: drawKill(seed)}
-	watchdog := time.AfterFunc(simPatience, func() { panic(fmt.Sprintf("seed %d does not end: something is busy without waiting", seed)) })
+	watchdog := time.AfterFunc(simTimeLimit, func() { panic(fmt.Sprintf("seed %d does not end: something is busy without waiting", seed)) })
 	defer watchdog.Stop()
 	synctest.Test(t, func(t *testing.T) { c.ours = playKill(t, c.in).sorted() })
 	model := func(differs map[difference]bool) killTimeline {

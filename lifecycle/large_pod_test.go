@@ -25,7 +25,7 @@ func BenchmarkTerminateLargePod(b *testing.B) {
 			pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "app-" + name})
 		}
 	}
-	rt := newObedientRuntime()
+	rt := newWorkingRuntime()
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
 	require.NoError(b, err)
 	ctx := klog.NewContext(b.Context(), klog.Logger{})

@@ -18,22 +18,22 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// errorCounter is a log of which only the errors are kept.
-type errorCounter struct{ errors chan error }
+// errorLog is a log of which only the errors are kept.
+type errorLog struct{ errors chan error }
 
-func (errorCounter) Init(logr.RuntimeInfo)                 {}
-func (errorCounter) Enabled(int) bool                      { return false }
-func (errorCounter) Info(int, string, ...any)              {}
-func (c errorCounter) Error(err error, _ string, _ ...any) { c.errors <- err }
-func (c errorCounter) WithValues(...any) logr.LogSink      { return c }
-func (c errorCounter) WithName(string) logr.LogSink        { return c }
+func (errorLog) Init(logr.RuntimeInfo)                 {}
+func (errorLog) Enabled(int) bool                      { return false }
+func (errorLog) Info(int, string, ...any)              {}
+func (c errorLog) Error(err error, _ string, _ ...any) { c.errors <- err }
+func (c errorLog) WithValues(...any) logr.LogSink      { return c }
+func (c errorLog) WithName(string) logr.LogSink        { return c }
 
 // A preStop hook that fails is an error in the log, and OnHook is told of it with the container.
 func TestAFailedHookIsLoggedAndTold(t *testing.T) {
-	log := errorCounter{make(chan error, 10)}
+	log := errorLog{make(chan error, 10)}
 	var told []lifecycle.HookResult
-	inBubble(t, 30, func(b *bed) {
-		app := b.addMain("app", exec(), lifecycletest.Script{})
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		app := b.addMain("app", scriptedExec(), lifecycletest.Script{})
 		_, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
 		require.NoError(b, err)
 		require.Len(b, log.errors, 1)
@@ -54,9 +54,9 @@ func TestAFailedHookIsLoggedAndTold(t *testing.T) {
 // That exec hooks have no runner is in the log at any verbosity: no command has run whose output
 // could be in it.
 func TestAHookWithoutARunnerIsLoggedAsThat(t *testing.T) {
-	log := errorCounter{make(chan error, 10)}
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{})
+	log := errorLog{make(chan error, 10)}
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{})
 		result, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
 		require.NoError(b, err)
 		synctest.Wait()
@@ -66,8 +66,8 @@ func TestAHookWithoutARunnerIsLoggedAsThat(t *testing.T) {
 
 // A runtime that cannot list for a while is one line of the log, however often it is asked.
 func TestAListThatFailsIsLoggedOnce(t *testing.T) {
-	log := errorCounter{make(chan error, 10)}
-	inBubble(t, 30, func(b *bed) {
+	log := errorLog{make(chan error, 10)}
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
 		b.rt.Away(0, 10*time.Second)
 		_, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
@@ -77,22 +77,22 @@ func TestAListThatFailsIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// atEachMessage is a logger that calls a function for each message.
-type atEachMessage func()
+// loggerFunc is a logger that calls a function for each message.
+type loggerFunc func()
 
-func (do atEachMessage) Init(klog.RuntimeInfo)          {}
-func (do atEachMessage) Enabled(int) bool               { return true }
-func (do atEachMessage) Info(int, string, ...any)       { do() }
-func (do atEachMessage) Error(error, string, ...any)    { do() }
-func (do atEachMessage) WithValues(...any) klog.LogSink { return do }
-func (do atEachMessage) WithName(string) klog.LogSink   { return do }
+func (do loggerFunc) Init(klog.RuntimeInfo)          {}
+func (do loggerFunc) Enabled(int) bool               { return true }
+func (do loggerFunc) Info(int, string, ...any)       { do() }
+func (do loggerFunc) Error(error, string, ...any)    { do() }
+func (do loggerFunc) WithValues(...any) klog.LogSink { return do }
+func (do loggerFunc) WithName(string) klog.LogSink   { return do }
 
 // The terminator holds no mutex while it logs.
 func TestALoggerMayAskForTheTermination(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
 		var messages atomic.Int32
-		ctx := klog.NewContext(b.Context(), klog.New(atEachMessage(func() {
+		ctx := klog.NewContext(b.Context(), klog.New(loggerFunc(func() {
 			if termination, found := b.Termination(b.pod); found {
 				_ = termination.Deadline()
 				messages.Add(1)

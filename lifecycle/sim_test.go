@@ -66,8 +66,8 @@ func TestSimulator(t *testing.T) {
 	}
 }
 
-// simPatience is how long a seed, which takes a millisecond, may take of real time.
-const simPatience = 10 * time.Second
+// simTimeLimit is how long a seed, which takes a millisecond, may take of real time.
+const simTimeLimit = 10 * time.Second
 
 // playSeed plays the world of a seed, and returns the promises that were broken.
 func playSeed(t *testing.T, seed uint64) (record *judge.Record, broken []string) {
@@ -77,7 +77,7 @@ func playSeed(t *testing.T, seed uint64) (record *judge.Record, broken []string)
 			broken = append(broken, fmt.Sprintf("seed %d: %v", seed, value))
 		}
 	}()
-	watchdog := time.AfterFunc(simPatience, func() { panic(fmt.Sprintf("seed %d does not end: something is busy without waiting", seed)) })
+	watchdog := time.AfterFunc(simTimeLimit, func() { panic(fmt.Sprintf("seed %d does not end: something is busy without waiting", seed)) })
 	defer watchdog.Stop()
 	synctest.Test(t, func(*testing.T) {
 		s := newSim(seed)
@@ -211,7 +211,7 @@ func (s *sim) at(d time.Duration, do func()) {
 // play plays the world to its end, and returns the promises that were broken.
 func (s *sim) play() []string {
 	for _, pod := range s.pods {
-		s.plan(pod)
+		s.planCalls(pod)
 	}
 	if s.rng.IntN(8) == 0 {
 		at, patience := simTime(s.rng, 40*time.Second), simTime(s.rng, 20*time.Second)
@@ -242,8 +242,8 @@ func (s *sim) play() []string {
 	return broken
 }
 
-// plan draws what the callers do with a pod.
-func (s *sim) plan(pod *v1.Pod) {
+// planCalls draws what the callers do with a pod.
+func (s *sim) planCalls(pod *v1.Pod) {
 	rng := s.rng
 	for _, name := range namesOf(pod) {
 		switch rng.IntN(6) {
@@ -252,7 +252,7 @@ func (s *sim) plan(pod *v1.Pod) {
 			s.start(pod, name, simTime(rng, 30*time.Second))
 		default:
 			run := s.begin(pod, name)
-			if specialSidecar(pod, name) && rng.IntN(2) == 0 {
+			if isSidecar(pod, name) && rng.IntN(2) == 0 {
 				s.at(0, func() { s.restart(run) })
 			}
 		}
@@ -281,7 +281,7 @@ func (s *sim) plan(pod *v1.Pod) {
 	}
 }
 
-func specialSidecar(pod *v1.Pod, name string) bool {
+func isSidecar(pod *v1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == name && c.RestartPolicy != nil })
 }
 

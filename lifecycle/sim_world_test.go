@@ -64,7 +64,7 @@ type simRun struct {
 	once       sync.Once
 	signalled  sync.Once
 	ended      chan struct{}
-	tell       func(string)
+	recordEnd  func(string)
 }
 
 // draw calls do with the generator of an entity. The mutex is not held.
@@ -198,7 +198,7 @@ func (w *simWorld) begin(pod *v1.Pod, name string) *simRun {
 	if w.hasTimes {
 		run.Began = run.began
 	}
-	run.tell = w.record.Began(pod, run.Container) // before another caller finds the run
+	run.recordEnd = w.record.Began(pod, run.Container) // before another caller finds the run
 	w.runs = append(w.runs, run)
 	w.mu.Unlock()
 	if exits > 0 {
@@ -219,7 +219,7 @@ func (r *simRun) hasEnded() bool {
 // end ends a run.
 func (r *simRun) end(how string) {
 	r.once.Do(func() {
-		r.tell(how)
+		r.recordEnd(how)
 		close(r.ended)
 	})
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// answer is how a StopContainer call returns, and how long after it was made.
-type answer struct {
+// stopResult is how a StopContainer call returns, and how long after it was made.
+type stopResult struct {
 	after time.Duration
 	err   error
 }
 
-// answers are those of a runtime, one for each call.
-type answers struct {
+// stopReplies are those of a runtime, one for each call.
+type stopReplies struct {
 	calls atomic.Int32
-	all   []answer
+	all   []stopResult
 }
 
-func (s *answers) StopContainer(context.Context, string, int64) error {
+func (s *stopReplies) StopContainer(context.Context, string, int64) error {
 	a := s.all[min(int(s.calls.Add(1)), len(s.all))-1]
 	<-time.After(a.after)
 	return a.err
@@ -38,26 +38,26 @@ func TestOverlappingStops(t *testing.T) {
 	const ms = time.Millisecond
 	for name, test := range map[string]struct {
 		seconds int64 // of the second call
-		answers []answer
+		answers []stopResult
 		ended   time.Duration
 		want    lifecycle.Outcome
 	}{
 		"the first fails, the second succeeds later": {
-			10, []answer{{3000 * ms, lifecycletest.ErrScripted}, {5000 * ms, nil}}, 6000 * ms, lifecycle.OutcomeGraceful,
+			10, []stopResult{{3000 * ms, lifecycletest.ErrScripted}, {5000 * ms, nil}}, 6000 * ms, lifecycle.OutcomeGraceful,
 		},
 		"the first succeeds after the second has killed": {
-			5, []answer{{7000 * ms, nil}, {7000 * ms, nil}}, 7000 * ms, lifecycle.OutcomeGraceExceeded,
+			5, []stopResult{{7000 * ms, nil}, {7000 * ms, nil}}, 7000 * ms, lifecycle.OutcomeGraceExceeded,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			given := &answers{all: test.answers}
-			inBubble(t, 60, func(b *bed) {
-				b.declare("app")
-				termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("app")}})
+			given := &stopReplies{all: test.answers}
+			inBubble(t, graceSeconds(60), func(b *testBed) {
+				b.addStopped("app")
+				termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{containerNamed("app")}})
 				<-time.After(time.Second)
 				require.True(b, b.Shorten(termination, test.seconds))
 				<-termination.Done()
-				require.Equal(b, test.ended, b.at())
+				require.Equal(b, test.ended, b.elapsed())
 				require.Equal(b, test.want, termination.Result().Outcome())
 				require.EqualValues(b, 2, given.calls.Load())
 			}, func(o *lifecycle.TerminatorOptions) { o.Runtime = lifecycle.RuntimeFunc(given.StopContainer) })

@@ -20,16 +20,16 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// obedientRuntime is a runtime in which each container of each pod runs until it is stopped. Its ID is
+// workingRuntime is a runtime in which each container of each pod runs until it is stopped. Its ID is
 // that of the pod and its name.
-type obedientRuntime struct {
+type workingRuntime struct {
 	exited  chan struct{}
 	stopped *sync.Map
 }
 
-func newObedientRuntime() obedientRuntime { return obedientRuntime{make(chan struct{}), &sync.Map{}} }
+func newWorkingRuntime() workingRuntime { return workingRuntime{make(chan struct{}), &sync.Map{}} }
 
-func (r obedientRuntime) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Container, _ error) {
+func (r workingRuntime) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Container, _ error) {
 	for _, containers := range [][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
 			id := string(pod.UID) + "/" + containers[i].Name
@@ -41,12 +41,12 @@ func (r obedientRuntime) Running(_ context.Context, pod *v1.Pod) (running []life
 	return running, nil
 }
 
-func (r obedientRuntime) StopContainer(_ context.Context, id string, _ int64) error {
+func (r workingRuntime) StopContainer(_ context.Context, id string, _ int64) error {
 	r.stopped.Store(id, true)
 	return nil
 }
 
-func (r obedientRuntime) Exited(string) <-chan struct{} { return r.exited }
+func (r workingRuntime) Exited(string) <-chan struct{} { return r.exited }
 
 // sleepingPods returns n pods of one container, whose sleep hook outlasts a benchmark.
 func sleepingPods(n int) []*v1.Pod {
@@ -56,27 +56,27 @@ func sleepingPods(n int) []*v1.Pod {
 			ObjectMeta: metav1.ObjectMeta{Name: "pod-" + strconv.Itoa(i), UID: types.UID(strconv.Itoa(i))},
 			Spec: v1.PodSpec{
 				TerminationGracePeriodSeconds: ptr.To(int64(7200)),
-				Containers:                    []v1.Container{container("app", sleep(3600))},
+				Containers:                    []v1.Container{containerSpec("app", sleepHandler(3600))},
 			},
 		}
 	}
 	return pods
 }
 
-// benchWay terminates pods and returns when all their hooks sleep. cancel cancels the
+// startFunc terminates pods and returns when all their hooks sleep. cancel cancels the
 // terminations and waits until all goroutines have ended.
-type benchWay func(b *testing.B, pods []*v1.Pod) (cancel func())
+type startFunc func(b *testing.B, pods []*v1.Pod) (cancel func())
 
-// sleepingWay is a benchWay with a name, with or without a watch for the exits of containers.
-type sleepingWay struct {
+// benchmarkCase is a benchWay with a name, with or without a watch for the exits of containers.
+type benchmarkCase struct {
 	name       string
 	goroutines int // a pod
-	start      benchWay
+	start      startFunc
 }
 
-func sleepingWays() []sleepingWay {
-	calm := newObedientRuntime()
-	return []sleepingWay{
+func benchmarkCases() []benchmarkCase {
+	calm := newWorkingRuntime()
+	return []benchmarkCase{
 		{"exits=ignored/way=plain", 4, func(b *testing.B, pods []*v1.Pod) func() { return terminatePlainly(b, pods, 4, nil) }},
 		{"exits=ignored/way=kubegrace", 3, func(b *testing.B, pods []*v1.Pod) func() { return terminateAll(b, pods, calm, nil) }},
 		{"exits=watched/way=plain", 5, func(b *testing.B, pods []*v1.Pod) func() { return terminatePlainly(b, pods, 5, calm.exited) }},
@@ -168,9 +168,9 @@ func awaitGoroutines(n int) {
 func BenchmarkSleepingPodMemory(b *testing.B) {
 	const pods = 10_000
 	before := heapAndStacks()
-	startSleepers(b.Context(), 5*pods, sleepFuncs()["floor"])()
+	startSleepers(b.Context(), 5*pods, sleepers()["floor"])()
 	descriptor := float64(heapAndStacks()-before) / (5 * pods)
-	for _, way := range sleepingWays() {
+	for _, way := range benchmarkCases() {
 		b.Run(way.name, func(b *testing.B) {
 			var took int64
 			rounds := 0
@@ -193,7 +193,7 @@ func BenchmarkSleepingPodMemory(b *testing.B) {
 func BenchmarkCancelSleepingPods(b *testing.B) {
 	const pods = 100_000
 	all := sleepingPods(pods)
-	for _, way := range sleepingWays() {
+	for _, way := range benchmarkCases() {
 		b.Run("pods=100000/"+way.name, func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
@@ -210,9 +210,9 @@ func BenchmarkCancelSleepingPods(b *testing.B) {
 func BenchmarkTerminate(b *testing.B) {
 	all := runningPods(10_000)
 	kills := map[string]func(b *testing.B) func(ctx context.Context, pod *v1.Pod){
-		"plain": func(*testing.B) func(context.Context, *v1.Pod) { return plainStop(newObedientRuntime()) },
+		"plain": func(*testing.B) func(context.Context, *v1.Pod) { return plainStop(newWorkingRuntime()) },
 		"kubegrace": func(b *testing.B) func(context.Context, *v1.Pod) {
-			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newObedientRuntime()})
+			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newWorkingRuntime()})
 			require.NoError(b, err)
 			return func(ctx context.Context, pod *v1.Pod) {
 				if _, err := terminator.KillPod(ctx, pod, lifecycle.Request{}); err != nil {
@@ -241,7 +241,7 @@ func BenchmarkTerminate(b *testing.B) {
 
 // plainStop returns a function that kills a pod as the kubelet's pod worker does, without hooks: it
 // asks what runs, and has a goroutine that kills the pod and one for each container.
-func plainStop(rt obedientRuntime) func(ctx context.Context, pod *v1.Pod) {
+func plainStop(rt workingRuntime) func(ctx context.Context, pod *v1.Pod) {
 	return func(ctx context.Context, pod *v1.Pod) {
 		killed := make(chan struct{})
 		go func() {
@@ -279,7 +279,7 @@ func runningPods(n int) []*v1.Pod {
 // BenchmarkTerminateBesideStarts is the time of one KillPod while 10,000 calls of Start are under
 // way for other pods. "plain" has as many goroutines that wait.
 func BenchmarkTerminateBesideStarts(b *testing.B) {
-	rt := newObedientRuntime()
+	rt := newWorkingRuntime()
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
 	require.NoError(b, err)
 	ctx := klog.NewContext(b.Context(), klog.Logger{})
