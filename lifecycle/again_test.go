@@ -15,9 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A later termination stops a container that could not be stopped again, with its old deadline and
-// without a second hook. One that was started since has a deadline of its own.
-func TestALaterTerminationOfAStuckContainer(t *testing.T) {
+// A later termination stops a stuck container again, under its old deadline and without running its
+// hook again. A container started since gets a new deadline.
+func TestLaterTerminationStopsAStuckContainerUnderTheOldDeadline(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{FailStops: 10})
 		first, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(5))})
@@ -36,8 +36,7 @@ func TestALaterTerminationOfAStuckContainer(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
-// If nothing is listed any more, the result is that of the termination before.
-func TestALaterTerminationOfWhatHasEnded(t *testing.T) {
+func TestTerminationOfAnEndedPodReturnsThePreviousResult(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
 		first := b.killPod()
@@ -47,8 +46,7 @@ func TestALaterTerminationOfWhatHasEnded(t *testing.T) {
 	})
 }
 
-// A pod that was started again after its termination, without Forget, is terminated again.
-func TestAPodThatReturnsWithoutForget(t *testing.T) {
+func TestPodStartedAgainWithoutForgetIsTerminatedAgain(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.killPod()
@@ -62,11 +60,10 @@ func TestAPodThatReturnsWithoutForget(t *testing.T) {
 	})
 }
 
-// Any number of waits that end too late record one event about it (findings X7).
-func TestOneEventAboutAnOverduePod(t *testing.T) {
+func TestExceededGracePeriodIsRecordedOnce(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
-		for second := range 4 { // at 12 s it should have ended
+		for second := range 4 { // overdue from 12 s on
 			ctx, cancel := context.WithDeadline(b.quietContext(), b.start.Add(time.Duration(11+second)*time.Second))
 			_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 			cancel()
@@ -79,8 +76,7 @@ func TestOneEventAboutAnOverduePod(t *testing.T) {
 	})
 }
 
-// A wait whose context ends before the runtime has said what runs names the pod.
-func TestAWaitForAPodOfWhichNothingIsKnown(t *testing.T) {
+func TestWaitNamesThePodBeforeTheFirstList(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
 		b.rt.SetLists(lifecycletest.Lists{Poll: 5 * time.Second})
@@ -93,8 +89,7 @@ func TestAWaitForAPodOfWhichNothingIsKnown(t *testing.T) {
 	})
 }
 
-// A container that joins a shortened termination has the shorter grace period.
-func TestAContainerThatJoinsAShortenedTermination(t *testing.T) {
+func TestContainerListedAfterShortenHasTheShorterGrace(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.addStopped("web")

@@ -38,7 +38,7 @@ func TestCloseLeavesEverythingRunning(t *testing.T) {
 	})
 }
 
-func TestCloseTellsTheRuntimeWhyItsCallEnds(t *testing.T) {
+func TestCloseCancelsStopContainerWithItsCause(t *testing.T) {
 	var cause error
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{containerNamed("app")}})
@@ -54,7 +54,7 @@ func TestCloseTellsTheRuntimeWhyItsCallEnds(t *testing.T) {
 	})
 }
 
-func TestCallersContextOnlyEndsItsWait(t *testing.T) {
+func TestCallersContextEndsOnlyItsWait(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
@@ -68,7 +68,7 @@ func TestCallersContextOnlyEndsItsWait(t *testing.T) {
 	})
 }
 
-func TestCloseWhileMuchIsUnderWay(t *testing.T) {
+func TestCloseDuringHooksWaitsAndStops(t *testing.T) {
 	for _, after := range slices.Repeat([]time.Duration{time.Second, 5 * time.Second, 9 * time.Second, 10 * time.Second, 11 * time.Second}, 10) {
 		inBubble(t, graceSeconds(10), func(b *testBed) {
 			b.addSidecar("proxy", sleepHandler(2), lifecycletest.Script{IgnoreTerm: true})
@@ -83,13 +83,13 @@ func TestCloseWhileMuchIsUnderWay(t *testing.T) {
 			require.Error(b, termination.Result().Err())
 			require.False(b, b.Shorten(termination, 1))
 			for _, event := range b.events.All() {
-				require.NotEqual(b, "FailedKillPod", event.Reason, "the agent leaves, the runtime does not fail")
+				require.NotEqual(b, "FailedKillPod", event.Reason, "closing is not a failure of the runtime")
 			}
 		})
 	}
 }
 
-func TestATerminationDoesNotEndWithItsCaller(t *testing.T) {
+func TestTerminationOutlivesItsCallersContext(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", sleepHandler(5), lifecycletest.Script{})
 		type key struct{}
@@ -107,8 +107,7 @@ type slowRecorder time.Duration
 
 func (r slowRecorder) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(r)) }
 
-// Close waits for no event before it ends a termination.
-func TestATerminationEndsWithTheAgentBeforeItsEvents(t *testing.T) {
+func TestCloseDoesNotWaitForEvents(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -119,8 +118,7 @@ func TestATerminationEndsWithTheAgentBeforeItsEvents(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Events = slowRecorder(1500 * time.Millisecond) })
 }
 
-// A termination that Close ends is not shortened any more.
-func TestAShorteningDuringClose(t *testing.T) {
+func TestShortenDuringCloseHasNoEffect(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -133,8 +131,7 @@ func TestAShorteningDuringClose(t *testing.T) {
 	}, withHooks(func(context.Context) error { <-time.After(5 * time.Second); return nil }))
 }
 
-// A closed terminator accepts calls for new pods, and keeps nothing of them.
-func TestAClosedTerminatorKeepsNothing(t *testing.T) {
+func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		app := b.addMain("app", nil, lifecycletest.Script{})
 		require.NoError(b, b.Close(b.Context()))
@@ -149,8 +146,7 @@ func TestAClosedTerminatorKeepsNothing(t *testing.T) {
 	})
 }
 
-// A container that is left running has the error of its runtime, too.
-func TestWhyAContainerIsLeftRunning(t *testing.T) {
+func TestLeftRunningContainerKeepsItsRuntimeError(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: -1})
 		termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
@@ -162,10 +158,10 @@ func TestWhyAContainerIsLeftRunning(t *testing.T) {
 	})
 }
 
-// Before the runtime has said what runs, each container of the spec may run.
-func TestCloseWhileTheRuntimeIsAsked(t *testing.T) {
+// Until the runtime has listed the containers, every container of the spec may be running.
+func TestCloseDuringAList(t *testing.T) {
 	for name, lists := range map[string]lifecycletest.Lists{
-		"which hangs": {Hang: true}, "which polls": {Poll: 5 * time.Second}, "which fails": {Err: lifecycletest.ErrAway},
+		"hangs": {Hang: true}, "polls": {Poll: 5 * time.Second}, "fails": {Err: lifecycletest.ErrAway},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -187,9 +183,8 @@ func TestCloseWhileTheRuntimeIsAsked(t *testing.T) {
 	}
 }
 
-// A hook that ends because the terminator was closed has not failed, whether the hook or its stop is
-// the first to notice.
-func TestAHookThatCloseEndsHasNotFailed(t *testing.T) {
+// A hook cancelled by Close has not failed, whether the hook or its stop notices first.
+func TestHookCancelledByCloseHasNotFailed(t *testing.T) {
 	for range 100 {
 		inBubble(t, graceSeconds(30), func(b *testBed) {
 			b.addMain("app", scriptedExec(), lifecycletest.Script{})

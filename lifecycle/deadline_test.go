@@ -43,14 +43,14 @@ func TestShortenTakesEffectAtOnce(t *testing.T) {
 	}
 }
 
-func TestUsedTimeIsTruncatedToWholeSecondsOnce(t *testing.T) {
+func TestUsedTimeIsRoundedDownOnce(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(1700 * time.Millisecond)})
 		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{Exec: commandTaking(900 * time.Millisecond)})
 		b.pod.Spec.Containers[0].Lifecycle.PreStop = scriptedExec()
 		b.killPod()
 		b.requireStop("app", 9, 1700*time.Millisecond)
-		b.requireStop("proxy", 9, 1700*time.Millisecond) // the kubelet truncates 0.9 and 0.8 each, and asks for 10
+		b.requireStop("proxy", 9, 1700*time.Millisecond) // the kubelet rounds 0.9 and 0.8 down separately, and uses 10
 	})
 }
 
@@ -69,7 +69,7 @@ func TestShortenDoesNotLengthen(t *testing.T) {
 	})
 }
 
-func TestShortenToZeroOrLessGivesASecond(t *testing.T) {
+func TestShortenToZeroOrLessMeansOneSecond(t *testing.T) {
 	for _, seconds := range []int64{1, 0, -1, -1 << 63} {
 		inBubble(t, graceSeconds(60), func(b *testBed) {
 			b.addMain("app", sleepHandler(60), lifecycletest.Script{IgnoreTerm: true})
@@ -82,7 +82,7 @@ func TestShortenToZeroOrLessGivesASecond(t *testing.T) {
 	}
 }
 
-func TestShortenDoesNotAffectWhatEndsBefore(t *testing.T) {
+func TestShortenDoesNotAffectHooksThatEndEarlier(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", sleepHandler(12), lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
@@ -105,17 +105,17 @@ func TestShortenMakesASecondStopContainerCall(t *testing.T) {
 		require.True(b, b.Shorten(termination, 4))
 		<-termination.Done()
 		require.Equal(b, 5500*time.Millisecond, b.elapsed())
-		var asked []int64
+		var timeouts []int64
 		for _, stop := range b.rt.Stops() {
-			asked = append(asked, stop.TimeoutSeconds)
+			timeouts = append(timeouts, stop.TimeoutSeconds)
 		}
-		require.EqualValues(b, 60, asked[0])
-		require.EqualValues(b, 4, asked[len(asked)-1], "the 10 may be asked for in between")
+		require.EqualValues(b, 60, timeouts[0])
+		require.EqualValues(b, 4, timeouts[len(timeouts)-1], "there may be a call with 10 in between")
 		require.Equal(b, lifecycle.OutcomeGraceExceeded, termination.Result().Outcome())
 	})
 }
 
-// Both calls return when the container is killed, in any order.
+// Both calls return when the container is killed, in either order.
 func TestOutcomeAfterTwoCallsIsThatOfTheEarlierKill(t *testing.T) {
 	for range 10 {
 		inBubble(t, graceSeconds(60), func(b *testBed) {
@@ -134,14 +134,13 @@ func TestNoSecondCallForAStopThatEndsSooner(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(1500 * time.Millisecond)
-		require.True(b, b.Shorten(termination, 1)) // the floor of a second stop would be later than the first one's kill
+		require.True(b, b.Shorten(termination, 1)) // the minimum of a second call would end after the first call's kill
 		<-termination.Done()
 		require.Len(b, b.rt.Stops(), 1)
 	})
 }
 
-// A hook runs once, also if the termination is shortened while it runs.
-func TestNoHookRunsTwice(t *testing.T) {
+func TestHookRunsOnceDespiteShortenings(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour)})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -156,7 +155,7 @@ func TestNoHookRunsTwice(t *testing.T) {
 	})
 }
 
-func TestASmallerDeletionGraceShortens(t *testing.T) {
+func TestSmallerDeletionGraceShortens(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -171,7 +170,7 @@ func TestASmallerDeletionGraceShortens(t *testing.T) {
 	})
 }
 
-func TestTheLongestGracePeriods(t *testing.T) {
+func TestLongestGracePeriods(t *testing.T) {
 	inBubble(t, graceSeconds(1<<63-1), func(b *testBed) {
 		b.addMain("app", sleepHandler(1<<63-1), lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -187,11 +186,11 @@ func TestTheLongestGracePeriods(t *testing.T) {
 	})
 }
 
-func TestARestartedAgentUsesWhatIsLeftOfTheGrace(t *testing.T) {
+func TestRestartedAgentUsesTheRemainingGrace(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{IgnoreTerm: true})
 		b.pod.DeletionGracePeriodSeconds = ptr.To(int64(30))
-		deleted := metav1.NewTime(b.start.Add(12 * time.Second)) // 18 s are gone
+		deleted := metav1.NewTime(b.start.Add(12 * time.Second)) // 18 s have passed
 		b.pod.DeletionTimestamp = &deleted
 		left := graceperiod.LeftOfDeletion(b.pod, time.Now())
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{
@@ -205,9 +204,8 @@ func TestARestartedAgentUsesWhatIsLeftOfTheGrace(t *testing.T) {
 	})
 }
 
-// A call that comes up to a tenth of a second after the deadline still has the minimum timeout,
-// because timers may fire late.
-func TestAStopRightAfterTheDeadline(t *testing.T) {
+// A call up to 0.1 s after the deadline still has the minimum timeout, because timers may fire late.
+func TestStopJustAfterTheDeadlineKeepsTheMinimumTimeout(t *testing.T) {
 	const ms = time.Millisecond
 	for late, timeout := range map[time.Duration]int64{0: 2, 50 * ms: 2, 99 * ms: 2, 100 * ms: 1, 101 * ms: 1} {
 		inBubble(t, graceSeconds(60), func(b *testBed) {

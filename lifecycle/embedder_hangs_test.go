@@ -18,7 +18,7 @@ import (
 )
 
 // A negative grace period counts as 0, which gives the minimum timeout, as in the kubelet.
-func TestNegativeGracePeriod(t *testing.T) {
+func TestNegativeGracePeriodCountsAsZero(t *testing.T) {
 	for _, g := range []int64{0, -1, -5, math.MinInt64} {
 		inBubble(t, graceSeconds(30), func(b *testBed) {
 			b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
@@ -30,17 +30,14 @@ func TestNegativeGracePeriod(t *testing.T) {
 	}
 }
 
-// hangingObserver is an ExitWatcher and an EventRecorder whose calls hang until the channel is
-// closed.
+// hangingObserver is an ExitWatcher and an EventRecorder whose calls hang until the channel is closed.
 type hangingObserver chan struct{}
 
 func (h hangingObserver) Exited(string) <-chan struct{} { <-h; return nil }
 
 func (h hangingObserver) Event(apiruntime.Object, string, string, string) { <-h }
 
-// A recorder that hangs costs no grace period, for any number of events: after a hook that
-// fails at once the stop follows at once.
-func TestHangingRecorderAndFailingHook(t *testing.T) {
+func TestHangingRecorderDoesNotDelayTheStopAfterAFailedHook(t *testing.T) {
 	let := make(hangingObserver)
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
@@ -50,13 +47,12 @@ func TestHangingRecorderAndFailingHook(t *testing.T) {
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
 		b.requireStop("app", 30, 0)
-		require.Equal(b, time.Second, b.elapsed(), "the events are waited for, once the container has ended")
+		require.Equal(b, time.Second, b.elapsed(), "the end waits 1 s for the events")
 		close(let)
 	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let })
 }
 
-// An ExitWatcher or a recorder that hangs uses up almost nothing of the grace period.
-func TestHangingWatcherOrRecorderCostsNoGrace(t *testing.T) {
+func TestHangingWatcherOrRecorderUsesUpNoGrace(t *testing.T) {
 	let := make(hangingObserver)
 	for name, hang := range map[string]func(*lifecycle.TerminatorOptions){
 		"an exit watcher": func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Exits = let },
@@ -83,8 +79,7 @@ func TestPostStartWithAHangingExitWatcher(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Exits = let })
 }
 
-// A recorder that hangs delays the return of Wait by a second at most.
-func TestWaitWithAHangingRecorder(t *testing.T) {
+func TestHangingRecorderDelaysWaitByOneSecond(t *testing.T) {
 	var let hangingObserver
 	inBubble(t, graceSeconds(1), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
@@ -97,8 +92,7 @@ func TestWaitWithAHangingRecorder(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let })
 }
 
-// A container whose postStart hook has failed is killed even if the recorder hangs.
-func TestFailedPostStartWithAHangingRecorder(t *testing.T) {
+func TestFailedPostStartKillsDespiteAHangingRecorder(t *testing.T) {
 	var let hangingObserver
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})

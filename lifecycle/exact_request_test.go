@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// exactRequest is a request to stop exactly these containers, as a kubelet fork makes it.
+// exactRequest returns a request for exactly these containers, as a kubelet fork makes it.
 func exactRequest(grace *int64, names ...string) lifecycle.Request {
 	req := lifecycle.Request{GracePeriodSeconds: grace, Containers: []lifecycle.Container{}}
 	for _, name := range names {
@@ -22,9 +22,9 @@ func exactRequest(grace *int64, names ...string) lifecycle.Request {
 	return req
 }
 
-// A grace period of 0, as after a change of the sandbox, runs no hook and gives the minimum of 2 s, as
-// in the kubelet (findings F5).
-func TestAnExactRequestWithAGracePeriodOfZero(t *testing.T) {
+// A grace period of 0, as after a sandbox change, runs no hook and gives the minimum of 2 s, as in the
+// kubelet.
+func TestExactRequestWithGraceZeroSkipsTheHook(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{IgnoreTerm: true})
 		result, err := b.KillPod(b.Context(), b.pod, exactRequest(ptr.To(int64(0)), "app"))
@@ -36,8 +36,8 @@ func TestAnExactRequestWithAGracePeriodOfZero(t *testing.T) {
 	})
 }
 
-// Without a grace period sidecars wait for 2 s, as in the kubelet (findings F5).
-func TestAnExactRequestForAPodWithoutAGracePeriod(t *testing.T) {
+// Without a grace period, sidecars wait for 2 s, as in the kubelet.
+func TestExactRequestWithoutGraceUsesTwoSeconds(t *testing.T) {
 	inBubble(t, graceSeconds(0), func(b *testBed) {
 		b.pod.Spec.TerminationGracePeriodSeconds = nil
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
@@ -49,9 +49,9 @@ func TestAnExactRequestForAPodWithoutAGracePeriod(t *testing.T) {
 	})
 }
 
-// Exactly the containers of the request are stopped, and StopContainer is believed: the runtime is not
-// asked what runs.
-func TestAnExactRequestAsksNobodyWhatRuns(t *testing.T) {
+// Exactly the containers of the request are stopped. StopContainer is trusted, and no list is
+// requested.
+func TestExactRequestTrustsStopContainer(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addMain("web", nil, lifecycletest.Script{})
@@ -67,8 +67,8 @@ func TestAnExactRequestAsksNobodyWhatRuns(t *testing.T) {
 	})
 }
 
-// An exact request without containers says that nothing runs. That is not the same as none.
-func TestAnExactRequestWithoutContainers(t *testing.T) {
+// An empty list of containers means that nothing is running; nil means that the runtime lists them.
+func TestEmptyExactRequestStopsNothing(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
 		result, err := b.KillPod(b.Context(), b.pod, exactRequest(nil))
@@ -78,8 +78,8 @@ func TestAnExactRequestWithoutContainers(t *testing.T) {
 	})
 }
 
-// A later request adds to the termination that is under way.
-func TestALaterExactRequestAddsContainers(t *testing.T) {
+// A later request adds containers to the termination in progress.
+func TestLaterExactRequestAddsContainers(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
 		b.addMain("web", nil, lifecycletest.Script{})

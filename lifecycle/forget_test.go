@@ -17,8 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// Nothing is left of 10,000 pods that have ended and were forgotten: no memory, no goroutine.
-func TestNothingIsLeftOfAPodThatWasForgotten(t *testing.T) {
+func TestForgetFreesPodsAndGoroutines(t *testing.T) {
 	tr, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newWorkingRuntime()})
 	require.NoError(t, err)
 	ctx, pods, before := klog.NewContext(t.Context(), klog.Logger{}), runningPods(10_000), runtime.NumGoroutine()
@@ -35,11 +34,11 @@ func TestNothingIsLeftOfAPodThatWasForgotten(t *testing.T) {
 	}
 	require.Zero(t, tr.Pods())
 	require.NoError(t, tr.Close(ctx))
-	require.LessOrEqual(t, runtime.NumGoroutine(), before+10, "others of the process may have begun")
+	require.LessOrEqual(t, runtime.NumGoroutine(), before+10, "other tests may have started some")
 }
 
-// Forget stops nothing: the termination goes on with what it has listed, and then nothing is kept.
-func TestForgetDuringATermination(t *testing.T) {
+// Forget stops nothing: the termination continues with the listed containers, and then nothing is kept.
+func TestForgottenTerminationContinues(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
@@ -58,8 +57,8 @@ func TestForgetDuringATermination(t *testing.T) {
 	})
 }
 
-// What is being stopped when a pod is forgotten is one of the next termination: no hook runs twice.
-func TestATerminationAfterForget(t *testing.T) {
+// A stop in progress when its pod is forgotten becomes part of the next termination.
+func TestTerminationAfterForgetRunsNoHookTwice(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", scriptedExec(), withHookTaking(time.Second, lifecycletest.Script{ExitAfterTerm: 3 * time.Second}))
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -77,8 +76,7 @@ func TestATerminationAfterForget(t *testing.T) {
 	})
 }
 
-// A container whose start returns after Forget is stopped by the next termination.
-func TestForgetDuringAStart(t *testing.T) {
+func TestContainerStartedDuringForgetIsStoppedByTheNextTermination(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")
 		started := startCall(func() error {
@@ -91,13 +89,12 @@ func TestForgetDuringAStart(t *testing.T) {
 	})
 }
 
-// A pod without a UID is known by its namespace and name.
-func TestAPodWithoutAUID(t *testing.T) {
+func TestPodWithoutUIDIsIdentifiedByName(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.pod.UID = ""
 		other := b.pod.DeepCopy()
 		other.Name = "other"
-		b.rt.SetLists(lifecycletest.Lists{Takes: time.Second}) // so that the terminations are under way
+		b.rt.SetLists(lifecycletest.Lists{Takes: time.Second}) // so that the terminations are in progress
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		require.Same(b, first, b.Terminate(b.Context(), b.pod.DeepCopy(), lifecycle.Request{}))
 		require.NotSame(b, first, b.Terminate(b.Context(), other, lifecycle.Request{}))
@@ -107,7 +104,7 @@ func TestAPodWithoutAUID(t *testing.T) {
 	})
 }
 
-func TestAskingForATerminationKeepsNothing(t *testing.T) {
+func TestTerminationLookupKeepsNothing(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		_, found := b.Termination(b.pod)
 		require.False(b, found)

@@ -28,8 +28,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// hookVectors is the content of testdata/hooks.yaml: the cases of the kubelet's tests of its
-// handler runner. It is decoded strictly, so that every field is used.
+// hookVectors is the content of testdata/hooks.yaml: the cases of the kubelet's tests of its handler
+// runner. It is decoded strictly, so that every field is used.
 type hookVectors struct {
 	Runner []runnerVector `json:"handler_runner"`
 	HTTP   struct {

@@ -23,8 +23,7 @@ import (
 // graceSeconds is the grace period of the pod of a testBed.
 type graceSeconds int64
 
-// testBed is a test bed: a terminator with a fake runtime, and a pod to terminate. Times are
-// counted from the time at which it was made.
+// testBed has a terminator with a fake runtime, and a pod to terminate.
 type testBed struct {
 	*testing.T
 	*judge.Terminator
@@ -35,9 +34,8 @@ type testBed struct {
 	start  time.Time
 }
 
-// inBubble runs a test with a bed in a synctest bubble, where time is exact and every
-// goroutine must have ended at the end. grace is the grace period of the pod in seconds. What has
-// happened in the test is judged at the end.
+// inBubble runs a test in a synctest bubble, where time is exact and every goroutine must have ended at
+// the end. The judge then checks everything that happened.
 func inBubble(t *testing.T, grace graceSeconds, do func(*testBed), change ...func(*lifecycle.TerminatorOptions)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,13 +66,13 @@ func inBubble(t *testing.T, grace graceSeconds, do func(*testBed), change ...fun
 	})
 }
 
-// addMain adds a regular container to the pod, and runs it with its name as the ID.
+// addMain adds a main container to the pod's spec and starts it, with its name as the ID.
 func (b *testBed) addMain(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) lifecycle.Container {
 	b.pod.Spec.Containers = append(b.pod.Spec.Containers, containerSpec(name, hook))
 	return b.rt.Start(b.pod, name, name, script)
 }
 
-// addSidecar adds a restartable init container to the pod, and runs it with its name as the ID.
+// addSidecar adds a sidecar to the pod's spec and starts it, with its name as the ID.
 func (b *testBed) addSidecar(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) lifecycle.Container {
 	c := containerSpec(name, hook)
 	c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
@@ -82,22 +80,22 @@ func (b *testBed) addSidecar(name string, hook *v1.LifecycleHandler, script life
 	return b.rt.Start(b.pod, name, name, script)
 }
 
-// addStopped adds regular containers to the pod that do not run.
+// addStopped adds main containers to the pod's spec without starting them.
 func (b *testBed) addStopped(names ...string) {
 	for _, name := range names {
 		b.pod.Spec.Containers = append(b.pod.Spec.Containers, containerSpec(name, nil))
 	}
 }
 
-// startContainer calls Start for a container, which runs by its script with an ID of its own.
+// startContainer starts a container through Terminator.Start.
 func (b *testBed) startContainer(name, id string, script lifecycletest.Script) error {
 	return b.Start(b.quietContext(), b.pod, name, func(ctx context.Context) error {
 		return b.rt.StartContainer(ctx, b.pod, name, id, script)
 	})
 }
 
-// startCall calls a function that blocks, in another goroutine, until it waits for something. The
-// function that it returns waits for the error.
+// startCall makes a blocking call in another goroutine, and returns when all goroutines of the bubble
+// are blocked. wait returns the call's error.
 func startCall(call func() error) (wait func() error) {
 	ended := make(chan error, 1)
 	go func() { ended <- call() }()
@@ -105,11 +103,10 @@ func startCall(call func() error) (wait func() error) {
 	return sync.OnceValue(func() error { return <-ended })
 }
 
-// elapsed is the time since the bed was made.
+// elapsed returns the time since the start of the test.
 func (b *testBed) elapsed() time.Duration { return time.Since(b.start) }
 
-// firstStop returns the timeout of the first StopContainer call for a container, and when it was
-// made.
+// firstStop returns the timeout and the time of a container's first StopContainer call.
 func (b *testBed) firstStop(id string) (timeout int64, at time.Duration) {
 	b.Helper()
 	for _, stop := range b.rt.Stops() {
@@ -117,11 +114,11 @@ func (b *testBed) firstStop(id string) (timeout int64, at time.Duration) {
 			return stop.TimeoutSeconds, stop.At.Sub(b.start)
 		}
 	}
-	require.Fail(b, "no stop was asked for", id)
+	require.Fail(b, "no StopContainer call", id)
 	return 0, 0
 }
 
-// requireStop compares the results of asked.
+// requireStop checks the timeout and the time of a container's first StopContainer call.
 func (b *testBed) requireStop(id string, timeout int64, at time.Duration) {
 	b.Helper()
 	gotTimeout, gotAt := b.firstStop(id)
@@ -129,7 +126,7 @@ func (b *testBed) requireStop(id string, timeout int64, at time.Duration) {
 	require.Equal(b, at, gotAt, "time of the stop of %s", id)
 }
 
-// requireEvents compares the reasons of the events so far, in order.
+// requireEvents checks the reasons of all events so far, in order.
 func (b *testBed) requireEvents(want ...string) {
 	b.Helper()
 	var got []string
@@ -139,7 +136,7 @@ func (b *testBed) requireEvents(want ...string) {
 	require.Equal(b, want, got)
 }
 
-// requireAnyEvents is requireEvents in any order.
+// requireAnyEvents checks the reasons of all events so far, in any order.
 func (b *testBed) requireAnyEvents(want ...string) {
 	b.Helper()
 	var got []string
@@ -149,7 +146,7 @@ func (b *testBed) requireAnyEvents(want ...string) {
 	require.ElementsMatch(b, want, got)
 }
 
-// quietContext returns a context without a logger, for failures that are meant.
+// quietContext returns a context without a logger, for expected failures.
 func (b *testBed) quietContext() context.Context { return klog.NewContext(b.Context(), klog.Logger{}) }
 
 // stopCall is one StopContainer call.
@@ -158,8 +155,7 @@ type stopCall struct {
 	atMilliseconds int64 // since the start of the test
 }
 
-// stopCalls returns the StopContainer calls for a container: the timeout in seconds, and the time
-// in milliseconds.
+// stopCalls returns the StopContainer calls for a container.
 func (b *testBed) stopCalls(id string) (calls []stopCall) {
 	for _, stop := range b.rt.Stops() {
 		if stop.ID == id {
@@ -169,10 +165,10 @@ func (b *testBed) stopCalls(id string) (calls []stopCall) {
 	return calls
 }
 
-// sleepUntil waits until a time after the bed was made.
+// sleepUntil sleeps until a time after the start of the test.
 func (b *testBed) sleepUntil(at time.Duration) { <-time.After(at - b.elapsed()) }
 
-// killPod terminates the pod with its own grace period and waits for the end.
+// killPod terminates the pod with its own grace period, and waits for the end.
 func (b *testBed) killPod() lifecycle.Result {
 	b.Helper()
 	result, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{})
@@ -188,17 +184,17 @@ func containerSpec(name string, hook *v1.LifecycleHandler) v1.Container {
 	return c
 }
 
-// sleepHandler is a hook that sleeps.
+// sleepHandler returns a sleep hook.
 func sleepHandler(seconds int64) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
 }
 
-// scriptedExec is an exec hook, which runs Script.Exec of the container.
+// scriptedExec returns an exec hook that runs the Script.Exec of its container.
 func scriptedExec() *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}}
 }
 
-// commandTaking is a command that takes d, or ends with its context.
+// commandTaking returns a command that takes d, or ends with its context.
 func commandTaking(d time.Duration) func(context.Context, []string) ([]byte, error) {
 	return func(ctx context.Context, _ []string) ([]byte, error) {
 		select {
@@ -221,7 +217,7 @@ func withHooks(f hookFunc) func(*lifecycle.TerminatorOptions) {
 	return func(o *lifecycle.TerminatorOptions) { o.Hooks = f }
 }
 
-// containerNamed returns the container of a name, with the name as its ID.
+// containerNamed returns a container whose ID is its name.
 func containerNamed(name string) lifecycle.Container {
 	return lifecycle.Container{Name: name, ID: name}
 }

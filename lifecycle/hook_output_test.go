@@ -25,8 +25,8 @@ import (
 
 const secretText = "s3cret"
 
-// fixedResponse is an HTTPDoer that answers each request with a status and a body. Over HTTPS it
-// first returns an error that contains the body.
+// fixedResponse is an HTTPDoer that answers with status 500 and a body. Over HTTPS, it first returns an
+// error that contains the body.
 type fixedResponse struct{ body string }
 
 func (d fixedResponse) Do(req *http.Request) (*http.Response, error) {
@@ -36,9 +36,8 @@ func (d fixedResponse) Do(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusInternalServerError, Status: "500 " + d.body, Header: http.Header{"Location": {d.body}}, Body: io.NopCloser(strings.NewReader(d.body)), ContentLength: -1}, nil
 }
 
-// The output of a hook appears neither in events nor in the log, because more people may read
-// these than the output. Standard output and standard error come as one text, as in the kubelet.
-func TestWhatAHookSaysIsInNoEvent(t *testing.T) {
+// A hook's output may be secret, and more people may read events and logs.
+func TestHookOutputIsNotInEventsOrLog(t *testing.T) {
 	outputs := map[string]string{
 		"a line": secretText + "\n", "long": strings.Repeat(secretText+" ", 100_000), "binary": "\x00\xff\x1b[2J" + secretText + "\x80",
 		"a template": "%s %v {{.}} " + secretText, "lines": strings.Repeat("\n", 1000) + secretText + "\r\nE0101 " + secretText,

@@ -41,8 +41,8 @@ func dialPipe(serve func(net.Conn)) func(context.Context, string, string) (net.C
 	}
 }
 
-// A bubble ends only when all its goroutines have, so each of these cases also shows that no
-// goroutine and no connection is left after the hook.
+// A bubble ends only when all its goroutines have, so these cases also prove that no goroutine or
+// connection outlives the hook.
 func TestHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
 	silent := dialPipe(readAll)
 	deaf := func(context.Context, string, string) (net.Conn, error) { // no one is at the other end
@@ -78,8 +78,7 @@ func TestHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
 	}
 }
 
-// The hook succeeds because the response has come. The body is waited for until the deadline
-// at most.
+// The hook succeeds because the response has arrived. It waits for the body until the deadline.
 func TestHangingBodyIsAbandonedAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -105,8 +104,8 @@ func TestHangingServerIsAbandonedWhenCancelled(t *testing.T) {
 	})
 }
 
-// A failed hook closes only its own connections: other hooks of the same client, which are
-// dialling or waiting for a response meanwhile, succeed.
+// A failed hook closes only its own connections: hooks of the same client that are dialling or waiting
+// succeed.
 func TestFailedHookDoesNotDisturbOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -139,9 +138,8 @@ func TestFailedHookDoesNotDisturbOthers(t *testing.T) {
 	})
 }
 
-// A connection that was kept open would cost two goroutines and a file descriptor for each
-// pod that is gone.
-func TestConnectionIsNotKept(t *testing.T) {
+// An open connection would cost two goroutines and a file descriptor per pod.
+func TestConnectionIsNotKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(chan *http.Request, 1)
 		answer := answeringServer("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbye", asked)

@@ -48,7 +48,7 @@ func TestHTTPSHookAnsweredInHTTPIsRetried(t *testing.T) {
 	require.Empty(t, msg)
 	require.Len(t, seen, 1)
 	require.Equal(t, "drain", seen[0].Get("X-Reason"))
-	require.NotContains(t, seen[0], "Authorization", "credentials that were meant for TLS")
+	require.NotContains(t, seen[0], "Authorization", "credentials are for TLS only")
 	require.EqualValues(t, 1, count(fallbackCounter))
 	require.Len(t, events.All(), 1)
 	event := events.All()[0]
@@ -58,7 +58,7 @@ func TestHTTPSHookAnsweredInHTTPIsRetried(t *testing.T) {
 	require.Equal(t, "request to HTTPS lifecycle hook "+server.Listener.Addr().String()+" got HTTP response, retry with HTTP succeeded", event.Message)
 }
 
-func TestFallbackNeedsNoRecorderNorPod(t *testing.T) {
+func TestFallbackNeedsNeitherRecorderNorPod(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	action := httpActionFor(t, server, v1.URISchemeHTTPS)
@@ -70,9 +70,8 @@ func TestFallbackNeedsNoRecorderNorPod(t *testing.T) {
 	require.Empty(t, events.All(), "there is no object to record it on")
 }
 
-// The status of the second request counts as that of any other response: the fallback is
-// counted because the server was reached, and the hook fails.
-func TestStatusOfARetry(t *testing.T) {
+// The fallback is counted because the server was reached, and the hook fails because of the status.
+func TestStatusOfTheFallbackRequestCounts(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	handle, count := countingMetrics(t)
@@ -82,7 +81,7 @@ func TestStatusOfARetry(t *testing.T) {
 	require.EqualValues(t, 1, count(fallbackCounter))
 }
 
-func TestHooksThatNeedNoFallback(t *testing.T) {
+func TestNoFallbackWhenTheSchemeMatches(t *testing.T) {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "secret" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -98,7 +97,7 @@ func TestHooksThatNeedNoFallback(t *testing.T) {
 	_, err := runHook(t.Context(), opts, httpHandler(httpActionFor(t, plain, v1.URISchemeHTTP)))
 	require.NoError(t, err)
 	_, err = runHook(t.Context(), opts, httpHandler(httpActionFor(t, encrypted, v1.URISchemeHTTPS)))
-	require.NoError(t, err, "a certificate that nobody signed is good enough")
+	require.NoError(t, err, "certificates are not verified")
 	require.Zero(t, count(fallbackCounter))
 }
 
@@ -114,7 +113,7 @@ func (d *sequenceDoer) Do(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, err
 }
 
-func TestFallbackThatFailsLeavesTheFirstError(t *testing.T) {
+func TestFailedFallbackReturnsTheFirstError(t *testing.T) {
 	first := &url.Error{Op: "Get", URL: "https://127.0.0.1:80/", Err: errors.New("http: server gave HTTP response to HTTPS client")}
 	doer := &sequenceDoer{errs: []error{first, errors.New("refused")}}
 	handle, count := countingMetrics(t)

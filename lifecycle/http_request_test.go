@@ -57,7 +57,7 @@ func TestHTTPHookURL(t *testing.T) {
 	}
 }
 
-// A string is compared with the names of the container's ports before it is read as a number.
+// A string is first compared with the container's port names, and then parsed as a number.
 func TestHTTPHookPortNamedLikeANumber(t *testing.T) {
 	pod, container := hookPod()
 	container.Ports[0].Name = "81"
@@ -91,7 +91,7 @@ func TestHTTPHookInvalidPort(t *testing.T) {
 	}
 }
 
-func TestHTTPHookAddressOfThePod(t *testing.T) {
+func TestHTTPHookUsesThePodIP(t *testing.T) {
 	action := v1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80)}
 	broken := errors.New("no status yet")
 	type podIP = func(context.Context, *v1.Pod) (string, error)

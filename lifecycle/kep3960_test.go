@@ -13,7 +13,7 @@ import (
 )
 
 // The cases of KEP-3960's end-to-end tests, with containers that end at once.
-func TestKEP3960(t *testing.T) {
+func TestKEP3960SleepAction(t *testing.T) {
 	for name, test := range map[string]struct {
 		sleep, grace int64
 		script       lifecycletest.Script

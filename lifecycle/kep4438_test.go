@@ -14,9 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A sidecar is started again as often as it exits before its turn, and is stopped in its turn
-// with what is left, without its hook (KEP-4438).
-func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
+// A sidecar that exits before its turn is restarted each time. In its turn it is stopped with the
+// remaining grace period, without running its hook again (KEP-4438).
+func TestSidecarRestartsEachTimeItExits(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
@@ -40,9 +40,9 @@ func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
 	})
 }
 
-// A sidecar that KillContainer stops before its turn, as when its liveness probe fails, is stopped
-// at once and started again, and is stopped in its turn with what is left.
-func TestASidecarThatIsKilledDuringATermination(t *testing.T) {
+// A sidecar that KillContainer stops, for example after a failed liveness probe, is stopped at once,
+// restarted, and stopped again in its turn.
+func TestSidecarKilledDuringATerminationIsRestarted(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
@@ -64,8 +64,7 @@ func TestASidecarThatIsKilledDuringATermination(t *testing.T) {
 	})
 }
 
-// A sidecar whose kill ends when its turn has come is not started again.
-func TestASidecarThatIsKilledUntilItsTurn(t *testing.T) {
+func TestSidecarIsNotRestartedOnceMainContainersHaveEnded(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 4 * time.Second})
@@ -81,7 +80,7 @@ func TestASidecarThatIsKilledUntilItsTurn(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotStartedAgain(t *testing.T) {
+func TestShouldRestart(t *testing.T) {
 	for name, test := range map[string]struct {
 		grace int64
 		main  lifecycletest.Script
@@ -113,9 +112,9 @@ func TestWhatIsNotStartedAgain(t *testing.T) {
 	}
 }
 
-// The context of the start of a sidecar ends when its turn comes. What was started all the same is
-// stopped with what is left.
-func TestARestartThatReturnsAfterItsTurn(t *testing.T) {
+// When a sidecar's turn comes, the context of its start ends. A container that was started anyway is
+// stopped with the remaining grace period.
+func TestRestartThatReturnsTooLateIsStopped(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: 5 * time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
@@ -135,8 +134,8 @@ func TestARestartThatReturnsAfterItsTurn(t *testing.T) {
 	})
 }
 
-// A restart that fails may be tried again. While one is under way, another one is refused.
-func TestRestartsThatFailOrMeet(t *testing.T) {
+// A failed restart may be retried. While one is in progress, another is refused.
+func TestFailedRestartMayBeRetried(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})

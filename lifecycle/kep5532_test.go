@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// killAllInPlace kills all containers of the pod in place, as RestartAllContainers does: at the same
-// time, in no order, without hooks and without the pod's grace period.
+// killAllInPlace kills all containers in place, as RestartAllContainers does: in parallel, without
+// order, hooks or grace period.
 func (b *testBed) killAllInPlace(ids ...string) {
 	var kills sync.WaitGroup
 	for name, id := range map[string]string{"proxy": ids[0], "app": ids[1]} {
@@ -29,15 +29,15 @@ func (b *testBed) killAllInPlace(ids ...string) {
 	kills.Wait()
 }
 
-// RestartAllContainers (KEP-5532): the containers are killed in place and started again, and the
-// real termination has the hooks, the order and the grace period of the new ones.
+// RestartAllContainers (KEP-5532): the containers are killed in place and started again. The
+// termination uses the hooks, the order and the grace period of the new ones.
 func TestRestartAllContainers(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		stubborn := lifecycletest.Script{IgnoreTerm: true}
 		b.addSidecar("proxy", scriptedExec(), stubborn)
 		b.addMain("app", scriptedExec(), stubborn)
 		b.killAllInPlace("proxy", "app")
-		require.Equal(b, 2*time.Second, b.elapsed(), "the floor of the kubelet's killContainer, and not 60 s")
+		require.Equal(b, 2*time.Second, b.elapsed(), "the minimum of the kubelet's killContainer, not 60 s")
 		require.Empty(b, b.rt.Execs())
 
 		require.NoError(b, b.startContainer("proxy", "proxy-2", lifecycletest.Script{ExitAfterTerm: time.Second}))
@@ -49,9 +49,9 @@ func TestRestartAllContainers(t *testing.T) {
 	})
 }
 
-// A pod that is deleted in a RestartAllContainers is terminated: what is being killed keeps its
-// deadline, and nothing is started again.
-func TestADeletionDuringRestartAllContainers(t *testing.T) {
+// A pod deleted during RestartAllContainers is terminated: containers being killed keep their deadline,
+// and nothing is started again.
+func TestDeletionDuringRestartAllContainers(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		stubborn := lifecycletest.Script{IgnoreTerm: true}
 		b.addSidecar("proxy", scriptedExec(), stubborn)

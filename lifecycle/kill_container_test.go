@@ -19,7 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-func TestKillContainerHasTheGraceOfItsReason(t *testing.T) {
+func TestKillContainerUsesTheGraceOfItsReason(t *testing.T) {
 	for _, test := range []struct {
 		reason  graceperiod.KillReason
 		policy  v1.RestartPolicy
@@ -48,7 +48,7 @@ func TestKillContainerHasTheGraceOfItsReason(t *testing.T) {
 	}
 }
 
-func TestAGraceOfZeroRunsNoHook(t *testing.T) {
+func TestGraceOfZeroRunsNoHook(t *testing.T) {
 	inBubble(t, graceSeconds(0), func(b *testBed) {
 		b.addMain("app", sleepHandler(5), lifecycletest.Script{})
 		result, err := b.KillContainer(b.Context(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
@@ -87,9 +87,9 @@ func TestKillContainerOfASidecarDoesNotWaitForItsTurn(t *testing.T) {
 	})
 }
 
-// The message of the Killing event calls a sidecar an init container and does not say "will be
-// restarted", as in the kubelet.
-func TestASidecarsFailedProbeIsThatOfAnInitContainer(t *testing.T) {
+// As in the kubelet, the message of a sidecar's Killing event says "Init container", without "will be
+// restarted".
+func TestProbeMessageCallsSidecarsInitContainers(t *testing.T) {
 	for reason, message := range map[graceperiod.KillReason]string{
 		graceperiod.ReasonLivenessProbe: "Init container proxy failed liveness probe",
 		graceperiod.ReasonStartupProbe:  "Init container proxy failed startup probe",
@@ -142,7 +142,7 @@ func TestTerminationIncludesAKilledContainer(t *testing.T) {
 	})
 }
 
-func TestAKillIsShortenedWithItsPod(t *testing.T) {
+func TestKillIsShortenedWithItsPod(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", sleepHandler(40), lifecycletest.Script{IgnoreTerm: true})
 		var wg sync.WaitGroup
@@ -162,7 +162,7 @@ func TestAKillIsShortenedWithItsPod(t *testing.T) {
 	})
 }
 
-func TestAKillDuringATerminationWaitsForIt(t *testing.T) {
+func TestKillDuringATerminationWaitsForIt(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", sleepHandler(5), lifecycletest.Script{})
 		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -175,10 +175,10 @@ func TestAKillDuringATerminationWaitsForIt(t *testing.T) {
 	})
 }
 
-// stuckUntil makes the runtime fail every call until a time after the start of the test.
+// stuckUntil makes every call of the runtime fail until a time after the start of the test.
 func (b *testBed) stuckUntil(until time.Duration) { b.rt.Away(0, until) }
 
-func TestAStuckKillIsRepeatedWithoutItsHook(t *testing.T) {
+func TestStuckKillIsRepeatedWithoutItsHook(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", sleepHandler(1), lifecycletest.Script{IgnoreTerm: true})
 		b.stuckUntil(time.Minute)
@@ -190,14 +190,14 @@ func TestAStuckKillIsRepeatedWithoutItsHook(t *testing.T) {
 		began := time.Now()
 		result, err = b.KillContainer(b.Context(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{})
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.OutcomeForced, result.Outcome, "its deadline is over")
+		require.Equal(b, lifecycle.OutcomeForced, result.Outcome, "its deadline has passed")
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: time.Second}, result.Hook)
 		require.Equal(b, began, b.rt.Exits()[0].At)
 		b.requireEvents("Killing", "FailedKillPod")
 	}, giveUpAfterOneSecond)
 }
 
-func TestTerminationStopsAContainerThatIsStuckAgain(t *testing.T) {
+func TestTerminationStopsAStuckContainer(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{})
 		b.stuckUntil(11500 * time.Millisecond)
@@ -211,7 +211,7 @@ func TestTerminationStopsAContainerThatIsStuckAgain(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
-func TestKillContainerGoesOnWithoutItsCaller(t *testing.T) {
+func TestKillContainerOutlivesItsCaller(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
@@ -225,7 +225,7 @@ func TestKillContainerGoesOnWithoutItsCaller(t *testing.T) {
 	})
 }
 
-func TestAContainerThatIsNotInTheSpecIsStopped(t *testing.T) {
+func TestContainerThatIsNotInTheSpecIsStopped(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.rt.Start(b.pod, "stray", "stray", lifecycletest.Script{})
 		result := b.killPod()
@@ -253,8 +253,7 @@ func TestCloseLeavesAKilledContainerRunning(t *testing.T) {
 	})
 }
 
-// A second kill with the earlier deadline shortens the first one, and the hook says so.
-func TestAKillThatASecondOneShortens(t *testing.T) {
+func TestSecondKillWithAnEarlierDeadlineShortensTheFirst(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", sleepHandler(100), lifecycletest.Script{})
 		var kills sync.WaitGroup
@@ -271,8 +270,8 @@ func TestAKillThatASecondOneShortens(t *testing.T) {
 	})
 }
 
-// A kill whose runtime hangs is given up when the termination of its pod gives up.
-func TestATerminationLimitsAKillWhoseRuntimeHangs(t *testing.T) {
+// A kill whose runtime hangs is given up when the pod's termination gives up.
+func TestTerminationLimitsAKillWhoseRuntimeHangs(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		killed := startCall(func() error {
@@ -282,13 +281,13 @@ func TestATerminationLimitsAKillWhoseRuntimeHangs(t *testing.T) {
 		b.sleepUntil(2 * time.Second)
 		_, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(5))})
 		require.ErrorContains(b, err, "StopContainer has not returned")
-		require.Equal(b, 8*time.Second, b.elapsed(), "5 s from 2 s on, and GiveUpAfter")
+		require.Equal(b, 8*time.Second, b.elapsed(), "the deadline at 7 s, and GiveUpAfter")
 		require.ErrorContains(b, killed(), "StopContainer has not returned")
 	}, giveUpAfterOneSecond)
 }
 
-// Each kill that fails has an event, unless another container of the pod is failing already.
-func TestEachFailureOfStopsHasAnEvent(t *testing.T) {
+// Each failed kill records an event, unless another container of the pod is already failing.
+func TestEachFailedKillRecordsAnEvent(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		for _, name := range []string{"good", "bad", "fine", "worse"} {
 			fails := map[string]int{"bad": 1, "worse": 1}[name]
@@ -300,8 +299,7 @@ func TestEachFailureOfStopsHasAnEvent(t *testing.T) {
 	})
 }
 
-// If the kill and the context end at the same time, the result is returned.
-func TestAWaitPrefersTheEnd(t *testing.T) {
+func TestWaitPrefersTheResultOverAnEndedContext(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
 		b.killPod()

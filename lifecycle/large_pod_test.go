@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// BenchmarkTerminateLargePod is the time of one KillPod for a pod of 500 main containers and 500
-// sidecars, which end at once, one sidecar after the other.
+// BenchmarkTerminateLargePod measures KillPod for a pod of 500 main containers and 500 sidecars that
+// end at once, one sidecar after the other.
 func BenchmarkTerminateLargePod(b *testing.B) {
 	pod := runningPods(1)[0]
 	for i := range 500 {

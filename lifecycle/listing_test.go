@@ -16,8 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A pod of which nothing is listed was not stopped: it is NotFound, never Graceful.
-func TestAPodOfWhichNothingIsListed(t *testing.T) {
+func TestPodWithoutListedContainersIsNotFound(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app", "web")
 		b.rt.Start(&v1.Pod{}, "app", "of-another-pod", lifecycletest.Script{})
@@ -30,7 +29,7 @@ func TestAPodOfWhichNothingIsListed(t *testing.T) {
 	})
 }
 
-func TestOnlyWhatIsListedHasAResult(t *testing.T) {
+func TestOnlyListedContainersHaveResults(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("never")
 		b.addMain("app", nil, lifecycletest.Script{})
@@ -40,8 +39,8 @@ func TestOnlyWhatIsListedHasAResult(t *testing.T) {
 	})
 }
 
-// A list that fails, hangs or comes late never means that nothing runs.
-func TestAListThatIsNotThereMeansNothing(t *testing.T) {
+// A list that fails, hangs or is late is repeated.
+func TestFailedListDoesNotMeanThatNothingIsRunning(t *testing.T) {
 	for name, lists := range map[string]lifecycletest.Lists{
 		"it fails":                         {Err: lifecycletest.ErrScripted},
 		"it hangs":                         {Hang: true},
@@ -66,8 +65,7 @@ func TestAListThatIsNotThereMeansNothing(t *testing.T) {
 	}
 }
 
-// A runtime that cannot say what runs until it is given up leaves each container of the spec stuck.
-func TestAListThatFailsUntilItIsGivenUp(t *testing.T) {
+func TestContainersAreStuckIfListsFailUntilGiveUp(t *testing.T) {
 	for name, lists := range map[string]lifecycletest.Lists{"it fails": {Err: lifecycletest.ErrScripted}, "it hangs": {Hang: true}} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(10), func(b *testBed) {
@@ -80,7 +78,7 @@ func TestAListThatFailsUntilItIsGivenUp(t *testing.T) {
 				for _, c := range result.Containers {
 					require.Equal(b, lifecycle.OutcomeRuntimeStuck, c.Outcome)
 				}
-				require.InDelta(b, (10*time.Second + lifecycle.DefaultGiveUpAfter).Seconds(), b.elapsed().Seconds(), 6, "a list that is under way ends by itself")
+				require.InDelta(b, (10*time.Second + lifecycle.DefaultGiveUpAfter).Seconds(), b.elapsed().Seconds(), 6, "the list in progress times out")
 				b.rt.SetLists(lifecycletest.Lists{})
 				require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
 			})
@@ -88,7 +86,7 @@ func TestAListThatFailsUntilItIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestARuntimeThatCannotListNeedsContainers(t *testing.T) {
+func TestRuntimeThatCannotListNeedsContainers(t *testing.T) {
 	stops := 0
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addStopped("app")
@@ -101,7 +99,7 @@ func TestARuntimeThatCannotListNeedsContainers(t *testing.T) {
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		killed, err := b.KillContainer(b.Context(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{})
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.OutcomeGraceful, killed.Outcome, "its StopContainer is believed")
+		require.Equal(b, lifecycle.OutcomeGraceful, killed.Outcome, "its StopContainer is trusted")
 		require.Equal(b, 2, stops)
 	}, func(o *lifecycle.TerminatorOptions) {
 		stops = 0
@@ -109,8 +107,8 @@ func TestARuntimeThatCannotListNeedsContainers(t *testing.T) {
 	})
 }
 
-// An ID as a pod's status has it is refused by name, wherever it is given.
-func TestAnIDWithItsPrefixIsRefused(t *testing.T) {
+// An ID with the prefix that IDs in a pod's status have is rejected everywhere.
+func TestPrefixedIDIsRejected(t *testing.T) {
 	const text = `container "app": ID: must not have the prefix "containerd://", is "containerd://x"`
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		prefixed := lifecycle.Container{Name: "app", ID: "containerd://x"}
@@ -130,7 +128,7 @@ func TestAnIDWithItsPrefixIsRefused(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
-func TestAContainerNeedsAnID(t *testing.T) {
+func TestEmptyIDIsRejected(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		nameless := lifecycle.Container{Name: "app"}
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{nameless}})
@@ -140,7 +138,7 @@ func TestAContainerNeedsAnID(t *testing.T) {
 	})
 }
 
-func TestANilPodIsAnError(t *testing.T) {
+func TestNilPodIsAnError(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		result, err := b.KillPod(b.Context(), nil, lifecycle.Request{})
 		require.ErrorContains(b, err, "the pod is nil")
@@ -153,8 +151,8 @@ func TestANilPodIsAnError(t *testing.T) {
 	})
 }
 
-// KillContainer kills what the runtime lists. A wrong ID stops nothing, and is not Graceful.
-func TestKillContainerOfWhatIsNotListed(t *testing.T) {
+// KillContainer with a wrong ID stops nothing, and is not Graceful.
+func TestKillContainerOfAnUnlistedRunIsNotFound(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		app := b.addMain("app", nil, lifecycletest.Script{})
 		result, err := b.KillContainer(b.Context(), b.pod, containerNamed("wrong"), lifecycle.ContainerRequest{})

@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// errorLog is a log of which only the errors are kept.
+// errorLog is a logger that keeps only errors.
 type errorLog struct{ errors chan error }
 
 func (errorLog) Init(logr.RuntimeInfo)                 {}
@@ -28,8 +28,7 @@ func (c errorLog) Error(err error, _ string, _ ...any) { c.errors <- err }
 func (c errorLog) WithValues(...any) logr.LogSink      { return c }
 func (c errorLog) WithName(string) logr.LogSink        { return c }
 
-// A preStop hook that fails is an error in the log, and OnHook is told of it with the container.
-func TestAFailedHookIsLoggedAndTold(t *testing.T) {
+func TestFailedHookIsLoggedAndPassedToOnHook(t *testing.T) {
 	log := errorLog{make(chan error, 10)}
 	var told []lifecycle.HookResult
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -37,7 +36,7 @@ func TestAFailedHookIsLoggedAndTold(t *testing.T) {
 		_, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
 		require.NoError(b, err)
 		require.Len(b, log.errors, 1)
-		require.NotErrorIs(b, <-log.errors, lifecycletest.ErrScripted, "it may have output of the hook in it")
+		require.NotErrorIs(b, <-log.errors, lifecycletest.ErrScripted, "it may contain the hook's output")
 		require.Len(b, told, 1)
 		require.ErrorIs(b, told[0].Err, lifecycletest.ErrScripted)
 		require.Equal(b, "app", app.ID)
@@ -51,9 +50,8 @@ func TestAFailedHookIsLoggedAndTold(t *testing.T) {
 	})
 }
 
-// That exec hooks have no runner is in the log at any verbosity: no command has run whose output
-// could be in it.
-func TestAHookWithoutARunnerIsLoggedAsThat(t *testing.T) {
+// That exec hooks have no runner is logged at any verbosity, because no command has produced output.
+func TestMissingCommandRunnerIsLogged(t *testing.T) {
 	log := errorLog{make(chan error, 10)}
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{})
@@ -64,8 +62,8 @@ func TestAHookWithoutARunnerIsLoggedAsThat(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Hooks = nil })
 }
 
-// A runtime that cannot list for a while is one line of the log, however often it is asked.
-func TestAListThatFailsIsLoggedOnce(t *testing.T) {
+// A runtime that cannot list for a while is logged once.
+func TestFailingListIsLoggedOnce(t *testing.T) {
 	log := errorLog{make(chan error, 10)}
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
@@ -88,7 +86,7 @@ func (do loggerFunc) WithValues(...any) klog.LogSink { return do }
 func (do loggerFunc) WithName(string) klog.LogSink   { return do }
 
 // The terminator holds no mutex while it logs.
-func TestALoggerMayAskForTheTermination(t *testing.T) {
+func TestLoggerMayCallTheTerminator(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
 		var messages atomic.Int32
@@ -100,6 +98,6 @@ func TestALoggerMayAskForTheTermination(t *testing.T) {
 		})))
 		_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 		require.NoError(b, err)
-		require.GreaterOrEqual(b, messages.Load(), int32(2), "its failure, and how it ended")
+		require.GreaterOrEqual(b, messages.Load(), int32(2), "the failure and the outcome")
 	})
 }

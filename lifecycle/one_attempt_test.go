@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// killPodOnce and onceForContainer make one StopContainer call for the container "app".
+// killPodOnce and killContainerOnce make one StopContainer call for the container "app".
 func killPodOnce(b *testBed) (lifecycle.Outcome, error) {
 	result, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{OneAttempt: true})
 	return result.Outcome(), err
@@ -26,9 +26,9 @@ func killContainerOnce(b *testBed) (lifecycle.Outcome, error) {
 	return result.Outcome, err
 }
 
-// With OneAttempt the first failure ends the call with its error, as in the kubelet. The next call is
-// a new try: with a Killing event and a grace period of its own, and without the hook.
-func TestTheFirstFailureEndsACallOfOneAttempt(t *testing.T) {
+// With OneAttempt, the first failure ends the call, as in the kubelet. The next call records a Killing
+// event and has a new grace period, but runs no hook.
+func TestOneAttemptEndsAtTheFirstFailure(t *testing.T) {
 	for name, kill := range map[string]func(*testBed) (lifecycle.Outcome, error){"a pod": killPodOnce, "a container": killContainerOnce} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(60), func(b *testBed) {
@@ -51,9 +51,9 @@ func TestTheFirstFailureEndsACallOfOneAttempt(t *testing.T) {
 	}
 }
 
-// A main container whose StopContainer fails keeps its place in the order: its sidecars are stopped at
-// the deadline, as in the kubelet (findings F2).
-func TestSidecarsWaitForAMainContainerWhoseOneStopHasFailed(t *testing.T) {
+// A main container whose StopContainer failed still blocks its sidecars until the deadline, as in the
+// kubelet.
+func TestSidecarsWaitForAMainContainerWhoseOneAttemptFailed(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
@@ -68,9 +68,9 @@ func TestSidecarsWaitForAMainContainerWhoseOneStopHasFailed(t *testing.T) {
 	})
 }
 
-// A call of OneAttempt that did not return in time may have been delivered: the next one has the old
+// A call that did not return in time may have reached the runtime, so the next one has the old
 // deadline.
-func TestAStopOfOneAttemptThatDoesNotReturn(t *testing.T) {
+func TestHangingOneAttemptKeepsTheOldDeadline(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1, IgnoreTerm: true})
 		_, err := killContainerOnce(b)
@@ -82,9 +82,9 @@ func TestAStopOfOneAttemptThatDoesNotReturn(t *testing.T) {
 	})
 }
 
-// The client of the kubelet gives up 2 minutes after the timeout. That is a failure like any other: the next
-// call has a grace period of its own.
-func TestAClientOfOneAttemptThatGivesUp(t *testing.T) {
+// The kubelet's client gives up 2 minutes after the timeout. That is an ordinary failure: the next call
+// has a new grace period.
+func TestOneAttemptReturnsTheErrorOfAClientThatGivesUp(t *testing.T) {
 	for name, kill := range map[string]func(*testBed) (lifecycle.Outcome, error){"a pod": killPodOnce, "a container": killContainerOnce} {
 		t.Run(name, func(t *testing.T) {
 			var timeouts []int64
@@ -111,8 +111,8 @@ func TestAClientOfOneAttemptThatGivesUp(t *testing.T) {
 	}
 }
 
-// The failure of a call of OneAttempt is logged once, and is the caller's to record as an event.
-func TestTheFailureOfOneAttemptIsLoggedOnce(t *testing.T) {
+// A failed attempt is logged once; the caller records the event.
+func TestFailureOfOneAttemptIsLoggedOnce(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: -1})
 		log := errorLog{make(chan error, 10)}

@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-func TestSidecarsStopAfterMainInReverseOrder(t *testing.T) {
+func TestSidecarsStopLastInReverseOrder(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addSidecar("logs", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
@@ -31,7 +31,7 @@ func TestSidecarsStopAfterMainInReverseOrder(t *testing.T) {
 	})
 }
 
-func TestASidecarWaitsNoLongerThanTheGrace(t *testing.T) {
+func TestSidecarWaitsUntilTheDeadline(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -40,7 +40,7 @@ func TestASidecarWaitsNoLongerThanTheGrace(t *testing.T) {
 	})
 }
 
-// orderingCase is a case of the kubelet's own tests.
+// orderingCase is a case of the kubelet's tests.
 type orderingCase struct {
 	Test  string `json:"test"`
 	Basis string `json:"basis"`
@@ -86,7 +86,7 @@ func (c orderingCase) run(t *testing.T) {
 	})
 }
 
-// A container that never started, or has exited, holds up no sidecar (k/k#125880).
+// A container that never started or has exited delays no sidecar (k/k#125880).
 func TestNoSidecarWaitsForAContainerThatDoesNotRun(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
@@ -98,7 +98,7 @@ func TestNoSidecarWaitsForAContainerThatDoesNotRun(t *testing.T) {
 	})
 }
 
-func TestReverseOrderHoldsOverAGap(t *testing.T) {
+func TestReverseOrderSkipsExitedSidecars(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("first", nil, lifecycletest.Script{})
 		b.addSidecar("second", nil, lifecycletest.Script{})
@@ -109,7 +109,7 @@ func TestReverseOrderHoldsOverAGap(t *testing.T) {
 	})
 }
 
-func TestContainersWithoutATurn(t *testing.T) {
+func TestInitAndEphemeralContainersStopAtOnce(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, containerSpec("init", nil))
@@ -136,7 +136,7 @@ func TestContainersWithoutATurn(t *testing.T) {
 	})
 }
 
-// Hooks of sidecars run at the start of the termination, as in the kubelet, or at their turn.
+// Hooks of sidecars run at the start of the termination, as in the kubelet, or in their turn.
 func TestHooksAtTurn(t *testing.T) {
 	scene := func(b *testBed) {
 		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{Exec: commandTaking(2 * time.Second)})
@@ -155,7 +155,7 @@ func TestHooksAtTurn(t *testing.T) {
 		require.Equal(b, 25*time.Second, b.rt.Execs()[0].Timeout)
 		b.requireStop("proxy", 23, 7*time.Second)
 	}, atTurn)
-	inBubble(t, graceSeconds(4), func(b *testBed) { // the turn comes when the time is over
+	inBubble(t, graceSeconds(4), func(b *testBed) { // its turn comes at the deadline
 		scene(b)
 		require.Empty(b, b.rt.Execs())
 		b.requireStop("proxy", 2, 4*time.Second)

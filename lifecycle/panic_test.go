@@ -18,8 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// brokenCallback implements all interfaces of the embedder with a function that panics or ends
-// its goroutine.
+// brokenCallback implements all callback interfaces with a function that panics or ends its goroutine.
 type brokenCallback func()
 
 func (b brokenCallback) Running(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
@@ -51,9 +50,8 @@ var brokenCallbacks = map[string]brokenCallback{
 	"Goexits": runtime.Goexit,
 }
 
-// If code of the embedder does not return, the termination ends all the same, and its result
-// has the error.
-func TestCodeThatDoesNotReturn(t *testing.T) {
+// The termination ends, and its result has the error.
+func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 	httpGet := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: "app", Port: intstr.FromInt32(80)}}
 	for how, code := range brokenCallbacks {
 		for name, test := range map[string]struct {
@@ -77,7 +75,7 @@ func TestCodeThatDoesNotReturn(t *testing.T) {
 			t.Run(name+" that "+how, func(t *testing.T) {
 				inBubble(t, graceSeconds(10), func(b *testBed) {
 					b.addMain("app", test.hook, lifecycletest.Script{})
-					result, _ := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{}) // the result has the error
+					result, _ := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{}) // the error is also in the result
 					app := result.Containers[0]
 					require.Equal(b, test.outcome, app.Outcome)
 					require.Equal(b, test.hooked, app.Hook.Outcome)
@@ -93,7 +91,7 @@ func TestCodeThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-func TestAPostStartThatDoesNotReturn(t *testing.T) {
+func TestPostStartThatPanicsOrGoexits(t *testing.T) {
 	for how, code := range brokenCallbacks {
 		t.Run(how, func(t *testing.T) {
 			inBubble(t, graceSeconds(10), func(b *testBed) {

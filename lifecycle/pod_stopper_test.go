@@ -20,14 +20,14 @@ func asUnit(o *lifecycle.TerminatorOptions) {
 	o.Pods = lifecycletest.Unit{Runtime: o.Runtime.(*lifecycletest.Runtime)}
 }
 
-// withHookTaking is a container whose hook takes a while.
+// withHookTaking returns the script of a container whose exec hook takes a while.
 func withHookTaking(hook time.Duration, s lifecycletest.Script) lifecycletest.Script {
 	s.Exec = commandTaking(hook)
 	return s
 }
 
-// A pod that stops as a unit has all its hooks side by side, uncut, and then one stop.
-func TestAUnitIsStoppedOnceAfterAllHooks(t *testing.T) {
+// The hooks of a unit run in parallel, and then StopPod is called once.
+func TestUnitIsStoppedOnceAfterAllHooks(t *testing.T) {
 	for name, test := range map[string]struct {
 		hook    time.Duration
 		script  lifecycletest.Script
@@ -55,7 +55,7 @@ func TestAUnitIsStoppedOnceAfterAllHooks(t *testing.T) {
 	}
 }
 
-func TestAContainerOfAUnitIsNotKilledAlone(t *testing.T) {
+func TestKillContainerOfAUnitIsUnsupported(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		app := b.addMain("app", nil, lifecycletest.Script{})
 		_, err := b.KillContainer(b.Context(), b.pod, app, lifecycle.ContainerRequest{})
@@ -65,10 +65,10 @@ func TestAContainerOfAUnitIsNotKilledAlone(t *testing.T) {
 	}, asUnit)
 }
 
-// A shorter deadline for what is left of a unit is one for the StopPod that is under way.
-func TestAUnitOfWhichAPartIsShortened(t *testing.T) {
+// A shorter deadline for one member also shortens the StopPod in progress.
+func TestShorterDeadlineOfOneMemberShortensTheUnit(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
-		b.addMain("app", scriptedExec(), withHookTaking(time.Second, lifecycletest.Script{})) // its goroutine calls StopPod
+		b.addMain("app", scriptedExec(), withHookTaking(time.Second, lifecycletest.Script{})) // its goroutine makes the StopPod call
 		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		b.sleepUntil(5 * time.Second)
@@ -82,8 +82,7 @@ func TestAUnitOfWhichAPartIsShortened(t *testing.T) {
 	}, asUnit)
 }
 
-// A container that is listed for the first time while StopPod is under way has a StopPod of its own.
-func TestAContainerThatJoinsAUnitThatIsStopped(t *testing.T) {
+func TestContainerListedDuringStopPodGetsItsOwnStopPod(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
 		b.addStopped("late")
@@ -98,8 +97,7 @@ func TestAContainerThatJoinsAUnitThatIsStopped(t *testing.T) {
 	}, asUnit)
 }
 
-// After a call of OneAttempt that has failed, all containers of a unit have a new grace period.
-func TestAUnitOfOneAttemptBeginsAnew(t *testing.T) {
+func TestUnitHasANewGraceAfterAFailedOneAttempt(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
 		b.addMain("web", nil, lifecycletest.Script{})
@@ -116,7 +114,7 @@ func TestAUnitOfOneAttemptBeginsAnew(t *testing.T) {
 	}, asUnit)
 }
 
-// A container that has no hook waits for the hooks of the others, and says so.
+// A container without a hook is in PhaseWaiting during the hooks of the others.
 func TestPhasesOfAUnit(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", scriptedExec(), withHookTaking(5*time.Second, lifecycletest.Script{ExitAfterTerm: 5 * time.Second}))
@@ -135,8 +133,7 @@ func TestPhasesOfAUnit(t *testing.T) {
 	}, asUnit)
 }
 
-// A sidecar of a unit has no turn, and is not started again.
-func TestASidecarOfAUnit(t *testing.T) {
+func TestSidecarOfAUnitIsNotRestarted(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", scriptedExec(), withHookTaking(5*time.Second, lifecycletest.Script{}))

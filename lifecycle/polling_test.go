@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// losingRuntime loses every second StopContainer call: nothing happens, and it says that all is well.
+// losingRuntime loses every second StopContainer call: it does nothing and returns nil.
 type losingRuntime struct {
 	*lifecycletest.Runtime
 
@@ -32,10 +32,10 @@ func (r *losingRuntime) StopContainer(ctx context.Context, id string, seconds in
 	return r.Runtime.StopContainer(ctx, id, seconds)
 }
 
-// A runtime polls every 5 s, loses half of its stops and is away from time to time, as one whose
-// process is started again. Every pod ends, no hook runs twice, nothing is said to have ended that
-// runs (which the judge holds the run to), and nothing is kept.
-func TestARuntimeThatPollsAndLosesStops(t *testing.T) {
+// A runtime polls every 5 s, loses half of its stops, and is restarted from time to time. Every pod
+// ends, no hook runs twice, nothing that is running is reported as ended (the judge checks this), and
+// nothing is kept.
+func TestRuntimeThatPollsAndLosesStops(t *testing.T) {
 	losing := &losingRuntime{}
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		for i := range 10 {

@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// addPostStart adds a container with a postStart hook.
+// addPostStart adds and starts a main container with a postStart hook.
 func (b *testBed) addPostStart(hook *v1.LifecycleHandler, script lifecycletest.Script) {
 	b.addMain("app", nil, script)
 	b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: hook}
@@ -36,7 +36,7 @@ func TestPostStartRunsThroughTheSameRunner(t *testing.T) {
 	})
 }
 
-func TestWhatPostStartRefuses(t *testing.T) {
+func TestPostStartRejectsInvalidArguments(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addPostStart(scriptedExec(), lifecycletest.Script{})
 		for text, c := range map[string]lifecycle.Container{
@@ -52,7 +52,7 @@ func TestWhatPostStartRefuses(t *testing.T) {
 	})
 }
 
-func TestAFailedPostStartKillsItsContainer(t *testing.T) {
+func TestFailedPostStartKillsItsContainer(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addPostStart(scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
 			return []byte("a secret"), lifecycletest.ErrScripted
@@ -68,7 +68,7 @@ func TestAFailedPostStartKillsItsContainer(t *testing.T) {
 	})
 }
 
-func TestAPanickingPostStartHasFailed(t *testing.T) {
+func TestPanickingPostStartHasFailed(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addPostStart(scriptedExec(), lifecycletest.Script{})
 		require.ErrorContains(b, b.PostStart(b.quietContext(), b.pod, containerNamed("app")), "the hook panicked: boom")
@@ -76,7 +76,7 @@ func TestAPanickingPostStartHasFailed(t *testing.T) {
 	}, withHooks(func(context.Context) error { panic("boom") }))
 }
 
-func TestAPostStartSleepEndsWithItsContainer(t *testing.T) {
+func TestPostStartSleepEndsWithItsContainer(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addPostStart(sleepHandler(20), lifecycletest.Script{ExitAfter: 2 * time.Second})
 		require.NoError(b, b.PostStart(b.Context(), b.pod, containerNamed("app")))
@@ -85,9 +85,9 @@ func TestAPostStartSleepEndsWithItsContainer(t *testing.T) {
 	})
 }
 
-// A postStart hook goes on during the termination, and ends with the grace period (KEP-4438).
+// A postStart hook continues during the termination, and ends with the grace period (KEP-4438).
 func TestPostStartEndsWithTheGrace(t *testing.T) {
-	for name, begin := range map[string]bool{"begun before": false, "begun after": true} {
+	for name, begin := range map[string]bool{"started before": false, "started during": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(10), func(b *testBed) {
 				b.addPostStart(scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour), IgnoreTerm: true})
@@ -109,7 +109,7 @@ func TestPostStartEndsWithTheGrace(t *testing.T) {
 				wg.Wait()
 				b.killPod()
 				require.Len(b, b.rt.Stops(), 1)
-				b.requireEvents("Killing") // it has not failed
+				b.requireEvents("Killing") // no FailedPostStartHook
 			})
 		})
 	}
@@ -130,10 +130,10 @@ func TestCloseEndsPostStartWithoutAKill(t *testing.T) {
 	})
 }
 
-// A postStart hook that was cancelled because its pod is terminated, or the agent stops, has
-// not failed, whatever its error is.
-func TestAPostStartThatIsEndedHasNotFailed(t *testing.T) {
-	sorry := withHooks(func(ctx context.Context) error { <-ctx.Done(); return errors.New("exit status 143") })
+// A postStart hook cancelled by its pod's termination or by Close has not failed, whatever its error
+// is.
+func TestCancelledPostStartHasNotFailed(t *testing.T) {
+	failsWhenCancelled := withHooks(func(ctx context.Context) error { <-ctx.Done(); return errors.New("exit status 143") })
 	for name, end := range map[string]func(*testBed){
 		"with its agent": func(b *testBed) { require.NoError(b, b.Close(b.Context())) },
 		"with its pod":   func(b *testBed) { b.killPod() },
@@ -153,19 +153,18 @@ func TestAPostStartThatIsEndedHasNotFailed(t *testing.T) {
 					require.Equal(b, "Killing", event.Reason)
 				}
 				require.LessOrEqual(b, len(b.rt.Stops()), 1)
-			}, sorry)
+			}, failsWhenCancelled)
 		})
 	}
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addPostStart(sleepHandler(20), lifecycletest.Script{ExitAfter: time.Second})
 		require.NoError(b, b.PostStart(b.Context(), b.pod, containerNamed("app")))
 		require.Empty(b, b.events.All())
-	}, sorry)
+	}, failsWhenCancelled)
 }
 
-// An agent may cancel the context of PostStart when the pod is to be terminated, before it
-// calls Terminate.
-func TestAPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
+// An agent may cancel the context of PostStart before it calls Terminate.
+func TestPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addPostStart(scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour), ExitAfterTerm: 3 * time.Second})
 		ctx, cancel := context.WithCancel(b.Context())
@@ -180,9 +179,7 @@ func TestAPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
 	})
 }
 
-// A postStart hook that is under way when the start of its container returns is cut at the deadline
-// of the pod all the same.
-func TestAPostStartHookThatOutlivesItsStart(t *testing.T) {
+func TestPostStartHookThatOutlivesItsStartEndsAtTheDeadline(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addStopped("app")
 		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: scriptedExec(), PreStop: scriptedExec()} // it is stopped after its grace
@@ -201,8 +198,7 @@ func TestAPostStartHookThatOutlivesItsStart(t *testing.T) {
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }))
 }
 
-// A postStart hook that fails while its container is killed is no second reason to kill it.
-func TestAPostStartHookThatFailsDuringAKill(t *testing.T) {
+func TestPostStartFailureDuringAKillCausesNoSecondKill(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addPostStart(scriptedExec(), lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
 		var wg sync.WaitGroup
@@ -215,8 +211,8 @@ func TestAPostStartHookThatFailsDuringAKill(t *testing.T) {
 	}, withHooks(func(context.Context) error { <-time.After(2 * time.Second); return errors.New("sorry") }))
 }
 
-// A postStart hook that the end of the caller's context ends has not failed: no kill, no event.
-func TestTheCallersContextEndsAPostStartHook(t *testing.T) {
+// A hook that ends with the caller's context has not failed: no kill, no event.
+func TestCallersContextEndsAPostStartHook(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addPostStart(scriptedExec(), lifecycletest.Script{Exec: commandTaking(10 * time.Second)})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)

@@ -25,7 +25,7 @@ func TestHookTimeIsSubtractedFromTheGrace(t *testing.T) {
 	})
 }
 
-func TestAHookThatUsesUpTheGraceIsCut(t *testing.T) {
+func TestHookThatUsesUpTheGraceIsCut(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", sleepHandler(60), lifecycletest.Script{IgnoreTerm: true})
 		result := b.killPod()
@@ -36,7 +36,7 @@ func TestAHookThatUsesUpTheGraceIsCut(t *testing.T) {
 	})
 }
 
-func TestASleepEndsWithItsContainer(t *testing.T) {
+func TestSleepEndsWithItsContainer(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", sleepHandler(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
 		result := b.killPod()
@@ -48,19 +48,19 @@ func TestASleepEndsWithItsContainer(t *testing.T) {
 }
 
 func TestHookThatIgnoresItsCancellationIsAbandoned(t *testing.T) {
-	deaf := make(chan struct{})
+	release := make(chan struct{})
 	inBubble(t, graceSeconds(5), func(b *testBed) {
-		deaf = make(chan struct{})
+		release = make(chan struct{})
 		b.addMain("app", scriptedExec(), lifecycletest.Script{})
 		result := b.killPod()
 		b.requireStop("app", 2, 5*time.Second)
 		require.Equal(b, 6*time.Second, b.elapsed())
 		require.Equal(b, lifecycle.HookAbandoned, result.Containers[0].Hook.Outcome)
-		close(deaf)
-	}, withHooks(func(context.Context) error { <-deaf; return nil }))
+		close(release)
+	}, withHooks(func(context.Context) error { <-release; return nil }))
 }
 
-func TestAnExecHookHasTheTimeThatIsLeft(t *testing.T) {
+func TestExecHookTimeoutIsTheGracePeriod(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour), IgnoreTerm: true})
 		result := b.killPod()
@@ -70,7 +70,7 @@ func TestAnExecHookHasTheTimeThatIsLeft(t *testing.T) {
 	})
 }
 
-func TestAFailedHookIsReportedAndTheStopGoesOn(t *testing.T) {
+func TestFailedHookIsReportedAndTheContainerIsStopped(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
 			return []byte("password=secret"), lifecycletest.ErrScripted
@@ -86,7 +86,7 @@ func TestAFailedHookIsReportedAndTheStopGoesOn(t *testing.T) {
 	})
 }
 
-func TestAPanickingHookHasFailed(t *testing.T) {
+func TestPanickingHookHasFailed(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{})
 		result := b.killPod()
@@ -97,12 +97,12 @@ func TestAPanickingHookHasFailed(t *testing.T) {
 	}, withHooks(func(context.Context) error { panic("boom") }))
 }
 
-// The stop does not wait for a hook that ignores its cancellation. Only the end of the
-// termination does, for a second.
-func TestAnAbandonedHookDoesNotHoldUpALongStop(t *testing.T) {
-	var deaf chan struct{}
+// The stop does not wait for a hook that ignores its cancellation. Only the end of the termination
+// does, for a second.
+func TestAbandonedHookDoesNotDelayTheStop(t *testing.T) {
+	var release chan struct{}
 	inBubble(t, graceSeconds(5), func(b *testBed) {
-		deaf = make(chan struct{})
+		release = make(chan struct{})
 		b.addMain("app", scriptedExec(), lifecycletest.Script{IgnoreTerm: true})
 		require.Equal(b, lifecycle.HookAbandoned, b.killPod().Containers[0].Hook.Outcome)
 		require.Equal(b, 7*time.Second, b.elapsed())
@@ -111,8 +111,8 @@ func TestAnAbandonedHookDoesNotHoldUpALongStop(t *testing.T) {
 		err := b.Close(ctx)
 		require.ErrorContains(b, err, "ns/pod/app")
 		require.ErrorIs(b, err, context.DeadlineExceeded)
-		close(deaf)
-	}, withHooks(func(context.Context) error { <-deaf; return nil }))
+		close(release)
+	}, withHooks(func(context.Context) error { <-release; return nil }))
 }
 
 func TestHookThatReturnsWithinASecondIsNotAbandoned(t *testing.T) {
@@ -129,7 +129,7 @@ func TestHookThatReturnsWithinASecondIsNotAbandoned(t *testing.T) {
 	}))
 }
 
-func TestHookThatReturnsWhenItIsCutHasCompleted(t *testing.T) {
+func TestCancelledHookWithoutAnErrorHasCompleted(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{IgnoreTerm: true})
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 5100 * time.Millisecond}, b.killPod().Containers[0].Hook)
@@ -137,7 +137,7 @@ func TestHookThatReturnsWhenItIsCutHasCompleted(t *testing.T) {
 	}, withHooks(func(context.Context) error { <-time.After(5100 * time.Millisecond); return nil }))
 }
 
-func TestASleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
+func TestSleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		app := b.addMain("app", sleepHandler(40), lifecycletest.Script{})
 		b.rt.Exit("app")
@@ -149,9 +149,8 @@ func TestASleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
 	})
 }
 
-// A HandlerRunner of the embedder may return any error for a sleep that was cut. That is no
-// failure.
-func TestAnotherRunnersSleepEndsWithItsContainerToo(t *testing.T) {
+// A custom HandlerRunner may return any error for a cancelled sleep.
+func TestCustomRunnersSleepErrorAtExitIsNoFailure(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", sleepHandler(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 7 * time.Second, Cause: lifecycle.CauseContainerExited}, b.killPod().Containers[0].Hook)
@@ -160,8 +159,8 @@ func TestAnotherRunnersSleepEndsWithItsContainerToo(t *testing.T) {
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }))
 }
 
-// A command that the runtime ends at its timeout returns at the deadline, just before or
-// after it is cancelled.
+// A command that the runtime ends at its timeout returns at the deadline, just before or after its
+// cancellation.
 func TestHookThatFailsAtTheDeadlineIsCut(t *testing.T) {
 	for range 100 {
 		inBubble(t, graceSeconds(5), func(b *testBed) {
@@ -196,7 +195,7 @@ func TestSleepIsSkippedIfTheFeatureIsOff(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Gates = gateWithout{off: lifecycle.PodLifecycleSleepAction} })
 }
 
-// The feature may be off in the runner although it is on in the terminator.
+// The feature may be off in the runner and on in the terminator.
 func TestSleepIsSkippedIfTheFeatureIsOffInTheRunner(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", sleepHandler(40), lifecycletest.Script{})
@@ -207,7 +206,7 @@ func TestSleepIsSkippedIfTheFeatureIsOffInTheRunner(t *testing.T) {
 	})
 }
 
-func TestAHookHasOneCauseForItsEnd(t *testing.T) {
+func TestHookContextHasItsDeadlineAndCause(t *testing.T) {
 	var cause error
 	var deadline time.Time
 	inBubble(t, graceSeconds(60), func(b *testBed) {
@@ -227,7 +226,7 @@ func TestAHookHasOneCauseForItsEnd(t *testing.T) {
 	}))
 }
 
-func TestWithoutARunnerTheDefaultOneRunsHooks(t *testing.T) {
+func TestDefaultRunnerRunsHooks(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", sleepHandler(3), lifecycletest.Script{})
 		b.addMain("web", scriptedExec(), lifecycletest.Script{})

@@ -12,9 +12,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// An ID is used again before KillContainer has returned: the new run is not stopped with the old one,
-// and has its own hook when it is killed (findings X7).
-func TestAnIDThatIsUsedAgainDuringAKill(t *testing.T) {
+// If an ID is reused before KillContainer returns, the new run is not stopped with the old one, and has
+// its own hook when it is killed.
+func TestIDReusedDuringAKillIsANewRun(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		first := b.addMain("app", scriptedExec(), lifecycletest.Script{StopReturnsLate: 10 * time.Second})
 		killed := startCall(func() error {
@@ -24,7 +24,7 @@ func TestAnIDThatIsUsedAgainDuringAKill(t *testing.T) {
 		b.sleepUntil(5 * time.Second)
 		second := b.rt.Start(b.pod, "app", "app", lifecycletest.Script{})
 		require.NoError(b, killed())
-		require.Len(b, b.rt.Exits(), 1, "the new one runs on")
+		require.Len(b, b.rt.Exits(), 1, "the new run keeps running")
 		require.Len(b, b.rt.Execs(), 1)
 
 		result, err := b.KillContainer(b.Context(), b.pod, second, lifecycle.ContainerRequest{})
@@ -36,8 +36,7 @@ func TestAnIDThatIsUsedAgainDuringAKill(t *testing.T) {
 	})
 }
 
-// Two runs with one ID are two results.
-func TestTwoRunsWithOneID(t *testing.T) {
+func TestTwoRunsWithOneIDHaveTwoResults(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
@@ -50,12 +49,12 @@ func TestTwoRunsWithOneID(t *testing.T) {
 		first, second := result.Containers[1], result.Containers[2]
 		require.Equal(b, b.start, first.Began)
 		require.Equal(b, b.start.Add(2*time.Second), second.Began)
-		require.Equal(b, 6*time.Second, b.elapsed(), "the second is stopped in its turn")
+		require.Equal(b, 6*time.Second, b.elapsed(), "the second run is stopped in its turn")
 	})
 }
 
-// A runtime that does not say when a run began has one run for an ID until a list lacks it.
-func TestRunsWithoutATime(t *testing.T) {
+// Without Began, an ID is one run until a list lacks it.
+func TestRunWithoutBeganEndsWhenAListLacksIt(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{})
 		for range 2 {
@@ -70,8 +69,8 @@ func TestRunsWithoutATime(t *testing.T) {
 	})
 }
 
-// A container that is killed without a time, and is listed with one, is one run: its hook runs once.
-func TestARunThatIsNamedWithoutItsTime(t *testing.T) {
+// A container that is killed without Began and listed with it is one run: its hook runs once.
+func TestRunKilledWithoutBeganIsTheListedRun(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", scriptedExec(), withHookTaking(5*time.Second, lifecycletest.Script{ExitAfterTerm: time.Second}))
 		b.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrAway})
@@ -89,8 +88,8 @@ func TestARunThatIsNamedWithoutItsTime(t *testing.T) {
 	})
 }
 
-// An exact request that names an earlier run of an ID does not stop the run that has the ID now.
-func TestAnExactRequestForAnEarlierRunOfAnID(t *testing.T) {
+// An exact request for an earlier run of an ID does not stop the current run.
+func TestExactRequestForAnEarlierRunStopsNothing(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		first := b.addMain("app", nil, lifecycletest.Script{})
 		_, err := b.KillContainer(b.Context(), b.pod, first, lifecycle.ContainerRequest{})
@@ -110,9 +109,9 @@ func TestAnExactRequestForAnEarlierRunOfAnID(t *testing.T) {
 	})
 }
 
-// A list that another container needs shows that a container has ended, whose stop waits for its next try.
-// It is not stopped again: its ID may be another run's by then.
-func TestAContainerThatIsUnlistedIsNotStoppedAgain(t *testing.T) {
+// A list requested for another container shows that this one has ended, while its stop waits for the
+// next attempt. It is not stopped again, because its ID may belong to another run.
+func TestUnlistedContainerIsNotStoppedAgain(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: 10, ExitAfter: time.Second})
 		b.addMain("web", nil, lifecycletest.Script{ExitAfterTerm: 1200 * time.Millisecond})

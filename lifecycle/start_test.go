@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// withStartTaking is a container whose start takes a while and ignores its context.
+// withStartTaking returns the script of a container whose start takes a while and ignores its context.
 func withStartTaking(d time.Duration, s lifecycletest.Script) lifecycletest.Script {
 	s.StartTakes, s.StartIgnoresContext = d, true
 	return s
@@ -39,7 +39,7 @@ func TestStartIsRefusedAfterTheTerminationHasBegun(t *testing.T) {
 	})
 }
 
-func TestWhatStartRefuses(t *testing.T) {
+func TestStartRejectsInvalidArguments(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		nothing := func(context.Context) error { return nil }
 		require.ErrorContains(b, b.Start(b.Context(), nil, "app", nothing), "the pod is nil")
@@ -48,8 +48,8 @@ func TestWhatStartRefuses(t *testing.T) {
 	})
 }
 
-// The sidecar waits for the container that is being started, as for one that runs.
-func TestAContainerThatIsStartingIsStoppedWithTheOthers(t *testing.T) {
+// A sidecar waits for a container that is being started as for one that is running.
+func TestContainerThatIsStartingIsStoppedWithTheOthers(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addStopped("late")
@@ -66,9 +66,9 @@ func TestAContainerThatIsStartingIsStoppedWithTheOthers(t *testing.T) {
 	})
 }
 
-// The termination ends the context of a start. What the start says does not count, only what the
-// runtime lists: a failed start of which nothing runs is no RuntimeStuck.
-func TestTheTerminationEndsTheContextOfAStart(t *testing.T) {
+// The termination cancels the context of a start. Only the runtime's list decides: a failed start that
+// left nothing is not RuntimeStuck.
+func TestTerminationCancelsAStart(t *testing.T) {
 	cancelled := errors.New("pull cancelled")
 	for name, test := range map[string]struct {
 		runs  bool
@@ -110,9 +110,8 @@ func TestTheTerminationEndsTheContextOfAStart(t *testing.T) {
 	}
 }
 
-// The start of any container is cancelled at once, also of a sidecar, and before the runtime has said
-// what runs.
-func TestAStartIsCancelledAtOnce(t *testing.T) {
+// All starts are cancelled at once, also of sidecars, before the runtime has listed the containers.
+func TestStartIsCancelledBeforeTheFirstList(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{})
@@ -128,7 +127,7 @@ func TestAStartIsCancelledAtOnce(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.StopTimeoutSlack = 10 * time.Second })
 }
 
-func TestAStartThatNeverReturns(t *testing.T) {
+func TestStartThatNeverReturnsIsStuck(t *testing.T) {
 	inBubble(t, graceSeconds(3), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addStopped("app")
@@ -147,8 +146,8 @@ func TestAStartThatNeverReturns(t *testing.T) {
 	})
 }
 
-// A container that was started after the termination has ended is stopped before Start returns.
-func TestAStartThatSucceedsAfterTheTermination(t *testing.T) {
+// Start stops the container before it returns.
+func TestContainerStartedAfterTheTerminationIsStopped(t *testing.T) {
 	inBubble(t, graceSeconds(3), func(b *testBed) {
 		b.addStopped("late")
 		started := startCall(func() error {
@@ -163,8 +162,8 @@ func TestAStartThatSucceedsAfterTheTermination(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
-// The error of a Start that could not stop its container is that of the stop.
-func TestAStartThatSucceedsAfterTheTerminationAndCannotBeUndone(t *testing.T) {
+// The error of Start includes that of the stop.
+func TestContainerStartedAfterTheTerminationThatCannotBeStopped(t *testing.T) {
 	inBubble(t, graceSeconds(3), func(b *testBed) {
 		b.addStopped("late")
 		started := startCall(func() error {
@@ -178,8 +177,8 @@ func TestAStartThatSucceedsAfterTheTerminationAndCannotBeUndone(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
-// Neither of two starts of one name replaces the other.
-func TestTwoStartsOfOneName(t *testing.T) {
+// Neither of two starts of one container replaces the other.
+func TestTwoStartsOfOneContainer(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")
 		first := startCall(func() error {
@@ -192,7 +191,7 @@ func TestTwoStartsOfOneName(t *testing.T) {
 	})
 }
 
-func TestAFailedStartIsWrapped(t *testing.T) {
+func TestFailedStartIsWrapped(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")
 		broken := errors.New("no such image")
@@ -237,7 +236,7 @@ func TestCloseDoesNotWaitForAStart(t *testing.T) {
 	})
 }
 
-// No container runs after the termination has ended, whenever the start and the termination meet.
+// No container is running after the termination, however start and termination interleave.
 func TestNoContainerRunsAfterItsTermination(t *testing.T) {
 	for range 300 {
 		inBubble(t, graceSeconds(1), func(b *testBed) {
@@ -245,7 +244,7 @@ func TestNoContainerRunsAfterItsTermination(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- b.startContainer("app", "1", lifecycletest.Script{}) }()
 			b.killPod()
-			if err := <-ended; err != nil { // either answer is right
+			if err := <-ended; err != nil { // either result is correct
 				require.ErrorIs(b, err, lifecycle.ErrTerminating)
 			}
 			if exited := b.rt.Exited("1"); exited != nil {

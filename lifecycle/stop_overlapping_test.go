@@ -14,13 +14,13 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// stopResult is how a StopContainer call returns, and how long after it was made.
+// stopResult is what a StopContainer call returns, and after how long.
 type stopResult struct {
 	after time.Duration
 	err   error
 }
 
-// stopReplies are those of a runtime, one for each call.
+// stopReplies is a runtime with a fixed result for each call.
 type stopReplies struct {
 	calls atomic.Int32
 	all   []stopResult
@@ -32,8 +32,8 @@ func (s *stopReplies) StopContainer(context.Context, string, int64) error {
 	return a.err
 }
 
-// After a second, a call with a shorter timeout joins the first one. Only the later call is
-// made again if it fails, and only a call that has not failed kills.
+// After 1 s, a second call with a shorter timeout overlaps the first. Only the later call is repeated
+// if it fails, and only a call that has not failed kills.
 func TestOverlappingStops(t *testing.T) {
 	const ms = time.Millisecond
 	for name, test := range map[string]struct {

@@ -17,9 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// If StopContainer fails for a moment, it is called again with what is left of the grace period, and
-// the failure is reported once.
-func TestAStopThatFailsForAMomentCostsNoGrace(t *testing.T) {
+// A StopContainer that fails temporarily is repeated with the remaining grace period, and the failure
+// is reported once.
+func TestFailedStopIsRepeatedWithTheRemainingGrace(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", sleepHandler(1), lifecycletest.Script{ExitAfterTerm: 3 * time.Second, FailStops: 5})
 		result := b.killPod()
@@ -36,8 +36,9 @@ func TestAStopThatFailsForAMomentCostsNoGrace(t *testing.T) {
 	})
 }
 
-// A StopContainer that fails, though the container has ended, is logged and stands in the result.
-func TestAStopThatFailsThoughTheContainerHasEnded(t *testing.T) {
+// A StopContainer that fails although the container has ended is logged, and its error is in the
+// result.
+func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 	log := errorLog{make(chan error, 10)}
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
@@ -57,8 +58,8 @@ func TestAStopThatFailsThoughTheContainerHasEnded(t *testing.T) {
 	})
 }
 
-// A runtime that is away lists nothing either: the hook runs once it is back.
-func TestARuntimeThatIsAwayForAMomentCostsNoGrace(t *testing.T) {
+// An unavailable runtime cannot list either: the hook runs once it is available again.
+func TestUnavailableRuntimeIsCalledAgain(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", sleepHandler(1), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		b.rt.Away(0, 3*time.Second)
@@ -68,7 +69,7 @@ func TestARuntimeThatIsAwayForAMomentCostsNoGrace(t *testing.T) {
 	})
 }
 
-func TestAStopThatFailsUntilAfterTheDeadline(t *testing.T) {
+func TestStopThatFailsUntilAfterTheDeadlineIsForced(t *testing.T) {
 	inBubble(t, graceSeconds(2), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true, FailStops: 13})
@@ -90,12 +91,12 @@ func TestAStopThatFailsUntilAfterTheDeadline(t *testing.T) {
 			{0, 9500},
 			{0, 10500},
 		}, b.stopCalls("app"))
-		require.Equal(b, stopCall{2, 2000}, b.stopCalls("proxy")[0], "who waits for it is released at the deadline")
+		require.Equal(b, stopCall{2, 2000}, b.stopCalls("proxy")[0], "sidecars stop waiting at the deadline")
 		b.requireAnyEvents("Killing", "Killing", "FailedKillPod")
 	})
 }
 
-func TestARuntimeThatGoesAwayUnderAStop(t *testing.T) {
+func TestRuntimeThatBecomesUnavailableDuringAStop(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.rt.Away(4*time.Second, 6*time.Second)
@@ -105,7 +106,7 @@ func TestARuntimeThatGoesAwayUnderAStop(t *testing.T) {
 	})
 }
 
-func TestARuntimeThatFailsIsGivenUp(t *testing.T) {
+func TestFailingRuntimeIsGivenUp(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: -1})
 		b.addMain("web", nil, lifecycletest.Script{FailStops: -1})
@@ -130,7 +131,7 @@ func TestShortenWhileTheFirstCallFails(t *testing.T) {
 	})
 }
 
-func TestSilentRuntimeIsGivenUp(t *testing.T) {
+func TestHangingRuntimeIsGivenUp(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
@@ -143,7 +144,7 @@ func TestSilentRuntimeIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestASilentStopIsForced(t *testing.T) {
+func TestHangingStopIsForced(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
 		result := b.killPod()
@@ -155,8 +156,8 @@ func TestASilentStopIsForced(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.StopTimeoutSlack = 2 * time.Second })
 }
 
-// The second call has the timeout 0, even if the minimum timeout is not over.
-func TestSilentStopIsForcedRightAfterTheDeadline(t *testing.T) {
+// The second call has timeout 0, even before the minimum timeout has passed.
+func TestHangingStopIsForcedRightAfterTheDeadline(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
 		require.Equal(b, lifecycle.OutcomeForced, b.killPod().Outcome())
@@ -179,7 +180,7 @@ func TestHangingCallEndsWithItsContainer(t *testing.T) {
 	})
 }
 
-func TestSilenceIsMeasuredFromTheSecondCall(t *testing.T) {
+func TestStopTimeoutSlackCountsFromTheSecondCall(t *testing.T) {
 	inBubble(t, graceSeconds(600), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -208,10 +209,10 @@ func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 	})
 }
 
-func TestWaitRecordsAnEventAboutAnOverdueRuntime(t *testing.T) {
+func TestWaitRecordsExceededGracePeriod(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
-		for _, wait := range []time.Duration{time.Second, 6 * time.Second} { // in the grace, and past the floor
+		for _, wait := range []time.Duration{time.Second, 6 * time.Second} { // within the grace period, and after the minimum
 			ctx, cancel := context.WithTimeout(b.Context(), wait)
 			_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 			require.ErrorIs(b, err, context.DeadlineExceeded)
@@ -225,7 +226,7 @@ func TestWaitRecordsAnEventAboutAnOverdueRuntime(t *testing.T) {
 	})
 }
 
-// Wait may be called again after its context has ended. It returns the results of KillPod.
+// Wait may be called again after its context has ended.
 func TestWaitForATermination(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})

@@ -12,11 +12,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// These tests tell what happens when a runtime does not do as it is told. They are the ones to read
-// first.
+// These tests show what happens when a runtime misbehaves. Read them first.
 
-// StopContainer fails: it is called again, with what is left of the grace period.
-func TestAStopThatFails(t *testing.T) {
+// A failed StopContainer is repeated with the remaining grace period.
+func TestStopContainerFails(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: 2})
 		require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
@@ -25,9 +24,9 @@ func TestAStopThatFails(t *testing.T) {
 	})
 }
 
-// StopContainer returns before the container has ended: the list still has it, so it is called again,
-// and the container has not ended before the list lacks it.
-func TestAStopThatReturnsEarly(t *testing.T) {
+// StopContainer returns before the container has ended. The container is still listed, so StopContainer
+// is repeated until the list lacks it.
+func TestStopContainerReturnsEarly(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second, StopReturnsEarly: true})
 		require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
@@ -36,9 +35,9 @@ func TestAStopThatReturnsEarly(t *testing.T) {
 	})
 }
 
-// StopContainer does nothing and says that all is well: the list still has the container, so it is
-// called again.
-func TestAStopThatIsLost(t *testing.T) {
+// StopContainer does nothing and returns nil. The container is still listed, so StopContainer is
+// repeated.
+func TestStopContainerIsLost(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
 		require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
@@ -49,8 +48,8 @@ func TestAStopThatIsLost(t *testing.T) {
 	})
 }
 
-// StopContainer never returns: 5 s after its timeout another call kills at once.
-func TestAStopThatNeverReturns(t *testing.T) {
+// StopContainer never returns. 5 s after its timeout, another call kills at once.
+func TestStopContainerNeverReturns(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1, HangIgnoresContext: true})
 		require.Equal(b, lifecycle.OutcomeForced, b.killPod().Outcome())
@@ -58,8 +57,9 @@ func TestAStopThatNeverReturns(t *testing.T) {
 	})
 }
 
-// No StopContainer ever returns: the container is given up 2 min after its deadline, and may run.
-func TestARuntimeThatNeverStopsAnything(t *testing.T) {
+// No StopContainer call ever returns. The container is given up 2 minutes after its deadline, and may
+// still be running.
+func TestRuntimeThatNeverStopsIsGivenUp(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		result, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{})
@@ -69,10 +69,10 @@ func TestARuntimeThatNeverStopsAnything(t *testing.T) {
 	})
 }
 
-// A sidecar exits while a main container still needs it: the agent starts it again, and it is stopped
-// in its turn. Without that it is simply gone.
-func TestASidecarThatExits(t *testing.T) {
-	for name, restarts := range map[string]bool{"and is started again": true, "and is not": false} {
+// A sidecar exits while a main container still needs it. The agent may restart it, and it is then
+// stopped in its turn.
+func TestSidecarThatExitsMayBeRestarted(t *testing.T) {
+	for name, restarts := range map[string]bool{"restarted": true, "not restarted": false} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(30), func(b *testBed) {
 				b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: 2 * time.Second})
@@ -97,8 +97,7 @@ func TestASidecarThatExits(t *testing.T) {
 	}
 }
 
-// The runtime lists a container that has ended: it is asked to stop until the list lacks it.
-func TestAListThatIsOld(t *testing.T) {
+func TestStopIsRepeatedWhileAStaleListHasTheContainer(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
 		b.rt.SetLists(lifecycletest.Lists{HasEnded: true})

@@ -21,7 +21,7 @@ import (
 )
 
 // workingRuntime is a runtime in which each container of each pod runs until it is stopped. Its ID is
-// that of the pod and its name.
+// the pod's UID and its name.
 type workingRuntime struct {
 	exited  chan struct{}
 	stopped *sync.Map
@@ -48,7 +48,7 @@ func (r workingRuntime) StopContainer(_ context.Context, id string, _ int64) err
 
 func (r workingRuntime) Exited(string) <-chan struct{} { return r.exited }
 
-// sleepingPods returns n pods of one container, whose sleep hook outlasts a benchmark.
+// sleepingPods returns n pods with one container, whose sleep hook outlasts a benchmark.
 func sleepingPods(n int) []*v1.Pod {
 	pods := make([]*v1.Pod, n)
 	for i := range pods {
@@ -63,14 +63,14 @@ func sleepingPods(n int) []*v1.Pod {
 	return pods
 }
 
-// startFunc terminates pods and returns when all their hooks sleep. cancel cancels the
-// terminations and waits until all goroutines have ended.
+// startFunc terminates pods and returns when all their hooks sleep. cancel cancels the terminations and
+// waits until all goroutines have ended.
 type startFunc func(b *testing.B, pods []*v1.Pod) (cancel func())
 
-// benchmarkCase is a benchWay with a name, with or without a watch for the exits of containers.
+// benchmarkCase is a way to terminate pods, with or without watching for container exits.
 type benchmarkCase struct {
 	name       string
-	goroutines int // a pod
+	goroutines int // per pod
 	start      startFunc
 }
 
@@ -95,10 +95,9 @@ func terminateAll(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits life
 	return func() { require.NoError(b, terminator.Close(ctx)) }
 }
 
-// terminatePlainly terminates pods as the kubelet does: with a pod worker, a goroutine that
-// kills the pod, one for each container and one for each hook, with timers. If exited is not nil
-// there is another goroutine for each container, which the kubelet does not have, that waits for
-// its exit.
+// terminatePlainly terminates pods as the kubelet does: with goroutines for the pod worker, the kill of
+// the pod, each container and each hook, and with timers. If exited is not nil, another goroutine per
+// container, which the kubelet does not have, waits for its exit.
 func terminatePlainly(b *testing.B, pods []*v1.Pod, goroutines int, exited <-chan struct{}) func() {
 	ctx, cancel := context.WithCancel(b.Context())
 	var workers sync.WaitGroup
@@ -146,7 +145,7 @@ func plainPreStop(ctx context.Context, pod *v1.Pod, container *v1.Container, gra
 	go func() {
 		defer close(done)
 		if _, err := plainRun(ctx, pod, container, container.Lifecycle.PreStop); err == nil {
-			panic("an hour went by")
+			panic("the sleep was not cancelled")
 		}
 	}()
 	select {
@@ -155,7 +154,7 @@ func plainPreStop(ctx context.Context, pod *v1.Pod, container *v1.Container, gra
 	}
 }
 
-// awaitGoroutines waits until there are so many goroutines, and then until the last one blocks.
+// awaitGoroutines waits until there are n goroutines, and then until the last one blocks.
 func awaitGoroutines(n int) {
 	for runtime.NumGoroutine() < n {
 		<-time.After(time.Millisecond)
@@ -163,8 +162,8 @@ func awaitGoroutines(n int) {
 	<-time.After(100 * time.Millisecond)
 }
 
-// BenchmarkSleepingPodMemory is the memory of one pod while its hook sleeps. The descriptors of
-// goroutines are measured as in BenchmarkSleepingHookMemory.
+// BenchmarkSleepingPodMemory measures the memory of one pod while its hook sleeps. Goroutine
+// descriptors are measured as in BenchmarkSleepingHookMemory.
 func BenchmarkSleepingPodMemory(b *testing.B) {
 	const pods = 10_000
 	before := heapAndStacks()
@@ -183,13 +182,13 @@ func BenchmarkSleepingPodMemory(b *testing.B) {
 				cancel()
 			}
 			b.ReportMetric(float64(took)/float64(rounds*pods)+descriptor*float64(way.goroutines), "B/pod")
-			b.ReportMetric(0, "ns/op") // it would say nothing
+			b.ReportMetric(0, "ns/op") // meaningless here
 		})
 	}
 }
 
-// BenchmarkCancelSleepingPods is the time from the cancellation of 100,000 pods whose hooks
-// sleep until all their goroutines have ended.
+// BenchmarkCancelSleepingPods measures the time from the cancellation of 100,000 pods whose hooks sleep
+// until all their goroutines have ended.
 func BenchmarkCancelSleepingPods(b *testing.B) {
 	const pods = 100_000
 	all := sleepingPods(pods)
@@ -205,8 +204,8 @@ func BenchmarkCancelSleepingPods(b *testing.B) {
 	}
 }
 
-// BenchmarkTerminate is the time from the first KillPod for 10,000 pods, whose containers end at
-// once, until all have ended. "plain" does it without the Terminator.
+// BenchmarkTerminate measures KillPod for 10,000 pods in parallel, whose containers end at once.
+// "plain" does it without a Terminator.
 func BenchmarkTerminate(b *testing.B) {
 	all := runningPods(10_000)
 	kills := map[string]func(b *testing.B) func(ctx context.Context, pod *v1.Pod){
@@ -239,8 +238,7 @@ func BenchmarkTerminate(b *testing.B) {
 	}
 }
 
-// plainStop returns a function that kills a pod as the kubelet's pod worker does, without hooks: it
-// asks what runs, and has a goroutine that kills the pod and one for each container.
+// plainStop returns a function that kills a pod as the kubelet's pod worker does, without hooks.
 func plainStop(rt workingRuntime) func(ctx context.Context, pod *v1.Pod) {
 	return func(ctx context.Context, pod *v1.Pod) {
 		killed := make(chan struct{})
@@ -276,8 +274,8 @@ func runningPods(n int) []*v1.Pod {
 	return pods
 }
 
-// BenchmarkTerminateBesideStarts is the time of one KillPod while 10,000 calls of Start are under
-// way for other pods. "plain" has as many goroutines that wait.
+// BenchmarkTerminateBesideStarts measures KillPod while 10,000 Start calls are in progress for other
+// pods. "plain" has as many waiting goroutines.
 func BenchmarkTerminateBesideStarts(b *testing.B) {
 	rt := newWorkingRuntime()
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})

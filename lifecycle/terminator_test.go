@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-func TestAContainerStopsWithinItsGrace(t *testing.T) {
+func TestContainerStopsWithinItsGrace(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		require.Equal(b, lifecycle.Result{
@@ -33,7 +33,7 @@ func TestAContainerStopsWithinItsGrace(t *testing.T) {
 	})
 }
 
-func TestTheEventComesBeforeHookAndStop(t *testing.T) {
+func TestEventComesBeforeHookAndStop(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Second)})
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -47,8 +47,7 @@ func TestTheEventComesBeforeHookAndStop(t *testing.T) {
 	})
 }
 
-// The Killing event is recorded in another goroutine, so that a slow recorder delays neither
-// the hook nor the stop.
+// Events are recorded in another goroutine.
 func TestSlowRecorderDelaysNeitherHookNorStop(t *testing.T) {
 	var order callSequence
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -94,13 +93,13 @@ func TestGracePeriodOfAPod(t *testing.T) {
 		spec, deletion, override *int64
 		want, stop               int64
 	}{
-		"its spec's":                    {spec: ptr.To(int64(30)), want: 30, stop: 30},
-		"its deletion's":                {spec: ptr.To(int64(30)), deletion: ptr.To(int64(5)), want: 5, stop: 5},
-		"an override":                   {spec: ptr.To(int64(30)), override: ptr.To(int64(7)), want: 7, stop: 7},
-		"an override of 0 is 1":         {spec: ptr.To(int64(30)), override: ptr.To(int64(0)), want: 1, stop: 2},
-		"a negative one is 1":           {spec: ptr.To(int64(30)), override: ptr.To(int64(-9)), want: 1, stop: 2},
-		"none at all is 1":              {want: 1, stop: 2},
-		"an override does not lengthen": {spec: ptr.To(int64(30)), deletion: ptr.To(int64(5)), override: ptr.To(int64(60)), want: 5, stop: 5},
+		"spec":                       {spec: ptr.To(int64(30)), want: 30, stop: 30},
+		"deletion":                   {spec: ptr.To(int64(30)), deletion: ptr.To(int64(5)), want: 5, stop: 5},
+		"override":                   {spec: ptr.To(int64(30)), override: ptr.To(int64(7)), want: 7, stop: 7},
+		"override of 0 is 1":         {spec: ptr.To(int64(30)), override: ptr.To(int64(0)), want: 1, stop: 2},
+		"negative override is 1":     {spec: ptr.To(int64(30)), override: ptr.To(int64(-9)), want: 1, stop: 2},
+		"none is 1":                  {want: 1, stop: 2},
+		"override does not lengthen": {spec: ptr.To(int64(30)), deletion: ptr.To(int64(5)), override: ptr.To(int64(60)), want: 5, stop: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(0), func(b *testBed) {
@@ -138,14 +137,14 @@ func TestInvalidOptions(t *testing.T) {
 	require.ErrorContains(t, err, "GiveUpAfter: must not be negative, is -1s")
 }
 
-func TestAPodWithoutContainersEndsAtOnce(t *testing.T) {
+func TestPodWithoutContainersEndsAtOnce(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		require.Equal(b, lifecycle.OutcomeNotFound, b.killPod().Outcome())
 		require.Zero(b, b.elapsed())
 	})
 }
 
-func TestTheMessageOfTheKillingEvent(t *testing.T) {
+func TestMessageOfTheKillingEvent(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Message: "Preempted by a better pod"})
@@ -167,7 +166,6 @@ func TestArgumentsAreNotChanged(t *testing.T) {
 	})
 }
 
-// The phase of each container is in the result while the termination is under way.
 func TestPhases(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
@@ -185,9 +183,8 @@ func TestPhases(t *testing.T) {
 	})
 }
 
-// The ID of the container in the message of the Killing event becomes the name, unless it is a part
-// of the name.
-func TestTheIDInTheMessageOfTheKillingEvent(t *testing.T) {
+// The container's ID in the message is replaced by the name, unless the name contains it.
+func TestIDInTheMessageOfTheKillingEvent(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addStopped("web")
 		b.rt.Start(b.pod, "web", "eb", lifecycletest.Script{})
