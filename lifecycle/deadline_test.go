@@ -214,8 +214,8 @@ func TestStopJustAfterTheDeadlineKeepsTheMinimumTimeout(t *testing.T) {
 			<-time.After(500*ms - late) // the call after 1.5 s is that late
 			require.True(b, b.Shorten(termination, 1))
 			<-termination.Done()
-			asks := b.stopCalls("app")
-			require.Equal(b, stopCall{timeout, 1500}, asks[len(asks)-1])
+			calls := b.stopCalls("app")
+			require.Equal(b, stopCall{timeout, 1500}, calls[len(calls)-1])
 		})
 	}
 }

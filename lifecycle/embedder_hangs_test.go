@@ -38,7 +38,7 @@ func (h hangingObserver) Exited(string) <-chan struct{} { <-h; return nil }
 func (h hangingObserver) Event(apiruntime.Object, string, string, string) { <-h }
 
 func TestHangingRecorderDoesNotDelayTheStopAfterAFailedHook(t *testing.T) {
-	let := make(hangingObserver)
+	observer := make(hangingObserver)
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
 			return nil, lifecycletest.ErrScripted
@@ -48,39 +48,39 @@ func TestHangingRecorderDoesNotDelayTheStopAfterAFailedHook(t *testing.T) {
 		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
 		b.requireStop("app", 30, 0)
 		require.Equal(b, time.Second, b.elapsed(), "the end waits 1 s for the events")
-		close(let)
-	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let })
+		close(observer)
+	}, func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Events = observer })
 }
 
 func TestHangingWatcherOrRecorderUsesUpNoGrace(t *testing.T) {
-	let := make(hangingObserver)
+	observer := make(hangingObserver)
 	for name, hang := range map[string]func(*lifecycle.TerminatorOptions){
-		"an exit watcher": func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Exits = let },
-		"a recorder":      func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let },
+		"an exit watcher": func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Exits = observer },
+		"a recorder":      func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Events = observer },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(600), func(b *testBed) {
 				b.addMain("app", sleepHandler(1), lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
 				require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
 				require.LessOrEqual(b, b.elapsed(), 23*time.Second)
-				close(let)
+				close(observer)
 			}, hang)
 		})
 	}
 }
 
 func TestPostStartWithAHangingExitWatcher(t *testing.T) {
-	var let hangingObserver
+	var observer hangingObserver
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addPostStart(sleepHandler(3), lifecycletest.Script{})
 		require.NoError(b, b.PostStart(b.Context(), b.pod, containerNamed("app")))
 		require.Equal(b, 3*time.Second, b.elapsed())
-		close(let)
-	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Exits = let })
+		close(observer)
+	}, func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Exits = observer })
 }
 
 func TestHangingRecorderDelaysWaitByOneSecond(t *testing.T) {
-	var let hangingObserver
+	var observer hangingObserver
 	inBubble(t, graceSeconds(1), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		ctx, cancel := context.WithTimeout(b.Context(), 6*time.Second)
@@ -88,19 +88,19 @@ func TestHangingRecorderDelaysWaitByOneSecond(t *testing.T) {
 		_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.LessOrEqual(b, b.elapsed(), 7*time.Second)
-		close(let)
-	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let })
+		close(observer)
+	}, func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Events = observer })
 }
 
 func TestFailedPostStartKillsDespiteAHangingRecorder(t *testing.T) {
-	var let hangingObserver
+	var observer hangingObserver
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
 		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: scriptedExec()}
 		err := b.PostStart(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "app"})
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
 		b.requireStop("app", 30, time.Second)
-		close(let)
+		close(observer)
 	}, withHooks(func(context.Context) error { return lifecycletest.ErrScripted }),
-		func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let })
+		func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Events = observer })
 }

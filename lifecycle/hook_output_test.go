@@ -52,9 +52,9 @@ func TestHookOutputIsNotInEventsOrLog(t *testing.T) {
 		for kind, handler := range map[string]*v1.LifecycleHandler{
 			"exec": {Exec: &v1.ExecAction{Command: []string{"curl", secretText}}}, "http": {HTTPGet: plain}, "https": {HTTPGet: https},
 		} {
-			t.Run(kind+" says "+name, func(t *testing.T) {
+			t.Run(kind+" prints "+name, func(t *testing.T) {
 				var log bytes.Buffer
-				said := func(ctx context.Context, b *testBed, stop func(context.Context)) {
+				checkEvents := func(ctx context.Context, b *testBed, stop func(context.Context)) {
 					stop(klog.NewContext(ctx, textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))))
 					require.NotEmpty(b, b.events.All())
 					for _, event := range b.events.All() {
@@ -71,7 +71,7 @@ func TestHookOutputIsNotInEventsOrLog(t *testing.T) {
 				}
 				inBubble(t, graceSeconds(30), func(b *testBed) {
 					b.addMain("app", handler, script)
-					said(b.Context(), b, func(ctx context.Context) {
+					checkEvents(b.Context(), b, func(ctx context.Context) {
 						result, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 						require.NoError(b, err)
 						require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
@@ -79,7 +79,7 @@ func TestHookOutputIsNotInEventsOrLog(t *testing.T) {
 				}, runner)
 				inBubble(t, graceSeconds(30), func(b *testBed) {
 					b.addPostStart(handler, script)
-					said(b.Context(), b, func(ctx context.Context) { require.Error(b, b.PostStart(ctx, b.pod, containerNamed("app"))) })
+					checkEvents(b.Context(), b, func(ctx context.Context) { require.Error(b, b.PostStart(ctx, b.pod, containerNamed("app"))) })
 				}, runner)
 				require.NotContains(t, log.String(), secretText)
 			})

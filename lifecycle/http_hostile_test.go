@@ -105,11 +105,11 @@ func TestRedirectToAnotherSchemeDropsHeaders(t *testing.T) {
 }
 
 func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
-	var asked atomic.Int32
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	var requests atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
 	defer other.Close()
-	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
-	for _, location := range []string{elsewhere, strings.TrimPrefix(elsewhere, "http:"), "http://127.0.0.1@" + strings.TrimPrefix(elsewhere, "http://")} {
+	otherHost := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
+	for _, location := range []string{otherHost, strings.TrimPrefix(otherHost, "http:"), "http://127.0.0.1@" + strings.TrimPrefix(otherHost, "http://")} {
 		first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/" {
 				w.Header().Set("Location", location)
@@ -120,7 +120,7 @@ func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
 		require.NoError(t, err)
 		first.Close()
 	}
-	require.Zero(t, asked.Load())
+	require.Zero(t, requests.Load())
 }
 
 // Neither a hook nor a redirect makes the agent read a file.
@@ -226,6 +226,6 @@ func TestInvalidHookHeadersAreRejected(t *testing.T) {
 	for _, header := range []v1.HTTPHeader{{Name: "Content-Length", Value: "100"}, {Name: "Transfer-Encoding", Value: "chunked"}} {
 		require.NoError(t, run(header))
 		require.Len(t, requests, 1)
-		require.Zero(t, requests[0].ContentLength, "a GET has no body, whatever its hook says")
+		require.Zero(t, requests[0].ContentLength, "a GET has no body, whatever its headers are")
 	}
 }

@@ -90,7 +90,7 @@ func TestShouldRestart(t *testing.T) {
 	}{
 		"a sidecar that is waiting":         {60, lifecycletest.Script{IgnoreTerm: true}, "proxy", time.Second, true},
 		"a main container":                  {60, lifecycletest.Script{IgnoreTerm: true}, "app", time.Second, false},
-		"what the spec lacks":               {60, lifecycletest.Script{IgnoreTerm: true}, "unknown", time.Second, false},
+		"an unknown container":              {60, lifecycletest.Script{IgnoreTerm: true}, "unknown", time.Second, false},
 		"a sidecar whose turn has come":     {60, lifecycletest.Script{ExitAfterTerm: time.Second}, "proxy", 2 * time.Second, false},
 		"a sidecar after the deadline":      {5, lifecycletest.Script{HangStops: 1}, "proxy", 6 * time.Second, false},
 		"a sidecar of a pod with 1 s":       {1, lifecycletest.Script{IgnoreTerm: true}, "proxy", 500 * time.Millisecond, false},

@@ -56,7 +56,7 @@ const (
 
 const (
 	never     time.Duration = math.MaxInt64 / 4
-	killTries               = 3                // the pod worker would go on
+	killTries               = 3                // the pod worker would continue
 	killPause               = 10 * time.Second // of the pod worker, from a failed kill to the next
 )
 
@@ -86,7 +86,7 @@ func TestKillIsTheKubelets(t *testing.T) {
 	occurs := map[bool]map[difference]int{false: {}, true: {}} // in a fork or not
 	t.Run("seeds", func(t *testing.T) {
 		for worker := range runtime.GOMAXPROCS(0) {
-			t.Run(strconv.Itoa(worker), func(t *testing.T) {
+			t.Run("worker "+strconv.Itoa(worker), func(t *testing.T) {
 				t.Parallel()
 				for seed := next.Add(1); seed <= seeds && failed.Load() < 10; seed = next.Add(1) {
 					compared := compareKills(t, seed)

@@ -30,22 +30,22 @@ func (c errorLog) WithName(string) logr.LogSink        { return c }
 
 func TestFailedHookIsLoggedAndPassedToOnHook(t *testing.T) {
 	log := errorLog{make(chan error, 10)}
-	var told []lifecycle.HookResult
+	var results []lifecycle.HookResult
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		app := b.addMain("app", scriptedExec(), lifecycletest.Script{})
 		_, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
 		require.NoError(b, err)
 		require.Len(b, log.errors, 1)
 		require.NotErrorIs(b, <-log.errors, lifecycletest.ErrScripted, "it may contain the hook's output")
-		require.Len(b, told, 1)
-		require.ErrorIs(b, told[0].Err, lifecycletest.ErrScripted)
+		require.Len(b, results, 1)
+		require.ErrorIs(b, results[0].Err, lifecycletest.ErrScripted)
 		require.Equal(b, "app", app.ID)
 	}, withHooks(func(context.Context) error { return lifecycletest.ErrScripted }), func(o *lifecycle.TerminatorOptions) {
 		o.OnHook = func(pod *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
 			require.Equal(t, "pod", pod.Name)
 			require.Equal(t, "app", c.ID)
 			require.True(t, c.PreStopDone, "for the next agent")
-			told = append(told, r)
+			results = append(results, r)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func TestSimulator(t *testing.T) {
 	}
 	var next, failed atomic.Uint64
 	for worker := range runtime.GOMAXPROCS(0) {
-		t.Run(strconv.Itoa(worker), func(t *testing.T) {
+		t.Run("worker "+strconv.Itoa(worker), func(t *testing.T) {
 			t.Parallel()
 			for seed := next.Add(1); seed <= seeds && failed.Load() < 10; seed = next.Add(1) {
 				record, broken := playSeed(t, seed)
