@@ -15,59 +15,56 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A later termination stops a container that could not be stopped again, with its old deadline and
-// without a second hook. One that was started since has a deadline of its own.
-func TestALaterTerminationOfAStuckContainer(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{FailStops: 10})
-		first, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(5))})
+// A later termination stops a stuck container again, under its old deadline and without running its
+// hook again. A container started since gets a new deadline.
+func TestLaterTerminationStopsAStuckContainerUnderTheOldDeadline(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{FailStops: 10})
+		first, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(5))})
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
 		require.Equal(b, lifecycle.OutcomeRuntimeStuck, first.Outcome())
-		require.Equal(b, 6*time.Second, b.at())
-		b.after(20 * time.Second)
+		require.Equal(b, 6*time.Second, b.elapsed())
+		b.sleepUntil(20 * time.Second)
 		b.addMain("web", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
-		again := b.kill()
+		again := b.killPod()
 		require.Equal(b, lifecycle.OutcomeForced, again.Containers[0].Outcome)
 		require.Equal(b, lifecycle.HookCompleted, again.Containers[0].Hook.Outcome)
 		require.Equal(b, lifecycle.OutcomeGraceful, again.Containers[1].Outcome)
 		b.requireStop("web", 60, 20*time.Second)
 		require.Len(b, b.rt.Execs(), 1)
 		b.requireAnyEvents("Killing", "FailedKillPod", "Killing", "FailedKillPod")
-	}, withShortGiveUp)
+	}, giveUpAfterOneSecond)
 }
 
-// If nothing is listed any more, the result is that of the termination before.
-func TestALaterTerminationOfWhatHasEnded(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+func TestTerminationOfAnEndedPodReturnsThePreviousResult(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
-		first := b.kill()
+		first := b.killPod()
 		require.Equal(b, lifecycle.OutcomeGraceful, first.Outcome())
-		require.Equal(b, first.Containers, b.kill().Containers)
+		require.Equal(b, first.Containers, b.killPod().Containers)
 		require.Len(b, b.rt.Stops(), 1)
 	})
 }
 
-// A pod that was started again after its termination, without Forget, is terminated again.
-func TestAPodThatReturnsWithoutForget(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{ExitAfterTerm: time.Second})
-		b.kill()
-		b.after(5 * time.Minute)
+func TestPodStartedAgainWithoutForgetIsTerminatedAgain(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.killPod()
+		b.sleepUntil(5 * time.Minute)
 		b.rt.Start(b.pod, "app", "app", lifecycletest.Script{ExitAfterTerm: time.Second})
-		result := b.kill()
+		result := b.killPod()
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		require.Equal(b, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
 		require.Len(b, b.rt.Execs(), 2)
-		require.Equal(b, [][2]time.Duration{{60, 0}, {60, 300000}}, b.stopsOf("app"))
+		require.Equal(b, []stopCall{{60, 0}, {60, 300000}}, b.stopCalls("app"))
 	})
 }
 
-// Any number of waits that end too late record one event about it (findings X7).
-func TestOneEventAboutAnOverduePod(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+func TestExceededGracePeriodIsRecordedOnce(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
-		for second := range 4 { // at 12 s it should have ended
-			ctx, cancel := context.WithDeadline(b.silentContext(), b.start.Add(time.Duration(11+second)*time.Second))
+		for second := range 4 { // overdue from 12 s on
+			ctx, cancel := context.WithDeadline(b.quietContext(), b.start.Add(time.Duration(11+second)*time.Second))
 			_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 			cancel()
 			var running *lifecycle.StillRunningError
@@ -79,9 +76,8 @@ func TestOneEventAboutAnOverduePod(t *testing.T) {
 	})
 }
 
-// A wait whose context ends before the runtime has said what runs names the pod.
-func TestAWaitForAPodOfWhichNothingIsKnown(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+func TestWaitNamesThePodBeforeTheFirstList(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
 		b.rt.SetLists(lifecycletest.Lists{Poll: 5 * time.Second})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
@@ -93,15 +89,14 @@ func TestAWaitForAPodOfWhichNothingIsKnown(t *testing.T) {
 	})
 }
 
-// A container that joins a shortened termination has the shorter grace period.
-func TestAContainerThatJoinsAShortenedTermination(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+func TestContainerListedAfterShortenHasTheShorterGrace(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.declare("web")
-		b.pod.Spec.Containers[1].Lifecycle = &v1.Lifecycle{PreStop: sleep(30)}
+		b.addStopped("web")
+		b.pod.Spec.Containers[1].Lifecycle = &v1.Lifecycle{PreStop: sleepHandler(30)}
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		require.True(b, b.Shorten(termination, 5))
-		b.after(time.Second)
+		b.sleepUntil(time.Second)
 		b.rt.Start(b.pod, "web", "web", lifecycletest.Script{})
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-termination.Done()

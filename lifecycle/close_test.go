@@ -16,15 +16,15 @@ import (
 )
 
 func TestCloseLeavesEverythingRunning(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.addMain("app", sleep(40), lifecycletest.Script{})
+		b.addMain("app", sleepHandler(40), lifecycletest.Script{})
 		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(10 * time.Second)
 		require.NoError(b, b.Close(b.Context()))
 		<-termination.Done()
-		require.Equal(b, 10*time.Second, b.at())
+		require.Equal(b, 10*time.Second, b.elapsed())
 		for _, c := range termination.Result().Containers {
 			require.Equal(b, lifecycle.OutcomeLeftRunning, c.Outcome)
 			require.ErrorIs(b, c.Err, lifecycle.ErrClosed)
@@ -38,10 +38,10 @@ func TestCloseLeavesEverythingRunning(t *testing.T) {
 	})
 }
 
-func TestCloseTellsTheRuntimeWhyItsCallEnds(t *testing.T) {
+func TestCloseCancelsStopContainerWithItsCause(t *testing.T) {
 	var cause error
-	inBubble(t, 60, func(b *bed) {
-		b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("app")}})
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{containerNamed("app")}})
 		<-time.After(time.Second)
 		require.NoError(b, b.Close(b.Context()))
 		require.Equal(b, lifecycle.CauseTerminatorClosed, cause)
@@ -54,8 +54,8 @@ func TestCloseTellsTheRuntimeWhyItsCallEnds(t *testing.T) {
 	})
 }
 
-func TestCallersContextOnlyEndsItsWait(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+func TestCallersContextEndsOnlyItsWait(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
@@ -63,41 +63,41 @@ func TestCallersContextOnlyEndsItsWait(t *testing.T) {
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.ErrorContains(b, err, "ns/pod/app")
 		require.Equal(b, lifecycle.PhaseStopping, result.Containers[0].Phase)
-		b.kill()
-		require.Equal(b, 30*time.Second, b.at())
+		b.killPod()
+		require.Equal(b, 30*time.Second, b.elapsed())
 	})
 }
 
-func TestCloseWhileMuchIsUnderWay(t *testing.T) {
+func TestCloseDuringHooksWaitsAndStops(t *testing.T) {
 	for _, after := range slices.Repeat([]time.Duration{time.Second, 5 * time.Second, 9 * time.Second, 10 * time.Second, 11 * time.Second}, 10) {
-		inBubble(t, 10, func(b *bed) {
-			b.addSidecar("proxy", sleep(2), lifecycletest.Script{IgnoreTerm: true})
-			b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(5 * time.Second), IgnoreTerm: true})
+		inBubble(t, graceSeconds(10), func(b *testBed) {
+			b.addSidecar("proxy", sleepHandler(2), lifecycletest.Script{IgnoreTerm: true})
+			b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(5 * time.Second), IgnoreTerm: true})
 			b.addMain("web", nil, lifecycletest.Script{HangStops: -1})
-			termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
+			termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
 			<-time.After(after)
 			require.NoError(b, b.Close(b.Context()))
 			require.NoError(b, b.Close(b.Context()))
 			<-termination.Done()
-			require.Equal(b, after, b.at())
+			require.Equal(b, after, b.elapsed())
 			require.Error(b, termination.Result().Err())
 			require.False(b, b.Shorten(termination, 1))
 			for _, event := range b.events.All() {
-				require.NotEqual(b, "FailedKillPod", event.Reason, "the agent leaves, the runtime does not fail")
+				require.NotEqual(b, "FailedKillPod", event.Reason, "closing is not a failure of the runtime")
 			}
 		})
 	}
 }
 
-func TestATerminationDoesNotEndWithItsCaller(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
-		b.addMain("app", sleep(5), lifecycletest.Script{})
+func TestTerminationOutlivesItsCallersContext(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addMain("app", sleepHandler(5), lifecycletest.Script{})
 		type key struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(b.Context(), key{}, "a value"))
 		termination := b.Terminate(ctx, b.pod, lifecycle.Request{})
 		cancel()
 		<-termination.Done()
-		require.Equal(b, 5*time.Second, b.at())
+		require.Equal(b, 5*time.Second, b.elapsed())
 		require.Equal(b, lifecycle.OutcomeGraceful, termination.Result().Outcome())
 	})
 }
@@ -107,22 +107,20 @@ type slowRecorder time.Duration
 
 func (r slowRecorder) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(r)) }
 
-// Close waits for no event before it ends a termination.
-func TestATerminationEndsWithTheAgentBeforeItsEvents(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+func TestCloseDoesNotWaitForEvents(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		time.AfterFunc(time.Second, func() { require.NoError(b, b.Close(b.Context())) })
 		<-termination.Done()
-		require.Equal(b, time.Second, b.at())
+		require.Equal(b, time.Second, b.elapsed())
 		<-time.After(time.Minute)
 	}, func(o *lifecycle.TerminatorOptions) { o.Events = slowRecorder(1500 * time.Millisecond) })
 }
 
-// A termination that Close ends is not shortened any more.
-func TestAShorteningDuringClose(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{})
+func TestShortenDuringCloseHasNoEffect(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Second)
 		closed := make(chan error)
@@ -133,9 +131,8 @@ func TestAShorteningDuringClose(t *testing.T) {
 	}, withHooks(func(context.Context) error { <-time.After(5 * time.Second); return nil }))
 }
 
-// A closed terminator accepts calls for new pods, and keeps nothing of them.
-func TestAClosedTerminatorKeepsNothing(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+func TestClosedTerminatorKeepsNoPods(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		app := b.addMain("app", nil, lifecycletest.Script{})
 		require.NoError(b, b.Close(b.Context()))
 		require.ErrorIs(b, b.startContainer("app", "2", lifecycletest.Script{}), lifecycle.ErrClosed)
@@ -149,12 +146,11 @@ func TestAClosedTerminatorKeepsNothing(t *testing.T) {
 	})
 }
 
-// A container that is left running has the error of its runtime, too.
-func TestWhyAContainerIsLeftRunning(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+func TestLeftRunningContainerKeepsItsRuntimeError(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: -1})
-		termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
-		b.after(time.Second)
+		termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
+		b.sleepUntil(time.Second)
 		require.NoError(b, b.Close(b.Context()))
 		_, err := termination.Wait(b.Context())
 		require.ErrorIs(b, err, lifecycle.ErrClosed)
@@ -162,39 +158,38 @@ func TestWhyAContainerIsLeftRunning(t *testing.T) {
 	})
 }
 
-// Before the runtime has said what runs, each container of the spec may run.
-func TestCloseWhileTheRuntimeIsAsked(t *testing.T) {
+// Until the runtime has listed the containers, every container of the spec may be running.
+func TestCloseDuringAList(t *testing.T) {
 	for name, lists := range map[string]lifecycletest.Lists{
-		"which hangs": {Hang: true}, "which polls": {Poll: 5 * time.Second}, "which fails": {Err: lifecycletest.ErrAway},
+		"hangs": {Hang: true}, "polls": {Poll: 5 * time.Second}, "fails": {Err: lifecycletest.ErrAway},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 30, func(b *bed) {
+			inBubble(t, graceSeconds(30), func(b *testBed) {
 				app := b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 				b.rt.SetLists(lists)
-				termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
-				killed := begin(func() error {
-					_, err := b.KillContainer(b.silentContext(), b.pod, app, lifecycle.ContainerRequest{})
+				termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
+				killed := startCall(func() error {
+					_, err := b.KillContainer(b.quietContext(), b.pod, app, lifecycle.ContainerRequest{})
 					return err
 				})
-				b.after(time.Second)
+				b.sleepUntil(time.Second)
 				require.NoError(b, b.Close(b.Context()))
 				require.Equal(b, lifecycle.OutcomeLeftRunning, termination.Result().Outcome())
 				require.ErrorIs(b, killed(), lifecycle.ErrClosed)
-				require.Equal(b, time.Second, b.at())
+				require.Equal(b, time.Second, b.elapsed())
 				require.Empty(b, b.rt.Exits())
 			})
 		})
 	}
 }
 
-// A hook that ends because the terminator was closed has not failed, whether the hook or its stop is
-// the first to notice.
-func TestAHookThatCloseEndsHasNotFailed(t *testing.T) {
+// A hook cancelled by Close has not failed, whether the hook or its stop notices first.
+func TestHookCancelledByCloseHasNotFailed(t *testing.T) {
 	for range 100 {
-		inBubble(t, 30, func(b *bed) {
-			b.addMain("app", exec(), lifecycletest.Script{})
+		inBubble(t, graceSeconds(30), func(b *testBed) {
+			b.addMain("app", scriptedExec(), lifecycletest.Script{})
 			termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-			b.after(time.Second)
+			b.sleepUntil(time.Second)
 			require.NoError(b, b.Close(b.Context()))
 			hook := termination.Result().Containers[0].Hook
 			require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseTerminatorClosed, Took: time.Second}, hook)

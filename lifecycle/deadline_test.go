@@ -21,12 +21,12 @@ func TestShortenTakesEffectAtOnce(t *testing.T) {
 		main, sidecar *v1.LifecycleHandler
 		script        lifecycletest.Script
 	}{
-		"in a hook": {main: sleep(40), script: lifecycletest.Script{IgnoreTerm: true}},
-		"in a wait": {sidecar: sleep(1), script: lifecycletest.Script{IgnoreTerm: true}},
+		"in a hook": {main: sleepHandler(40), script: lifecycletest.Script{IgnoreTerm: true}},
+		"in a wait": {sidecar: sleepHandler(1), script: lifecycletest.Script{IgnoreTerm: true}},
 		"in a stop": {script: lifecycletest.Script{IgnoreTerm: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 60, func(b *bed) {
+			inBubble(t, graceSeconds(60), func(b *testBed) {
 				b.addSidecar("proxy", test.sidecar, test.script)
 				b.addMain("app", test.main, test.script)
 				termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -35,7 +35,7 @@ func TestShortenTakesEffectAtOnce(t *testing.T) {
 				require.Equal(b, 13*time.Second, termination.Deadline().Sub(b.start))
 				require.False(b, b.Shorten(termination, 3))
 				<-termination.Done()
-				require.LessOrEqual(b, b.at(), 15*time.Second)
+				require.LessOrEqual(b, b.elapsed(), 15*time.Second)
 				require.False(b, b.Shorten(termination, 1))
 				require.EqualValues(b, 3, termination.Result().GracePeriodSeconds)
 			})
@@ -43,19 +43,19 @@ func TestShortenTakesEffectAtOnce(t *testing.T) {
 	}
 }
 
-func TestUsedTimeIsTruncatedToWholeSecondsOnce(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(1700 * time.Millisecond)})
-		b.addSidecar("proxy", exec(), lifecycletest.Script{Exec: commandTaking(900 * time.Millisecond)})
-		b.pod.Spec.Containers[0].Lifecycle.PreStop = exec()
-		b.kill()
+func TestUsedTimeIsRoundedDownOnce(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(1700 * time.Millisecond)})
+		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{Exec: commandTaking(900 * time.Millisecond)})
+		b.pod.Spec.Containers[0].Lifecycle.PreStop = scriptedExec()
+		b.killPod()
 		b.requireStop("app", 9, 1700*time.Millisecond)
-		b.requireStop("proxy", 9, 1700*time.Millisecond) // the kubelet truncates 0.9 and 0.8 each, and asks for 10
+		b.requireStop("proxy", 9, 1700*time.Millisecond) // the kubelet rounds 0.9 and 0.8 down separately, and uses 10
 	})
 }
 
 func TestShortenDoesNotLengthen(t *testing.T) {
-	inBubble(t, 20, func(b *bed) {
+	inBubble(t, graceSeconds(20), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(5 * time.Second)
@@ -65,26 +65,26 @@ func TestShortenDoesNotLengthen(t *testing.T) {
 		require.Equal(b, 20*time.Second, termination.Deadline().Sub(b.start))
 		require.True(b, b.Shorten(termination, 14))
 		<-termination.Done()
-		require.Equal(b, 19*time.Second, b.at())
+		require.Equal(b, 19*time.Second, b.elapsed())
 	})
 }
 
-func TestShortenToZeroOrLessGivesASecond(t *testing.T) {
+func TestShortenToZeroOrLessMeansOneSecond(t *testing.T) {
 	for _, seconds := range []int64{1, 0, -1, -1 << 63} {
-		inBubble(t, 60, func(b *bed) {
-			b.addMain("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
+		inBubble(t, graceSeconds(60), func(b *testBed) {
+			b.addMain("app", sleepHandler(60), lifecycletest.Script{IgnoreTerm: true})
 			termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 			require.True(b, b.Shorten(termination, seconds))
 			<-termination.Done()
 			b.requireStop("app", 2, time.Second)
-			require.Equal(b, 3*time.Second, b.at())
+			require.Equal(b, 3*time.Second, b.elapsed())
 		})
 	}
 }
 
-func TestShortenDoesNotAffectWhatEndsBefore(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", sleep(12), lifecycletest.Script{ExitAfterTerm: time.Second})
+func TestShortenDoesNotAffectHooksThatEndEarlier(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addMain("app", sleepHandler(12), lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(10 * time.Second)
@@ -97,28 +97,28 @@ func TestShortenDoesNotAffectWhatEndsBefore(t *testing.T) {
 }
 
 func TestShortenMakesASecondStopContainerCall(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(1500 * time.Millisecond)
 		require.True(b, b.Shorten(termination, 10))
 		require.True(b, b.Shorten(termination, 4))
 		<-termination.Done()
-		require.Equal(b, 5500*time.Millisecond, b.at())
-		var asked []int64
+		require.Equal(b, 5500*time.Millisecond, b.elapsed())
+		var timeouts []int64
 		for _, stop := range b.rt.Stops() {
-			asked = append(asked, stop.TimeoutSeconds)
+			timeouts = append(timeouts, stop.TimeoutSeconds)
 		}
-		require.EqualValues(b, 60, asked[0])
-		require.EqualValues(b, 4, asked[len(asked)-1], "the 10 may be asked for in between")
+		require.EqualValues(b, 60, timeouts[0])
+		require.EqualValues(b, 4, timeouts[len(timeouts)-1], "there may be a call with 10 in between")
 		require.Equal(b, lifecycle.OutcomeGraceExceeded, termination.Result().Outcome())
 	})
 }
 
-// Both calls return when the container is killed, in any order.
+// Both calls return when the container is killed, in either order.
 func TestOutcomeAfterTwoCallsIsThatOfTheEarlierKill(t *testing.T) {
 	for range 10 {
-		inBubble(t, 60, func(b *bed) {
+		inBubble(t, graceSeconds(60), func(b *testBed) {
 			b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 			termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 			<-time.After(time.Second)
@@ -130,20 +130,19 @@ func TestOutcomeAfterTwoCallsIsThatOfTheEarlierKill(t *testing.T) {
 }
 
 func TestNoSecondCallForAStopThatEndsSooner(t *testing.T) {
-	inBubble(t, 3, func(b *bed) {
+	inBubble(t, graceSeconds(3), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(1500 * time.Millisecond)
-		require.True(b, b.Shorten(termination, 1)) // the floor of a second stop would be later than the first one's kill
+		require.True(b, b.Shorten(termination, 1)) // the minimum of a second call would end after the first call's kill
 		<-termination.Done()
 		require.Len(b, b.rt.Stops(), 1)
 	})
 }
 
-// A hook runs once, also if the termination is shortened while it runs.
-func TestNoHookRunsTwice(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(time.Hour)})
+func TestHookRunsOnceDespiteShortenings(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour)})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		for _, seconds := range []int64{50, 40, 30, 2} {
 			<-time.After(time.Second)
@@ -156,8 +155,8 @@ func TestNoHookRunsTwice(t *testing.T) {
 	})
 }
 
-func TestASmallerDeletionGraceShortens(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+func TestSmallerDeletionGraceShortens(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Second)
@@ -166,32 +165,32 @@ func TestASmallerDeletionGraceShortens(t *testing.T) {
 		b.Terminate(b.Context(), deleted, lifecycle.Request{})
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(300))})
 		<-termination.Done()
-		require.Equal(b, 6*time.Second, b.at())
+		require.Equal(b, 6*time.Second, b.elapsed())
 		require.EqualValues(b, 5, termination.Result().GracePeriodSeconds)
 	})
 }
 
-func TestTheLongestGracePeriods(t *testing.T) {
-	inBubble(t, 1<<63-1, func(b *bed) {
-		b.addMain("app", sleep(1<<63-1), lifecycletest.Script{IgnoreTerm: true})
+func TestLongestGracePeriods(t *testing.T) {
+	inBubble(t, graceSeconds(1<<63-1), func(b *testBed) {
+		b.addMain("app", sleepHandler(1<<63-1), lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Hour)
 		require.True(b, termination.Deadline().After(time.Now()))
 		require.True(b, b.Shorten(termination, 5))
 		<-termination.Done()
-		require.Equal(b, time.Hour+7*time.Second, b.at())
+		require.Equal(b, time.Hour+7*time.Second, b.elapsed())
 	})
-	inBubble(t, 1<<63-1, func(b *bed) {
+	inBubble(t, graceSeconds(1<<63-1), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Hour})
-		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
 	})
 }
 
-func TestARestartedAgentUsesWhatIsLeftOfTheGrace(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{IgnoreTerm: true})
+func TestRestartedAgentUsesTheRemainingGrace(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{IgnoreTerm: true})
 		b.pod.DeletionGracePeriodSeconds = ptr.To(int64(30))
-		deleted := metav1.NewTime(b.start.Add(12 * time.Second)) // 18 s are gone
+		deleted := metav1.NewTime(b.start.Add(12 * time.Second)) // 18 s have passed
 		b.pod.DeletionTimestamp = &deleted
 		left := graceperiod.LeftOfDeletion(b.pod, time.Now())
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{
@@ -205,19 +204,18 @@ func TestARestartedAgentUsesWhatIsLeftOfTheGrace(t *testing.T) {
 	})
 }
 
-// A call that comes up to a tenth of a second after the deadline still has the minimum timeout,
-// because timers may fire late.
-func TestAStopRightAfterTheDeadline(t *testing.T) {
+// A call up to 0.1 s after the deadline still has the minimum timeout, because timers may fire late.
+func TestStopJustAfterTheDeadlineKeepsTheMinimumTimeout(t *testing.T) {
 	const ms = time.Millisecond
-	for late, timeout := range map[time.Duration]time.Duration{0: 2, 50 * ms: 2, 99 * ms: 2, 100 * ms: 1, 101 * ms: 1} {
-		inBubble(t, 60, func(b *bed) {
+	for late, timeout := range map[time.Duration]int64{0: 2, 50 * ms: 2, 99 * ms: 2, 100 * ms: 1, 101 * ms: 1} {
+		inBubble(t, graceSeconds(60), func(b *testBed) {
 			b.addMain("app", nil, lifecycletest.Script{FailStops: 4})
-			termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
+			termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
 			<-time.After(500*ms - late) // the call after 1.5 s is that late
 			require.True(b, b.Shorten(termination, 1))
 			<-termination.Done()
-			asks := b.stopsOf("app")
-			require.Equal(b, [2]time.Duration{timeout, 1500}, asks[len(asks)-1])
+			calls := b.stopCalls("app")
+			require.Equal(b, stopCall{timeout, 1500}, calls[len(calls)-1])
 		})
 	}
 }

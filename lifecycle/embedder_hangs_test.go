@@ -18,11 +18,11 @@ import (
 )
 
 // A negative grace period counts as 0, which gives the minimum timeout, as in the kubelet.
-func TestNegativeGracePeriod(t *testing.T) {
+func TestNegativeGracePeriodCountsAsZero(t *testing.T) {
 	for _, g := range []int64{0, -1, -5, math.MinInt64} {
-		inBubble(t, 30, func(b *bed) {
+		inBubble(t, graceSeconds(30), func(b *testBed) {
 			b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
-			r, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(g)})
+			r, err := b.KillContainer(b.Context(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(g)})
 			require.NoError(b, err)
 			require.Equal(b, lifecycle.OutcomeGraceful, r.Outcome, "%d", g)
 			b.requireStop("app", 2, 0)
@@ -30,83 +30,77 @@ func TestNegativeGracePeriod(t *testing.T) {
 	}
 }
 
-// hangingObserver is an ExitWatcher and an EventRecorder whose calls hang until the channel is
-// closed.
+// hangingObserver is an ExitWatcher and an EventRecorder whose calls hang until the channel is closed.
 type hangingObserver chan struct{}
 
 func (h hangingObserver) Exited(string) <-chan struct{} { <-h; return nil }
 
 func (h hangingObserver) Event(apiruntime.Object, string, string, string) { <-h }
 
-// A recorder that hangs costs no grace period, for any number of events: after a hook that
-// fails at once the stop follows at once.
-func TestHangingRecorderAndFailingHook(t *testing.T) {
-	let := make(hangingObserver)
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
+func TestHangingRecorderDoesNotDelayTheStopAfterAFailedHook(t *testing.T) {
+	observer := make(hangingObserver)
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
 			return nil, lifecycletest.ErrScripted
 		}})
-		result := b.kill()
+		result := b.killPod()
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
 		b.requireStop("app", 30, 0)
-		require.Equal(b, time.Second, b.at(), "the events are waited for, once the container has ended")
-		close(let)
-	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let })
+		require.Equal(b, time.Second, b.elapsed(), "the end waits 1 s for the events")
+		close(observer)
+	}, func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Events = observer })
 }
 
-// An ExitWatcher or a recorder that hangs uses up almost nothing of the grace period.
-func TestHangingWatcherOrRecorderCostsNoGrace(t *testing.T) {
-	let := make(hangingObserver)
+func TestHangingWatcherOrRecorderUsesUpNoGrace(t *testing.T) {
+	observer := make(hangingObserver)
 	for name, hang := range map[string]func(*lifecycle.TerminatorOptions){
-		"an exit watcher": func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Exits = let },
-		"a recorder":      func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let },
+		"an exit watcher": func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Exits = observer },
+		"a recorder":      func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Events = observer },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 600, func(b *bed) {
-				b.addMain("app", sleep(1), lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
-				require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
-				require.LessOrEqual(b, b.at(), 23*time.Second)
-				close(let)
+			inBubble(t, graceSeconds(600), func(b *testBed) {
+				b.addMain("app", sleepHandler(1), lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
+				require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
+				require.LessOrEqual(b, b.elapsed(), 23*time.Second)
+				close(observer)
 			}, hang)
 		})
 	}
 }
 
 func TestPostStartWithAHangingExitWatcher(t *testing.T) {
-	var let hangingObserver
-	inBubble(t, 30, func(b *bed) {
-		b.addPostStart(sleep(3), lifecycletest.Script{})
-		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
-		require.Equal(b, 3*time.Second, b.at())
-		close(let)
-	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Exits = let })
+	var observer hangingObserver
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addPostStart(sleepHandler(3), lifecycletest.Script{})
+		require.NoError(b, b.PostStart(b.Context(), b.pod, containerNamed("app")))
+		require.Equal(b, 3*time.Second, b.elapsed())
+		close(observer)
+	}, func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Exits = observer })
 }
 
-// A recorder that hangs delays the return of Wait by a second at most.
-func TestWaitWithAHangingRecorder(t *testing.T) {
-	var let hangingObserver
-	inBubble(t, 1, func(b *bed) {
+func TestHangingRecorderDelaysWaitByOneSecond(t *testing.T) {
+	var observer hangingObserver
+	inBubble(t, graceSeconds(1), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		ctx, cancel := context.WithTimeout(b.Context(), 6*time.Second)
 		defer cancel()
 		_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 		require.ErrorIs(b, err, context.DeadlineExceeded)
-		require.LessOrEqual(b, b.at(), 7*time.Second)
-		close(let)
-	}, func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let })
+		require.LessOrEqual(b, b.elapsed(), 7*time.Second)
+		close(observer)
+	}, func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Events = observer })
 }
 
-// A container whose postStart hook has failed is killed even if the recorder hangs.
-func TestFailedPostStartWithAHangingRecorder(t *testing.T) {
-	var let hangingObserver
-	inBubble(t, 30, func(b *bed) {
+func TestFailedPostStartKillsDespiteAHangingRecorder(t *testing.T) {
+	var observer hangingObserver
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
-		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec()}
+		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: scriptedExec()}
 		err := b.PostStart(b.Context(), b.pod, lifecycle.Container{Name: "app", ID: "app"})
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
 		b.requireStop("app", 30, time.Second)
-		close(let)
+		close(observer)
 	}, withHooks(func(context.Context) error { return lifecycletest.ErrScripted }),
-		func(o *lifecycle.TerminatorOptions) { let = make(hangingObserver); o.Events = let })
+		func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Events = observer })
 }

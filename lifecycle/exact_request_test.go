@@ -13,79 +13,79 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// exactly is a request to stop exactly these containers, as a kubelet fork makes it.
-func exactly(grace *int64, names ...string) lifecycle.Request {
+// exactRequest returns a request for exactly these containers, as a kubelet fork makes it.
+func exactRequest(grace *int64, names ...string) lifecycle.Request {
 	req := lifecycle.Request{GracePeriodSeconds: grace, Containers: []lifecycle.Container{}}
 	for _, name := range names {
-		req.Containers = append(req.Containers, named(name))
+		req.Containers = append(req.Containers, containerNamed(name))
 	}
 	return req
 }
 
-// A grace period of 0, as after a change of the sandbox, runs no hook and gives the minimum of 2 s, as
-// in the kubelet (findings F5).
-func TestAnExactRequestWithAGracePeriodOfZero(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{IgnoreTerm: true})
-		result, err := b.KillPod(b.Context(), b.pod, exactly(ptr.To(int64(0)), "app"))
+// A grace period of 0, as after a sandbox change, runs no hook and gives the minimum of 2 s, as in the
+// kubelet.
+func TestExactRequestWithGraceZeroSkipsTheHook(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{IgnoreTerm: true})
+		result, err := b.KillPod(b.Context(), b.pod, exactRequest(ptr.To(int64(0)), "app"))
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.HookSkipped, result.Containers[0].Hook.Outcome)
 		require.Empty(b, b.rt.Execs())
 		b.requireStop("app", 2, 0)
-		require.Equal(b, 2*time.Second, b.at())
+		require.Equal(b, 2*time.Second, b.elapsed())
 	})
 }
 
-// Without a grace period sidecars wait for 2 s, as in the kubelet (findings F5).
-func TestAnExactRequestForAPodWithoutAGracePeriod(t *testing.T) {
-	inBubble(t, 0, func(b *bed) {
+// Without a grace period, sidecars wait for 2 s, as in the kubelet.
+func TestExactRequestWithoutGraceUsesTwoSeconds(t *testing.T) {
+	inBubble(t, graceSeconds(0), func(b *testBed) {
 		b.pod.Spec.TerminationGracePeriodSeconds = nil
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.addMain("app", sleep(10), lifecycletest.Script{})
-		result, err := b.KillPod(b.Context(), b.pod, exactly(nil, "app", "proxy"))
+		b.addMain("app", sleepHandler(10), lifecycletest.Script{})
+		result, err := b.KillPod(b.Context(), b.pod, exactRequest(nil, "app", "proxy"))
 		require.NoError(b, err)
 		require.EqualValues(b, 2, result.GracePeriodSeconds)
 		b.requireStop("proxy", 2, 2*time.Second)
 	})
 }
 
-// Exactly the containers of the request are stopped, and StopContainer is believed: the runtime is not
-// asked what runs.
-func TestAnExactRequestAsksNobodyWhatRuns(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+// Exactly the containers of the request are stopped. StopContainer is trusted, and no list is
+// requested.
+func TestExactRequestTrustsStopContainer(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addMain("web", nil, lifecycletest.Script{})
 		b.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrScripted})
-		result, err := b.KillPod(b.Context(), b.pod, exactly(nil, "app", "gone"))
+		result, err := b.KillPod(b.Context(), b.pod, exactRequest(nil, "app", "gone"))
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Containers[0].Outcome)
 		require.Equal(b, lifecycle.OutcomeNotFound, result.Containers[1].Outcome)
 		require.Len(b, b.rt.Exits(), 1)
 		b.rt.SetLists(lifecycletest.Lists{})
-		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
 		require.Len(b, b.rt.Exits(), 2)
 	})
 }
 
-// An exact request without containers says that nothing runs. That is not the same as none.
-func TestAnExactRequestWithoutContainers(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+// An empty list of containers means that nothing is running; nil means that the runtime lists them.
+func TestEmptyExactRequestStopsNothing(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
-		result, err := b.KillPod(b.Context(), b.pod, exactly(nil))
+		result, err := b.KillPod(b.Context(), b.pod, exactRequest(nil))
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.OutcomeNotFound, result.Outcome())
 		require.Empty(b, b.rt.Stops())
 	})
 }
 
-// A later request adds to the termination that is under way.
-func TestALaterExactRequestAddsContainers(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+// A later request adds containers to the termination in progress.
+func TestLaterExactRequestAddsContainers(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
 		b.addMain("web", nil, lifecycletest.Script{})
-		termination := b.Terminate(b.Context(), b.pod, exactly(nil, "app"))
-		b.after(time.Second)
-		require.Same(b, termination, b.Terminate(b.Context(), b.pod, exactly(nil, "app", "web")))
+		termination := b.Terminate(b.Context(), b.pod, exactRequest(nil, "app"))
+		b.sleepUntil(time.Second)
+		require.Same(b, termination, b.Terminate(b.Context(), b.pod, exactRequest(nil, "app", "web")))
 		result, err := termination.Wait(b.Context())
 		require.NoError(b, err)
 		require.Len(b, result.Containers, 2)

@@ -64,7 +64,7 @@ func examplePod() *v1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop", UID: "6d1f"},
 		Spec: v1.PodSpec{
 			TerminationGracePeriodSeconds: ptr.To(int64(30)),
-			Containers:                    []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{PreStop: exec()}}},
+			Containers:                    []v1.Container{{Name: "web", Lifecycle: &v1.Lifecycle{PreStop: scriptedExec()}}},
 			InitContainers:                []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}},
 		},
 	}
@@ -173,17 +173,17 @@ func ExampleTerminator_PostStart() {
 	// postStart hook of container "web" in pod "shop_default(6d1f)" failed: container has exited
 }
 
-// A sidecar that exits is started again while a main container still runs.
+// A sidecar that exits is restarted while a main container is still running.
 func ExampleTermination_ShouldRestart() {
 	ctx := context.Background()
 	rt, pod := lifecycletest.NewRuntime(), examplePod()
-	pod.Spec.Containers[0].Lifecycle.PreStop = sleep(60)
+	pod.Spec.Containers[0].Lifecycle.PreStop = sleepHandler(60)
 	rt.Start(pod, "web", "1", lifecycletest.Script{IgnoreTerm: true})
 	rt.Start(pod, "proxy", "2", lifecycletest.Script{})
 	terminator := exampleTerminator(rt)
 
 	termination := terminator.Terminate(ctx, pod, lifecycle.Request{})
-	for len(termination.Result().Containers) < 2 { // the runtime is asked what runs
+	for len(termination.Result().Containers) < 2 { // wait for the first list
 		time.Sleep(time.Millisecond)
 	}
 	rt.Exit("2")
@@ -197,7 +197,7 @@ func ExampleTermination_ShouldRestart() {
 	// <nil>
 }
 
-// When the context ends, Wait returns and the termination goes on.
+// When the context ends, Wait returns and the termination continues.
 func ExampleTermination_Wait() {
 	rt, pod := lifecycletest.NewRuntime(), examplePod()
 	rt.Start(pod, "web", "1", lifecycletest.Script{IgnoreTerm: true})
@@ -216,7 +216,7 @@ func ExampleTermination_Wait() {
 	// GraceExceeded <nil>
 }
 
-// An agent that keeps no Termination of its own asks for the one of a pod.
+// An agent can look up the termination of a pod.
 func ExampleTerminator_Termination() {
 	ctx := context.Background()
 	rt, pod := lifecycletest.NewRuntime(), examplePod()
@@ -235,7 +235,7 @@ func ExampleTerminator_Termination() {
 	// <nil>
 }
 
-// A container that was killed has ended; one that may still run is an error.
+// Only containers that may still run are errors.
 func ExampleResult_Err() {
 	result := lifecycle.Result{Containers: []lifecycle.ContainerResult{
 		{Name: "web", Outcome: lifecycle.OutcomeForced, Err: errors.New("killed 5 s after its timeout")},
@@ -246,7 +246,7 @@ func ExampleResult_Err() {
 	// RuntimeStuck containerd does not answer
 }
 
-// The pod is gone, and a pod with the same UID, such as a static pod, may be started again.
+// After Forget, a pod with the same UID, such as a static pod, may be started again.
 func ExampleTerminator_Forget() {
 	ctx := context.Background()
 	rt, pod := lifecycletest.NewRuntime(), examplePod()

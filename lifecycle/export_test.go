@@ -1,6 +1,6 @@
 package lifecycle
 
-// Pods returns the number of pods of which something is remembered.
+// Pods returns the number of pods that the terminator keeps.
 func (tr *Terminator) Pods() int {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()

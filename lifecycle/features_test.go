@@ -9,7 +9,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// gateWithout is a gate in which only one feature is off.
+// gateWithout is a gate with one feature off.
 type gateWithout struct {
 	featuregate.FeatureGate // nil: only Enabled is called
 	off                     featuregate.Feature

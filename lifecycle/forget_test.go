@@ -17,9 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// Nothing is left of 10,000 pods that have ended and were forgotten: no memory, no goroutine.
-func TestNothingIsLeftOfAPodThatWasForgotten(t *testing.T) {
-	tr, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newObedientRuntime()})
+func TestForgetFreesPodsAndGoroutines(t *testing.T) {
+	tr, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newWorkingRuntime()})
 	require.NoError(t, err)
 	ctx, pods, before := klog.NewContext(t.Context(), klog.Logger{}), runningPods(10_000), runtime.NumGoroutine()
 	for some := range slices.Chunk(pods, 100) {
@@ -35,12 +34,12 @@ func TestNothingIsLeftOfAPodThatWasForgotten(t *testing.T) {
 	}
 	require.Zero(t, tr.Pods())
 	require.NoError(t, tr.Close(ctx))
-	require.LessOrEqual(t, runtime.NumGoroutine(), before+10, "others of the process may have begun")
+	require.LessOrEqual(t, runtime.NumGoroutine(), before+10, "other tests may have started some")
 }
 
-// Forget stops nothing: the termination goes on with what it has listed, and then nothing is kept.
-func TestForgetDuringATermination(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+// Forget stops nothing: the termination continues with the listed containers, and then nothing is kept.
+func TestForgottenTerminationContinues(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -58,12 +57,12 @@ func TestForgetDuringATermination(t *testing.T) {
 	})
 }
 
-// What is being stopped when a pod is forgotten is one of the next termination: no hook runs twice.
-func TestATerminationAfterForget(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
-		b.addMain("app", exec(), draining(time.Second, lifecycletest.Script{ExitAfterTerm: 3 * time.Second}))
+// A stop in progress when its pod is forgotten becomes part of the next termination.
+func TestTerminationAfterForgetRunsNoHookTwice(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addMain("app", scriptedExec(), withHookTaking(time.Second, lifecycletest.Script{ExitAfterTerm: 3 * time.Second}))
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		b.after(2 * time.Second)
+		b.sleepUntil(2 * time.Second)
 		b.Forget(b.pod)
 		second := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		require.NotSame(b, first, second)
@@ -77,27 +76,25 @@ func TestATerminationAfterForget(t *testing.T) {
 	})
 }
 
-// A container whose start returns after Forget is stopped by the next termination.
-func TestForgetDuringAStart(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		started := begin(func() error {
+func TestContainerStartedDuringForgetIsStoppedByTheNextTermination(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addStopped("app")
+		started := startCall(func() error {
 			return b.startContainer("app", "1", lifecycletest.Script{StartTakes: 2 * time.Second})
 		})
 		b.Forget(b.pod)
 		require.NoError(b, started())
 		require.Zero(b, b.Pods())
-		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
 	})
 }
 
-// A pod without a UID is known by its namespace and name.
-func TestAPodWithoutAUID(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+func TestPodWithoutUIDIsIdentifiedByName(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.pod.UID = ""
 		other := b.pod.DeepCopy()
 		other.Name = "other"
-		b.rt.SetLists(lifecycletest.Lists{Takes: time.Second}) // so that the terminations are under way
+		b.rt.SetLists(lifecycletest.Lists{Takes: time.Second}) // so that the terminations are in progress
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		require.Same(b, first, b.Terminate(b.Context(), b.pod.DeepCopy(), lifecycle.Request{}))
 		require.NotSame(b, first, b.Terminate(b.Context(), other, lifecycle.Request{}))
@@ -107,8 +104,8 @@ func TestAPodWithoutAUID(t *testing.T) {
 	})
 }
 
-func TestAskingForATerminationKeepsNothing(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+func TestTerminationLookupKeepsNothing(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		_, found := b.Termination(b.pod)
 		require.False(b, found)
 		b.Forget(b.pod)

@@ -25,10 +25,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// hookVectors is the content of testdata/hooks.yaml: the cases of the kubelet's tests of its
-// handler runner. It is decoded strictly, so that every field is used.
+// hookVectors is the content of testdata/hooks.yaml: the cases of the kubelet's tests of its handler
+// runner. It is decoded strictly, so that every field is used.
 type hookVectors struct {
 	Runner []runnerVector `json:"handler_runner"`
 	HTTP   struct {
@@ -173,13 +174,13 @@ type vectorRun struct {
 	handler  *v1.LifecycleHandler
 	commands *recordingCommands
 	doer     *recordingDoer // unused if there is a server
-	events   *recordingEvents
+	events   *lifecycletest.Events
 	seen     *http.Request // by the server
 }
 
 func newVectorRun(t *testing.T, v runnerVector) *vectorRun {
 	t.Helper()
-	r := &vectorRun{vector: v, commands: &recordingCommands{output: v.In.RunnerOutput}, events: &recordingEvents{}}
+	r := &vectorRun{vector: v, commands: &recordingCommands{output: v.In.RunnerOutput}, events: &lifecycletest.Events{}}
 	if v.In.RunnerErr != nil {
 		r.commands.err = errors.New(*v.In.RunnerErr)
 	}
@@ -296,7 +297,7 @@ func (r *vectorRun) requireFallback(t *testing.T) {
 		require.Equal(t, *want.AuthorizationSeen, r.seen.Header.Get("Authorization"))
 	}
 	if want.EventContains != "" {
-		require.Len(t, r.events.events, 1)
-		require.True(t, strings.Contains(r.events.events[0].reason, want.EventContains))
+		require.Len(t, r.events.All(), 1)
+		require.True(t, strings.Contains(r.events.All()[0].Reason, want.EventContains))
 	}
 }

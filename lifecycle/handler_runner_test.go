@@ -81,8 +81,7 @@ func TestHandlersThatCannotRun(t *testing.T) {
 	}
 }
 
-// The API server allows only one handler. A runner that is called with several runs the
-// first, in the kubelet's order.
+// The API server allows only one handler. With several, the first in the kubelet's order runs.
 func TestFirstOfSeveralHandlersRuns(t *testing.T) {
 	all := v1.LifecycleHandler{
 		Exec:      &v1.ExecAction{Command: []string{"true"}},
@@ -111,7 +110,7 @@ func TestFirstOfSeveralHandlersRuns(t *testing.T) {
 	require.Len(t, doer.requests, 1)
 }
 
-func TestHooksSurviveNilArguments(t *testing.T) {
+func TestHooksAcceptNilArguments(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(lifecycle.CauseGraceSpent)
 	handlers := map[string]struct {
@@ -145,8 +144,8 @@ func TestHooksSurviveNilArguments(t *testing.T) {
 	}
 }
 
-// Invalid names are escaped in the message as by %q.
-func TestMessageEscapesOddNames(t *testing.T) {
+// The message quotes names as %q does.
+func TestMessageEscapesInvalidNames(t *testing.T) {
 	pod, container := hookPod()
 	pod.Name, pod.Namespace, container.Name = `we"b`, "shøp\n", `ser\ver`
 	opts := lifecycle.HandlerRunnerOptions{Commands: &recordingCommands{err: errors.New("no")}}

@@ -20,9 +20,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// bed is a test bed: a terminator with a fake runtime, and a pod to terminate. Times are
-// counted from the time at which it was made.
-type bed struct {
+// graceSeconds is the grace period of the pod of a testBed.
+type graceSeconds int64
+
+// testBed has a terminator with a fake runtime, and a pod to terminate.
+type testBed struct {
 	*testing.T
 	*judge.Terminator
 
@@ -32,13 +34,12 @@ type bed struct {
 	start  time.Time
 }
 
-// inBubble runs a test with a bed in a synctest bubble, where time is exact and every
-// goroutine must have ended at the end. grace is the grace period of the pod in seconds. What has
-// happened in the test is judged at the end.
-func inBubble(t *testing.T, grace int64, do func(*bed), change ...func(*lifecycle.TerminatorOptions)) {
+// inBubble runs a test in a synctest bubble, where time is exact and every goroutine must have ended at
+// the end. The judge then checks everything that happened.
+func inBubble(t *testing.T, grace graceSeconds, do func(*testBed), change ...func(*lifecycle.TerminatorOptions)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, rt: lifecycletest.NewRuntime(), events: &lifecycletest.Events{}, start: time.Now()}
+		b := &testBed{T: t, rt: lifecycletest.NewRuntime(), events: &lifecycletest.Events{}, start: time.Now()}
 		opts := lifecycle.TerminatorOptions{
 			Runtime: b.rt, Exits: b.rt, Events: b.events,
 			Hooks: lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: b.rt}),
@@ -52,7 +53,7 @@ func inBubble(t *testing.T, grace int64, do func(*bed), change ...func(*lifecycl
 		require.NoError(t, err)
 		b.pod = &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"},
-			Spec:       v1.PodSpec{TerminationGracePeriodSeconds: &grace},
+			Spec:       v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(grace))},
 		}
 		defer func() {
 			b.rt.Release()
@@ -65,69 +66,68 @@ func inBubble(t *testing.T, grace int64, do func(*bed), change ...func(*lifecycl
 	})
 }
 
-// addMain adds a regular container to the pod, and runs it with its name as the ID.
-func (b *bed) addMain(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) lifecycle.Container {
-	b.pod.Spec.Containers = append(b.pod.Spec.Containers, container(name, hook))
+// addMain adds a main container to the pod's spec and starts it, with its name as the ID.
+func (b *testBed) addMain(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) lifecycle.Container {
+	b.pod.Spec.Containers = append(b.pod.Spec.Containers, containerSpec(name, hook))
 	return b.rt.Start(b.pod, name, name, script)
 }
 
-// addSidecar adds a restartable init container to the pod, and runs it with its name as the ID.
-func (b *bed) addSidecar(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) lifecycle.Container {
-	c := container(name, hook)
+// addSidecar adds a sidecar to the pod's spec and starts it, with its name as the ID.
+func (b *testBed) addSidecar(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) lifecycle.Container {
+	c := containerSpec(name, hook)
 	c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
 	b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, c)
 	return b.rt.Start(b.pod, name, name, script)
 }
 
-// declare adds regular containers to the pod that do not run.
-func (b *bed) declare(names ...string) {
+// addStopped adds main containers to the pod's spec without starting them.
+func (b *testBed) addStopped(names ...string) {
 	for _, name := range names {
-		b.pod.Spec.Containers = append(b.pod.Spec.Containers, container(name, nil))
+		b.pod.Spec.Containers = append(b.pod.Spec.Containers, containerSpec(name, nil))
 	}
 }
 
-// startContainer calls Start for a container, which runs by its script with an ID of its own.
-func (b *bed) startContainer(name, id string, script lifecycletest.Script) error {
-	return b.Start(b.silentContext(), b.pod, name, func(ctx context.Context) error {
+// startContainer starts a container through Terminator.Start.
+func (b *testBed) startContainer(name, id string, script lifecycletest.Script) error {
+	return b.Start(b.quietContext(), b.pod, name, func(ctx context.Context) error {
 		return b.rt.StartContainer(ctx, b.pod, name, id, script)
 	})
 }
 
-// begin calls a function that blocks, in another goroutine, until it waits for something. The
-// function that it returns waits for the error.
-func begin(call func() error) (wait func() error) {
+// startCall makes a blocking call in another goroutine, and returns when all goroutines of the bubble
+// are blocked. wait returns the call's error.
+func startCall(call func() error) (wait func() error) {
 	ended := make(chan error, 1)
 	go func() { ended <- call() }()
 	synctest.Wait()
 	return sync.OnceValue(func() error { return <-ended })
 }
 
-// at is the time since the bed was made.
-func (b *bed) at() time.Duration { return time.Since(b.start) }
+// elapsed returns the time since the start of the test.
+func (b *testBed) elapsed() time.Duration { return time.Since(b.start) }
 
-// firstStop returns the timeout of the first StopContainer call for a container, and when it was
-// made.
-func (b *bed) firstStop(id string) (timeout int64, at time.Duration) {
+// firstStop returns the timeout and the time of a container's first StopContainer call.
+func (b *testBed) firstStop(id string) (timeout int64, at time.Duration) {
 	b.Helper()
 	for _, stop := range b.rt.Stops() {
 		if stop.ID == id {
 			return stop.TimeoutSeconds, stop.At.Sub(b.start)
 		}
 	}
-	require.Fail(b, "no stop was asked for", id)
+	require.Fail(b, "no StopContainer call", id)
 	return 0, 0
 }
 
-// requireStop compares the results of asked.
-func (b *bed) requireStop(id string, timeout int64, at time.Duration) {
+// requireStop checks the timeout and the time of a container's first StopContainer call.
+func (b *testBed) requireStop(id string, timeout int64, at time.Duration) {
 	b.Helper()
 	gotTimeout, gotAt := b.firstStop(id)
 	require.Equal(b, timeout, gotTimeout, "timeout of the stop of %s", id)
 	require.Equal(b, at, gotAt, "time of the stop of %s", id)
 }
 
-// requireEvents compares the reasons of the events so far, in order.
-func (b *bed) requireEvents(want ...string) {
+// requireEvents checks the reasons of all events so far, in order.
+func (b *testBed) requireEvents(want ...string) {
 	b.Helper()
 	var got []string
 	for _, e := range b.events.All() {
@@ -136,8 +136,8 @@ func (b *bed) requireEvents(want ...string) {
 	require.Equal(b, want, got)
 }
 
-// requireAnyEvents is requireEvents in any order.
-func (b *bed) requireAnyEvents(want ...string) {
+// requireAnyEvents checks the reasons of all events so far, in any order.
+func (b *testBed) requireAnyEvents(want ...string) {
 	b.Helper()
 	var got []string
 	for _, e := range b.events.All() {
@@ -146,32 +146,37 @@ func (b *bed) requireAnyEvents(want ...string) {
 	require.ElementsMatch(b, want, got)
 }
 
-// silentContext returns a context without a logger, for failures that are meant.
-func (b *bed) silentContext() context.Context { return klog.NewContext(b.Context(), klog.Logger{}) }
+// quietContext returns a context without a logger, for expected failures.
+func (b *testBed) quietContext() context.Context { return klog.NewContext(b.Context(), klog.Logger{}) }
 
-// stopsOf returns the StopContainer calls for a container: the timeout in seconds, and the time
-// in milliseconds.
-func (b *bed) stopsOf(id string) (asks [][2]time.Duration) {
-	for _, stop := range b.rt.Stops() {
-		if stop.ID == id {
-			asks = append(asks, [2]time.Duration{time.Duration(stop.TimeoutSeconds), stop.At.Sub(b.start) / time.Millisecond})
-		}
-	}
-	return asks
+// stopCall is one StopContainer call.
+type stopCall struct {
+	timeoutSeconds int64
+	atMilliseconds int64 // since the start of the test
 }
 
-// after waits until a time after the bed was made.
-func (b *bed) after(at time.Duration) { <-time.After(at - b.at()) }
+// stopCalls returns the StopContainer calls for a container.
+func (b *testBed) stopCalls(id string) (calls []stopCall) {
+	for _, stop := range b.rt.Stops() {
+		if stop.ID == id {
+			calls = append(calls, stopCall{stop.TimeoutSeconds, stop.At.Sub(b.start).Milliseconds()})
+		}
+	}
+	return calls
+}
 
-// kill terminates the pod with its own grace period and waits for the end.
-func (b *bed) kill() lifecycle.Result {
+// sleepUntil sleeps until a time after the start of the test.
+func (b *testBed) sleepUntil(at time.Duration) { <-time.After(at - b.elapsed()) }
+
+// killPod terminates the pod with its own grace period, and waits for the end.
+func (b *testBed) killPod() lifecycle.Result {
 	b.Helper()
-	result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
+	result, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{})
 	require.NoError(b, err)
 	return result
 }
 
-func container(name string, hook *v1.LifecycleHandler) v1.Container {
+func containerSpec(name string, hook *v1.LifecycleHandler) v1.Container {
 	c := v1.Container{Name: name}
 	if hook != nil {
 		c.Lifecycle = &v1.Lifecycle{PreStop: hook}
@@ -179,17 +184,17 @@ func container(name string, hook *v1.LifecycleHandler) v1.Container {
 	return c
 }
 
-// sleep is a hook that sleeps.
-func sleep(seconds int64) *v1.LifecycleHandler {
+// sleepHandler returns a sleep hook.
+func sleepHandler(seconds int64) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
 }
 
-// exec is an exec hook, which runs Script.Exec of the container.
-func exec() *v1.LifecycleHandler {
+// scriptedExec returns an exec hook that runs the Script.Exec of its container.
+func scriptedExec() *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}}
 }
 
-// commandTaking is a command that takes d, or ends with its context.
+// commandTaking returns a command that takes d, or ends with its context.
 func commandTaking(d time.Duration) func(context.Context, []string) ([]byte, error) {
 	return func(ctx context.Context, _ []string) ([]byte, error) {
 		select {
@@ -212,7 +217,20 @@ func withHooks(f hookFunc) func(*lifecycle.TerminatorOptions) {
 	return func(o *lifecycle.TerminatorOptions) { o.Hooks = f }
 }
 
-// named returns the container of a name, with the name as its ID.
-func named(name string) lifecycle.Container { return lifecycle.Container{Name: name, ID: name} }
+// containerNamed returns a container whose ID is its name.
+func containerNamed(name string) lifecycle.Container {
+	return lifecycle.Container{Name: name, ID: name}
+}
 
-func withShortGiveUp(o *lifecycle.TerminatorOptions) { o.GiveUpAfter = time.Second }
+func giveUpAfterOneSecond(o *lifecycle.TerminatorOptions) { o.GiveUpAfter = time.Second }
+
+// runtimeWithStop is a Runtime with another StopContainer.
+type runtimeWithStop struct {
+	lifecycle.Runtime
+
+	stop lifecycle.RuntimeFunc
+}
+
+func (r runtimeWithStop) StopContainer(ctx context.Context, id string, seconds int64) error {
+	return r.stop(ctx, id, seconds)
+}

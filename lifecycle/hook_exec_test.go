@@ -47,7 +47,7 @@ func TestExecHookThatFails(t *testing.T) {
 	require.ErrorIs(t, err, failure)
 	require.Equal(t, `Exec lifecycle hook ([nginx -s quit]) for Container "server" in Pod "web_shop(42)" failed - `+
 		`error: command 'nginx -s quit' exited with 1: bye, message: "a \"quoted\"\nline"`, msg)
-	require.NotContains(t, err.Error(), "quoted", "what a hook printed is for the message only")
+	require.NotContains(t, err.Error(), "quoted", "the output is for the message only")
 }
 
 func TestExecHookThatSucceeds(t *testing.T) {
@@ -58,7 +58,7 @@ func TestExecHookThatSucceeds(t *testing.T) {
 	require.Equal(t, []commandCall{{containerID, []string{"true"}, 0}}, commands.calls)
 }
 
-func TestExecHookGetsTheTimeThatIsLeft(t *testing.T) {
+func TestExecHookTimeoutIsTheRemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
 		defer cancel()
@@ -70,8 +70,7 @@ func TestExecHookGetsTheTimeThatIsLeft(t *testing.T) {
 	})
 }
 
-// A command for which there is no time is not run, because a timeout of 0 would mean that
-// there is no limit.
+// A command without remaining time is not run, because a timeout of 0 would mean no limit.
 func TestExecHookWithoutTimeIsNotRun(t *testing.T) {
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	cancel(lifecycle.CauseTerminatorClosed)
@@ -104,10 +103,10 @@ func TestExecHookWithoutCommandRunner(t *testing.T) {
 	require.Equal(t, `Exec lifecycle hook ([true]) for Container "server" in Pod "web_shop(42)" failed - error: no command runner for exec hooks: Commands is nil, message: ""`, msg)
 }
 
-// Only the first 64 KiB of a command's output are put into the message.
+// Only the first 64 KiB of a command's output are in the message.
 func TestExecHookOutputIsBounded(t *testing.T) {
 	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Commands: endlessCommands{}})
-	message, err := runner.Run(t.Context(), "id", &v1.Pod{}, &v1.Container{}, exec())
+	message, err := runner.Run(t.Context(), "id", &v1.Pod{}, &v1.Container{}, scriptedExec())
 	require.ErrorIs(t, err, lifecycletest.ErrScripted)
 	require.Contains(t, message, strings.Repeat("x", 64<<10))
 	require.Less(t, len(message), 65<<10)

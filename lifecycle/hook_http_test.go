@@ -43,7 +43,7 @@ func TestHTTPHookStatus(t *testing.T) {
 	for status, want := range tests {
 		doer := &recordingDoer{response: &http.Response{StatusCode: status, Body: http.NoBody}}
 		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, handler)
-		require.NoError(t, err, "the kubelet takes any answer for a success")
+		require.NoError(t, err, "for the kubelet, any response is a success")
 
 		msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer, FailOnHTTPStatus: true}, handler)
 		if want == "" {
@@ -71,7 +71,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 
 func (b *countedBody) Close() error {
 	b.closed++
-	return errors.New("a body that cannot be closed is no failure")
+	return errors.New("failed to close the body")
 }
 
 func TestHTTPHookReadsShortBodies(t *testing.T) {
@@ -98,7 +98,7 @@ func TestHTTPHookReadsShortBodies(t *testing.T) {
 	}
 }
 
-func TestHTTPHookToleratesAnAnswerWithoutBody(t *testing.T) {
+func TestHTTPHookAcceptsAResponseWithoutBody(t *testing.T) {
 	for _, response := range []*http.Response{nil, {StatusCode: http.StatusOK}} {
 		doer := &recordingDoer{response: response}
 		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer, FailOnHTTPStatus: true}, httpHandler(v1.HTTPGetAction{Port: intstr.FromInt32(80)}))

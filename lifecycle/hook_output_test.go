@@ -23,66 +23,65 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-const spoken = "s3cret"
+const secretText = "s3cret"
 
-// fixedAnswer is an HTTPDoer that answers each request with a status and a body. Over HTTPS it
-// first returns an error that contains the body.
-type fixedAnswer struct{ body string }
+// fixedResponse is an HTTPDoer that answers with status 500 and a body. Over HTTPS, it first returns an
+// error that contains the body.
+type fixedResponse struct{ body string }
 
-func (d fixedAnswer) Do(req *http.Request) (*http.Response, error) {
+func (d fixedResponse) Do(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme == "https" {
 		return nil, &url.Error{Op: "Get", URL: req.URL.String(), Err: errors.New("server gave HTTP response to HTTPS client: " + d.body)}
 	}
 	return &http.Response{StatusCode: http.StatusInternalServerError, Status: "500 " + d.body, Header: http.Header{"Location": {d.body}}, Body: io.NopCloser(strings.NewReader(d.body)), ContentLength: -1}, nil
 }
 
-// The output of a hook appears neither in events nor in the log, because more people may read
-// these than the output. Standard output and standard error come as one text, as in the kubelet.
-func TestWhatAHookSaysIsInNoEvent(t *testing.T) {
+// A hook's output may be secret, and more people may read events and logs.
+func TestHookOutputIsNotInEventsOrLog(t *testing.T) {
 	outputs := map[string]string{
-		"a line": spoken + "\n", "long": strings.Repeat(spoken+" ", 100_000), "binary": "\x00\xff\x1b[2J" + spoken + "\x80",
-		"a template": "%s %v {{.}} " + spoken, "lines": strings.Repeat("\n", 1000) + spoken + "\r\nE0101 " + spoken,
+		"a line": secretText + "\n", "long": strings.Repeat(secretText+" ", 100_000), "binary": "\x00\xff\x1b[2J" + secretText + "\x80",
+		"a template": "%s %v {{.}} " + secretText, "lines": strings.Repeat("\n", 1000) + secretText + "\r\nE0101 " + secretText,
 	}
 	https := &v1.HTTPGetAction{
-		Path: "/bye?key=" + spoken, Port: intstr.FromInt32(80), Host: "pod.example", Scheme: v1.URISchemeHTTPS,
-		HTTPHeaders: []v1.HTTPHeader{{Name: "Authorization", Value: spoken}},
+		Path: "/bye?key=" + secretText, Port: intstr.FromInt32(80), Host: "pod.example", Scheme: v1.URISchemeHTTPS,
+		HTTPHeaders: []v1.HTTPHeader{{Name: "Authorization", Value: secretText}},
 	}
 	plain := https.DeepCopy()
 	plain.Scheme = v1.URISchemeHTTP
 	for name, output := range outputs {
 		for kind, handler := range map[string]*v1.LifecycleHandler{
-			"exec": {Exec: &v1.ExecAction{Command: []string{"curl", spoken}}}, "http": {HTTPGet: plain}, "https": {HTTPGet: https},
+			"exec": {Exec: &v1.ExecAction{Command: []string{"curl", secretText}}}, "http": {HTTPGet: plain}, "https": {HTTPGet: https},
 		} {
-			t.Run(kind+" says "+name, func(t *testing.T) {
+			t.Run(kind+" prints "+name, func(t *testing.T) {
 				var log bytes.Buffer
-				said := func(ctx context.Context, b *bed, stop func(context.Context)) {
+				checkEvents := func(ctx context.Context, b *testBed, stop func(context.Context)) {
 					stop(klog.NewContext(ctx, textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))))
 					require.NotEmpty(b, b.events.All())
 					for _, event := range b.events.All() {
-						require.NotContains(b, event.Type+event.Reason+event.Message, spoken)
+						require.NotContains(b, event.Type+event.Reason+event.Message, secretText)
 					}
 				}
 				script := lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
-					return []byte(output), fmt.Errorf("command 'curl %s' exited with 1: %s", spoken, output) // as the kubelet's
+					return []byte(output), fmt.Errorf("command 'curl %s' exited with 1: %s", secretText, output) // as the kubelet's
 				}}
 				runner := func(o *lifecycle.TerminatorOptions) {
 					o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
-						Commands: o.Runtime.(*lifecycletest.Runtime), HTTP: fixedAnswer{output}, FailOnHTTPStatus: true, Events: o.Events,
+						Commands: o.Runtime.(*lifecycletest.Runtime), HTTP: fixedResponse{output}, FailOnHTTPStatus: true, Events: o.Events,
 					})
 				}
-				inBubble(t, 30, func(b *bed) {
+				inBubble(t, graceSeconds(30), func(b *testBed) {
 					b.addMain("app", handler, script)
-					said(b.Context(), b, func(ctx context.Context) {
+					checkEvents(b.Context(), b, func(ctx context.Context) {
 						result, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 						require.NoError(b, err)
 						require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
 					})
 				}, runner)
-				inBubble(t, 30, func(b *bed) {
+				inBubble(t, graceSeconds(30), func(b *testBed) {
 					b.addPostStart(handler, script)
-					said(b.Context(), b, func(ctx context.Context) { require.Error(b, b.PostStart(ctx, b.pod, named("app"))) })
+					checkEvents(b.Context(), b, func(ctx context.Context) { require.Error(b, b.PostStart(ctx, b.pod, containerNamed("app"))) })
 				}, runner)
-				require.NotContains(t, log.String(), spoken)
+				require.NotContains(t, log.String(), secretText)
 			})
 		}
 	}

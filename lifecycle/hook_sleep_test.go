@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -23,11 +22,7 @@ const (
 	sleepCutText       = "container terminated before sleep hook finished"
 )
 
-func sleepHandler(seconds int64) *v1.LifecycleHandler {
-	return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
-}
-
-// The cases of KEP-3960 and KEP-4818 that concern the runner alone.
+// The cases of KEP-3960 and KEP-4818 for the runner alone.
 func TestSleepHook(t *testing.T) {
 	const none = 0
 	tests := map[string]struct {
@@ -75,7 +70,7 @@ func TestSleepHook(t *testing.T) {
 	}
 }
 
-// A sleep of zero seconds is never cut, not even if its context has ended.
+// A sleep of 0 s succeeds even if its context has ended.
 func TestSleepHookOfZeroSecondsIsNeverCut(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(lifecycle.CauseGraceSpent)
@@ -88,7 +83,7 @@ func TestSleepHookOfZeroSecondsIsNeverCut(t *testing.T) {
 	require.Zero(t, count(cutShortCounter))
 }
 
-func TestSleepHookThatIsCut(t *testing.T) {
+func TestCancelledSleepHookFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(2*time.Second, func() { cancel(lifecycle.CauseShortened) })
@@ -100,9 +95,9 @@ func TestSleepHookThatIsCut(t *testing.T) {
 	})
 }
 
-// A sleep ends when its container exits (k/k#134338). That is no failure, and does not count
-// as a sleep that was terminated early.
-func TestSleepHookWhoseContainerExits(t *testing.T) {
+// A sleep ends when its container exits (k/k#134338). It has not failed, and is not counted as
+// terminated early.
+func TestSleepHookEndsWhenItsContainerExits(t *testing.T) {
 	tests := map[string]time.Duration{
 		"while it sleeps":     2 * time.Second,
 		"before it has begun": 0,
@@ -129,7 +124,7 @@ func TestSleepHookWhoseContainerExits(t *testing.T) {
 	}
 }
 
-// A kubelet in which the feature is off ignores the hook.
+// With the feature off, the hook is ignored, as in the kubelet.
 func TestSleepHookWithTheFeatureOff(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, lifecycle.AddFeatureGates(gate))
@@ -149,19 +144,18 @@ func TestSleepHookWithTheFeatureOff(t *testing.T) {
 	})
 }
 
-// A sleep that its container has ended was cut, also by a runner that gives no error then.
-func TestASleepOfAnotherRunnerEndsWithItsContainer(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", sleep(20), lifecycletest.Script{ExitAfter: 3 * time.Second})
-		hook := b.kill().Containers[0].Hook
+// A sleep that ended because its container exited is Cut, even if the runner returns no error.
+func TestCustomRunnersSleepIsCutByContainerExit(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", sleepHandler(20), lifecycletest.Script{ExitAfter: 3 * time.Second})
+		hook := b.killPod().Containers[0].Hook
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited, Took: 3 * time.Second}, hook)
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return nil }))
 }
 
-// A runner that a request brings has its own gates.
-func TestTheGatesOfTheRunnerOfARequest(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", sleep(20), lifecycletest.Script{})
+func TestRunnerOfARequestUsesItsOwnGates(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", sleepHandler(20), lifecycletest.Script{})
 		own := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: gateWithout{off: lifecycle.PodLifecycleSleepAction}})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Hooks: own})
 		require.NoError(b, err)

@@ -19,12 +19,12 @@ import (
 // sleepFunc sleeps until ctx ends.
 type sleepFunc func(ctx context.Context) error
 
-// sleeperNames has the keys of sleepFuncs in the order of the report.
+// sleeperNames has the keys of sleepers in the order of the report.
 var sleeperNames = []string{"floor", "plain", "kubegrace"}
 
-// sleepFuncs returns the compared ways to sleep: "floor", a goroutine that only waits; "plain",
-// a simple runner of hooks; and the package's own runner.
-func sleepFuncs() map[string]sleepFunc {
+// sleepers returns the ways to sleep that are compared: "floor", a goroutine that only waits; "plain",
+// a simple hook runner; and this package's runner.
+func sleepers() map[string]sleepFunc {
 	const hour = 3600
 	pod, container := hookPod()
 	handler := sleepHandler(hour)
@@ -45,7 +45,7 @@ func sleepFuncs() map[string]sleepFunc {
 	}
 }
 
-// plainRun is a simple runner of hooks, with time.After and fmt.
+// plainRun is a simple hook runner, with time.After and fmt.
 func plainRun(ctx context.Context, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	switch {
 	case handler.Exec != nil, handler.HTTPGet != nil:
@@ -70,7 +70,7 @@ func plainSleep(ctx context.Context, seconds int64) error {
 	}
 }
 
-// countingContext is a context that calls Done of a wait group when somebody waits for it.
+// countingContext calls Done of a wait group when a goroutine waits for the context.
 type countingContext struct {
 	context.Context
 
@@ -82,8 +82,8 @@ func (a countingContext) Done() <-chan struct{} {
 	return a.Context.Done()
 }
 
-// startSleepers starts n goroutines that sleep under one context, and returns when all of them
-// wait. The returned function ends them and waits for that.
+// startSleepers starts n goroutines that sleep under one context, and returns when all of them wait.
+// end cancels the context and waits for them.
 func startSleepers(parent context.Context, n int, sleep sleepFunc) (end func()) {
 	ctx, cancel := context.WithCancel(parent)
 	var ended, waiting sync.WaitGroup
@@ -92,7 +92,7 @@ func startSleepers(parent context.Context, n int, sleep sleepFunc) (end func()) 
 	for range n {
 		ended.Go(func() {
 			if sleep(shared) == nil {
-				panic("an hour went by")
+				panic("the sleep was not cancelled")
 			}
 		})
 	}
@@ -122,18 +122,17 @@ func heapAndStacks() int64 {
 	return int64(stats.HeapAlloc + stats.StackInuse)
 }
 
-// BenchmarkSleepingHookMemory is the memory of one sleeping hook. The Go runtime reuses the
-// descriptors of ended goroutines, so that only the first measurement would include them. They
-// are therefore measured first and added to each figure. Run this benchmark alone, because others
-// leave descriptors too.
+// BenchmarkSleepingHookMemory measures the memory of one sleeping hook. The Go runtime reuses the
+// descriptors of ended goroutines, so only the first measurement would include them; they are measured
+// first and added to each figure. Run this benchmark alone, because others leave descriptors too.
 func BenchmarkSleepingHookMemory(b *testing.B) {
 	const hooks = 20_000
 	before := heapAndStacks()
-	startSleepers(b.Context(), hooks, sleepFuncs()["floor"])()
+	startSleepers(b.Context(), hooks, sleepers()["floor"])()
 	descriptors := heapAndStacks() - before
 	for _, name := range sleeperNames {
 		b.Run("way="+name, func(b *testing.B) {
-			sleep := sleepFuncs()[name]
+			sleep := sleepers()[name]
 			var took int64
 			rounds := 0
 			for b.Loop() {
@@ -144,21 +143,21 @@ func BenchmarkSleepingHookMemory(b *testing.B) {
 				end()
 			}
 			b.ReportMetric(float64(took)/float64(rounds*hooks)+float64(descriptors)/hooks, "B/hook")
-			b.ReportMetric(0, "ns/op") // it would say nothing
+			b.ReportMetric(0, "ns/op") // meaningless here
 		})
 	}
 }
 
-// BenchmarkCancelSleepingHooks is the time from the cancellation of a context to the return of
-// the last of the hooks that sleep under it. The shared context is the harder case, because each
-// hook asks for its cause and so takes its lock.
+// BenchmarkCancelSleepingHooks measures the time from the cancellation of a context until all hooks
+// that sleep under it have returned. A shared context is the harder case, because each hook locks it to
+// read its cause.
 func BenchmarkCancelSleepingHooks(b *testing.B) {
 	const hooks = 100_000
 	for _, name := range sleeperNames {
-		b.Run("hooks=100000/context=shared/way="+name, func(b *testing.B) { benchmarkCancel(b, hooks, sleepFuncs()[name]) })
+		b.Run("hooks=100000/context=shared/way="+name, func(b *testing.B) { benchmarkCancel(b, hooks, sleepers()[name]) })
 	}
 	for _, name := range sleeperNames {
-		b.Run("hooks=100000/context=own/way="+name, func(b *testing.B) { benchmarkCancel(b, hooks, withOwnContext(sleepFuncs()[name])) })
+		b.Run("hooks=100000/context=own/way="+name, func(b *testing.B) { benchmarkCancel(b, hooks, withOwnContext(sleepers()[name])) })
 	}
 }
 

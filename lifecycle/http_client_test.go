@@ -41,11 +41,11 @@ func dialPipe(serve func(net.Conn)) func(context.Context, string, string) (net.C
 	}
 }
 
-// A bubble ends only when all its goroutines have, so each of these cases also shows that no
-// goroutine and no connection is left after the hook.
+// A bubble ends only when all its goroutines have, so these cases also prove that no goroutine or
+// connection outlives the hook.
 func TestHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
-	silent := dialPipe(readAll)
-	deaf := func(context.Context, string, string) (net.Conn, error) { // no one is at the other end
+	readsOnly := dialPipe(readAll)
+	readsNothing := func(context.Context, string, string) (net.Conn, error) {
 		client, _ := net.Pipe()
 		return client, nil
 	}
@@ -57,12 +57,12 @@ func TestHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
 		dial   func(context.Context, string, string) (net.Conn, error)
 		scheme v1.URIScheme
 	}{
-		"connection not accepted":    {noDial, v1.URISchemeHTTP},
-		"handshake not answered":     {silent, v1.URISchemeHTTPS},
-		"handshake not even read":    {deaf, v1.URISchemeHTTPS},
-		"request not answered":       {silent, v1.URISchemeHTTP},
-		"request not even read":      {deaf, v1.URISchemeHTTP},
-		"answer begun and not ended": {dialPipe(answeringServer("HTTP/1.1 200", nil)), v1.URISchemeHTTP},
+		"connection not accepted": {noDial, v1.URISchemeHTTP},
+		"handshake not answered":  {readsOnly, v1.URISchemeHTTPS},
+		"handshake not read":      {readsNothing, v1.URISchemeHTTPS},
+		"request not answered":    {readsOnly, v1.URISchemeHTTP},
+		"request not read":        {readsNothing, v1.URISchemeHTTP},
+		"response not completed":  {dialPipe(answeringServer("HTTP/1.1 200", nil)), v1.URISchemeHTTP},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -78,8 +78,7 @@ func TestHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
 	}
 }
 
-// The hook succeeds because the response has come. The body is waited for until the deadline
-// at most.
+// The hook succeeds because the response has arrived. It waits for the body until the deadline.
 func TestHangingBodyIsAbandonedAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -105,8 +104,8 @@ func TestHangingServerIsAbandonedWhenCancelled(t *testing.T) {
 	})
 }
 
-// A failed hook closes only its own connections: other hooks of the same client, which are
-// dialling or waiting for a response meanwhile, succeed.
+// A failed hook closes only its own connections: hooks of the same client that are dialling or waiting
+// succeed.
 func TestFailedHookDoesNotDisturbOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -139,32 +138,31 @@ func TestFailedHookDoesNotDisturbOthers(t *testing.T) {
 	})
 }
 
-// A connection that was kept open would cost two goroutines and a file descriptor for each
-// pod that is gone.
-func TestConnectionIsNotKept(t *testing.T) {
+// An open connection would cost two goroutines and a file descriptor per pod.
+func TestConnectionIsNotKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := make(chan *http.Request, 1)
-		answer := answeringServer("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbye", asked)
-		err := clientHook(t.Context(), dialPipe(answer), v1.URISchemeHTTP)
+		requests := make(chan *http.Request, 1)
+		response := answeringServer("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbye", requests)
+		err := clientHook(t.Context(), dialPipe(response), v1.URISchemeHTTP)
 		require.NoError(t, err)
-		require.Equal(t, "close", (<-asked).Header.Get("Connection"))
+		require.Equal(t, "close", (<-requests).Header.Get("Connection"))
 	})
 }
 
-// answeringServer is a server that reads a request, sends it to asked if that is not full, writes
+// answeringServer is a server that reads a request, sends it to requests if that is not full, writes
 // a response, and waits until the client closes the connection.
-func answeringServer(answer string, asked chan<- *http.Request) func(net.Conn) {
+func answeringServer(response string, requests chan<- *http.Request) func(net.Conn) {
 	return func(c net.Conn) {
 		defer readAll(c)
 		req, err := http.ReadRequest(bufio.NewReader(c))
 		if err != nil {
-			return // the client has gone already
+			return // the client has closed the connection
 		}
 		select {
-		case asked <- req:
+		case requests <- req:
 		default:
 		}
-		_, _ = c.Write([]byte(answer)) // that the client may go is what the tests are about
+		_, _ = c.Write([]byte(response)) // the client may have closed the connection
 	}
 }
 
@@ -173,16 +171,16 @@ func readAll(c net.Conn) {
 	buffer := make([]byte, 4096)
 	for {
 		if _, err := c.Read(buffer); err != nil {
-			_ = c.Close() // the other end has been closed
+			_ = c.Close() // the other end is closed
 			return
 		}
 	}
 }
 
 func TestRedirects(t *testing.T) {
-	var asked []string
+	var paths []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.URL.Path)
+		paths = append(paths, r.URL.Path)
 		switch r.URL.Path {
 		case "/elsewhere":
 			http.Redirect(w, r, "http://other.invalid/gone", http.StatusFound)
@@ -194,21 +192,21 @@ func TestRedirects(t *testing.T) {
 	}))
 	defer server.Close()
 	tests := map[string]struct {
-		asked  []string
+		paths  []string
 		status int
 		err    string
 	}{
-		"/twice":     {asked: []string{"/twice", "/end"}, status: http.StatusOK},
-		"/elsewhere": {asked: []string{"/elsewhere"}, status: http.StatusFound},
-		"/loop":      {asked: strings.Fields(strings.Repeat("/loop ", 10)), err: "stopped after 10 redirects"},
+		"/twice":     {paths: []string{"/twice", "/end"}, status: http.StatusOK},
+		"/elsewhere": {paths: []string{"/elsewhere"}, status: http.StatusFound},
+		"/loop":      {paths: strings.Fields(strings.Repeat("/loop ", 10)), err: "stopped after 10 redirects"},
 	}
 	for path, tt := range tests {
 		t.Run(path, func(t *testing.T) {
-			asked = nil
+			paths = nil
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
 			require.NoError(t, err)
 			resp, err := hookhttp.NewClient(nil).Do(req)
-			require.Equal(t, tt.asked, asked)
+			require.Equal(t, tt.paths, paths)
 			if tt.err != "" {
 				require.ErrorContains(t, err, tt.err)
 				return

@@ -12,26 +12,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
 const fallbackCounter = "kubelet_lifecycle_handler_http_fallbacks_total"
-
-// recordedEvent is one call of an EventRecorder.
-type recordedEvent struct {
-	object                runtime.Object
-	kind, reason, message string
-}
-
-// recordingEvents is an EventRecorder that keeps the events.
-type recordingEvents struct{ events []recordedEvent }
-
-func (e *recordingEvents) Event(object runtime.Object, eventtype, reason, message string) {
-	e.events = append(e.events, recordedEvent{object, eventtype, reason, message})
-}
 
 // httpActionFor returns an action for a test server with the given scheme.
 func httpActionFor(t *testing.T, server *httptest.Server, scheme v1.URIScheme) v1.HTTPGetAction {
@@ -54,38 +41,37 @@ func TestHTTPSHookAnsweredInHTTPIsRetried(t *testing.T) {
 	defer server.Close()
 	action := httpActionFor(t, server, v1.URISchemeHTTPS)
 	handle, count := countingMetrics(t)
-	events := &recordingEvents{}
+	events := &lifecycletest.Events{}
 
 	msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{Events: events, Metrics: handle}, httpHandler(action))
 	require.NoError(t, err)
 	require.Empty(t, msg)
 	require.Len(t, seen, 1)
 	require.Equal(t, "drain", seen[0].Get("X-Reason"))
-	require.NotContains(t, seen[0], "Authorization", "credentials that were meant for TLS")
+	require.NotContains(t, seen[0], "Authorization", "credentials are for TLS only")
 	require.EqualValues(t, 1, count(fallbackCounter))
-	require.Len(t, events.events, 1)
-	event := events.events[0]
-	require.Equal(t, "web", event.object.(*v1.Pod).Name)
-	require.Equal(t, v1.EventTypeWarning, event.kind)
-	require.Equal(t, "LifecycleHTTPFallback", event.reason)
-	require.Equal(t, "request to HTTPS lifecycle hook "+server.Listener.Addr().String()+" got HTTP response, retry with HTTP succeeded", event.message)
+	require.Len(t, events.All(), 1)
+	event := events.All()[0]
+	require.Equal(t, "web", event.Object.(*v1.Pod).Name)
+	require.Equal(t, v1.EventTypeWarning, event.Type)
+	require.Equal(t, "LifecycleHTTPFallback", event.Reason)
+	require.Equal(t, "request to HTTPS lifecycle hook "+server.Listener.Addr().String()+" got HTTP response, retry with HTTP succeeded", event.Message)
 }
 
-func TestFallbackNeedsNoRecorderNorPod(t *testing.T) {
+func TestFallbackNeedsNeitherRecorderNorPod(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	action := httpActionFor(t, server, v1.URISchemeHTTPS)
-	events := &recordingEvents{}
+	events := &lifecycletest.Events{}
 	for _, opts := range []lifecycle.HandlerRunnerOptions{{}, {Events: events}} {
 		_, err := lifecycle.NewHandlerRunner(opts).Run(t.Context(), containerID, nil, nil, httpHandler(action))
 		require.NoError(t, err)
 	}
-	require.Empty(t, events.events, "there is no object to record it on")
+	require.Empty(t, events.All(), "there is no object to record it on")
 }
 
-// The status of the second request counts as that of any other response: the fallback is
-// counted because the server was reached, and the hook fails.
-func TestStatusOfARetry(t *testing.T) {
+// The fallback is counted because the server was reached, and the hook fails because of the status.
+func TestStatusOfTheFallbackRequestCounts(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	handle, count := countingMetrics(t)
@@ -95,7 +81,7 @@ func TestStatusOfARetry(t *testing.T) {
 	require.EqualValues(t, 1, count(fallbackCounter))
 }
 
-func TestHooksThatNeedNoFallback(t *testing.T) {
+func TestNoFallbackWhenTheSchemeMatches(t *testing.T) {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "secret" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -111,7 +97,7 @@ func TestHooksThatNeedNoFallback(t *testing.T) {
 	_, err := runHook(t.Context(), opts, httpHandler(httpActionFor(t, plain, v1.URISchemeHTTP)))
 	require.NoError(t, err)
 	_, err = runHook(t.Context(), opts, httpHandler(httpActionFor(t, encrypted, v1.URISchemeHTTPS)))
-	require.NoError(t, err, "a certificate that nobody signed is good enough")
+	require.NoError(t, err, "certificates are not verified")
 	require.Zero(t, count(fallbackCounter))
 }
 
@@ -127,11 +113,11 @@ func (d *sequenceDoer) Do(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, err
 }
 
-func TestFallbackThatFailsLeavesTheFirstError(t *testing.T) {
+func TestFailedFallbackReturnsTheFirstError(t *testing.T) {
 	first := &url.Error{Op: "Get", URL: "https://127.0.0.1:80/", Err: errors.New("http: server gave HTTP response to HTTPS client")}
 	doer := &sequenceDoer{errs: []error{first, errors.New("refused")}}
 	handle, count := countingMetrics(t)
-	events := &recordingEvents{}
+	events := &lifecycletest.Events{}
 	opts := lifecycle.HandlerRunnerOptions{HTTP: doer, Events: events, Metrics: handle}
 	_, err := runHook(t.Context(), opts, httpHandler(v1.HTTPGetAction{Scheme: v1.URISchemeHTTPS, Port: intstr.FromInt32(80)}))
 	require.Equal(t, error(first), err)
@@ -139,7 +125,7 @@ func TestFallbackThatFailsLeavesTheFirstError(t *testing.T) {
 	require.Equal(t, "https", doer.requests[0].URL.Scheme, "the first request is not changed")
 	require.Equal(t, "http", doer.requests[1].URL.Scheme)
 	require.Zero(t, count(fallbackCounter))
-	require.Empty(t, events.events)
+	require.Empty(t, events.All())
 }
 
 func TestOtherErrorsAreNotRetried(t *testing.T) {

@@ -50,9 +50,8 @@ func requestText(r *http.Request) string {
 	return text.String() + r.Host + r.RequestURI
 }
 
-// A redirect to another port of the host, behind which there may be another pod, gets none of the
-// hook's headers.
-func TestRedirectsTakeNoHeadersToAnotherPort(t *testing.T) {
+// A redirect to another port, which may belong to another pod, gets none of the hook's headers.
+func TestRedirectToAnotherPortDropsHeaders(t *testing.T) {
 	var seen, back []string
 	var first *httptest.Server
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,12 +84,11 @@ func TestRedirectsTakeNoHeadersToAnotherPort(t *testing.T) {
 		require.Contains(t, request, "kube-lifecycle/")
 	}
 	require.Len(t, back, 2)
-	require.NotContains(t, back[0], "s3cret", "what the other server has asked for")
-	require.Contains(t, back[1], "Bearer s3cret", "within a server nothing is taken away")
+	require.NotContains(t, back[0], "s3cret", "the other server requested this path")
+	require.Contains(t, back[1], "Bearer s3cret", "the same server gets all headers")
 }
 
-// A redirect to another scheme is one to another port, even if the host is the same.
-func TestRedirectsTakeNoHeadersToAnotherScheme(t *testing.T) {
+func TestRedirectToAnotherSchemeDropsHeaders(t *testing.T) {
 	var seen []string
 	encrypted := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, requestText(r)) }))
 	defer encrypted.Close()
@@ -107,11 +105,11 @@ func TestRedirectsTakeNoHeadersToAnotherScheme(t *testing.T) {
 }
 
 func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
-	var asked atomic.Int32
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	var requests atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
 	defer other.Close()
-	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
-	for _, location := range []string{elsewhere, strings.TrimPrefix(elsewhere, "http:"), "http://127.0.0.1@" + strings.TrimPrefix(elsewhere, "http://")} {
+	otherHost := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
+	for _, location := range []string{otherHost, strings.TrimPrefix(otherHost, "http:"), "http://127.0.0.1@" + strings.TrimPrefix(otherHost, "http://")} {
 		first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/" {
 				w.Header().Set("Location", location)
@@ -122,10 +120,10 @@ func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
 		require.NoError(t, err)
 		first.Close()
 	}
-	require.Zero(t, asked.Load())
+	require.Zero(t, requests.Load())
 }
 
-// Neither a hook nor a server that redirects it makes the agent read a file.
+// Neither a hook nor a redirect makes the agent read a file.
 func TestHTTPHooksReadNoFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(file, []byte("s3cret"), 0o600))
@@ -150,7 +148,7 @@ func TestHTTPHooksReadNoFiles(t *testing.T) {
 	}
 }
 
-// readingDoer is an HTTPDoer that records the bodies of answers.
+// readingDoer is an HTTPDoer that records response bodies.
 type readingDoer struct {
 	lifecycle.HTTPDoer
 	read string
@@ -166,9 +164,8 @@ func (d *readingDoer) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// The request of a hook goes to the host of its fields host and port, whatever the path and the
-// headers are.
-func TestHTTPHookStaysWithItsHost(t *testing.T) {
+// The request goes to the hook's host and port, whatever its path and headers are.
+func TestHTTPHookPathCannotChangeTheHost(t *testing.T) {
 	port := intstr.FromInt32(80)
 	for name, action := range map[string]v1.HTTPGetAction{
 		"path with a host":     {Port: port, Path: "//evil.example/bye"},
@@ -198,9 +195,9 @@ func TestHTTPHookStaysWithItsHost(t *testing.T) {
 	}
 }
 
-// The header Host does not change where the request goes. A hook with an invalid header, such as
-// one with a line break, fails without a request.
-func TestHeadersOfAHookAreSentAsTheyAreOrNotAtAll(t *testing.T) {
+// The Host header does not change where the request goes. A hook with an invalid header, such as one
+// with a line break, fails without a request.
+func TestInvalidHookHeadersAreRejected(t *testing.T) {
 	var requests []*http.Request
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { requests = append(requests, r) }))
 	defer server.Close()
@@ -229,6 +226,6 @@ func TestHeadersOfAHookAreSentAsTheyAreOrNotAtAll(t *testing.T) {
 	for _, header := range []v1.HTTPHeader{{Name: "Content-Length", Value: "100"}, {Name: "Transfer-Encoding", Value: "chunked"}} {
 		require.NoError(t, run(header))
 		require.Len(t, requests, 1)
-		require.Zero(t, requests[0].ContentLength, "a GET has no body, whatever its hook says")
+		require.Zero(t, requests[0].ContentLength, "a GET has no body, whatever its headers are")
 	}
 }

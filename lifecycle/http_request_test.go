@@ -33,31 +33,31 @@ func TestHTTPHookURL(t *testing.T) {
 		action v1.HTTPGetAction
 		want   string
 	}{
-		"host of the pod":            {v1.HTTPGetAction{Path: "/bye", Port: port}, "http://127.0.0.1:80/bye"},
-		"host of its own":            {v1.HTTPGetAction{Path: "/bye", Port: port, Host: "db.example"}, "http://db.example:80/bye"},
-		"host of IPv6":               {v1.HTTPGetAction{Path: "/bye", Port: port, Host: "fd00::1"}, "http://[fd00::1]:80/bye"},
-		"no path":                    {v1.HTTPGetAction{Port: port}, "http://127.0.0.1:80"},
-		"no leading slash":           {v1.HTTPGetAction{Path: "bye", Port: port}, "http://127.0.0.1:80/bye"},
-		"query and fragment":         {v1.HTTPGetAction{Path: "/bye?a=b&c#d", Port: port}, "http://127.0.0.1:80/bye?a=b&c#d"},
-		"path that is no reference":  {v1.HTTPGetAction{Path: "/a%zz", Port: port}, "http://127.0.0.1:80/a%25zz"},
-		"path with a host":           {v1.HTTPGetAction{Path: "https://evil/bye", Port: port}, "http://127.0.0.1:80/bye"},
-		"host with a zone":           {v1.HTTPGetAction{Path: "/", Port: port, Host: "fe80::1%eth0"}, "http://[fe80::1%25eth0]:80/"},
-		"scheme in upper case":       {v1.HTTPGetAction{Path: "/", Port: port, Scheme: v1.URISchemeHTTPS}, "https://127.0.0.1:80/"},
-		"scheme that nobody knows":   {v1.HTTPGetAction{Path: "/", Port: port, Scheme: "Gopher"}, "gopher://127.0.0.1:80/"},
-		"port by name":               {v1.HTTPGetAction{Path: "/", Port: intstr.FromString("admin")}, "http://127.0.0.1:8080/"},
-		"port as a number in a text": {v1.HTTPGetAction{Path: "/", Port: intstr.FromString("81")}, "http://127.0.0.1:81/"},
+		"host of the pod":         {v1.HTTPGetAction{Path: "/bye", Port: port}, "http://127.0.0.1:80/bye"},
+		"own host":                {v1.HTTPGetAction{Path: "/bye", Port: port, Host: "db.example"}, "http://db.example:80/bye"},
+		"host of IPv6":            {v1.HTTPGetAction{Path: "/bye", Port: port, Host: "fd00::1"}, "http://[fd00::1]:80/bye"},
+		"no path":                 {v1.HTTPGetAction{Port: port}, "http://127.0.0.1:80"},
+		"no leading slash":        {v1.HTTPGetAction{Path: "bye", Port: port}, "http://127.0.0.1:80/bye"},
+		"query and fragment":      {v1.HTTPGetAction{Path: "/bye?a=b&c#d", Port: port}, "http://127.0.0.1:80/bye?a=b&c#d"},
+		"invalid path":            {v1.HTTPGetAction{Path: "/a%zz", Port: port}, "http://127.0.0.1:80/a%25zz"},
+		"path with a host":        {v1.HTTPGetAction{Path: "https://evil/bye", Port: port}, "http://127.0.0.1:80/bye"},
+		"host with a zone":        {v1.HTTPGetAction{Path: "/", Port: port, Host: "fe80::1%eth0"}, "http://[fe80::1%25eth0]:80/"},
+		"scheme in upper case":    {v1.HTTPGetAction{Path: "/", Port: port, Scheme: v1.URISchemeHTTPS}, "https://127.0.0.1:80/"},
+		"unknown scheme":          {v1.HTTPGetAction{Path: "/", Port: port, Scheme: "Gopher"}, "gopher://127.0.0.1:80/"},
+		"port by name":            {v1.HTTPGetAction{Path: "/", Port: intstr.FromString("admin")}, "http://127.0.0.1:8080/"},
+		"port number as a string": {v1.HTTPGetAction{Path: "/", Port: intstr.FromString("81")}, "http://127.0.0.1:81/"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			req := sentRequest(t, lifecycle.HandlerRunnerOptions{}, tt.action)
 			require.Equal(t, http.MethodGet, req.Method)
 			require.Equal(t, tt.want, req.URL.String())
-			require.True(t, strings.HasPrefix(req.URL.RequestURI(), "/"), "no server would understand a path without its slash")
+			require.True(t, strings.HasPrefix(req.URL.RequestURI(), "/"), "the request path needs a leading slash")
 		})
 	}
 }
 
-// A string is compared with the names of the container's ports before it is read as a number.
+// A string is first compared with the container's port names, and then parsed as a number.
 func TestHTTPHookPortNamedLikeANumber(t *testing.T) {
 	pod, container := hookPod()
 	container.Ports[0].Name = "81"
@@ -91,7 +91,7 @@ func TestHTTPHookInvalidPort(t *testing.T) {
 	}
 }
 
-func TestHTTPHookAddressOfThePod(t *testing.T) {
+func TestHTTPHookUsesThePodIP(t *testing.T) {
 	action := v1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80)}
 	broken := errors.New("no status yet")
 	type podIP = func(context.Context, *v1.Pod) (string, error)
@@ -101,12 +101,12 @@ func TestHTTPHookAddressOfThePod(t *testing.T) {
 		host   string
 		err    string
 	}{
-		"first of podIPs": {v1.PodStatus{PodIP: "10.0.0.9", PodIPs: []v1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}}}, nil, "10.0.0.1:80", ""},
-		"podIP alone":     {v1.PodStatus{PodIP: "10.0.0.9"}, nil, "10.0.0.9:80", ""},
-		"none":            {v1.PodStatus{}, nil, "", "failed to find networking container: web_shop(42): status.podIPs and status.podIP are empty, and PodIP is nil"},
-		"asked for":       {v1.PodStatus{PodIP: "10.0.0.9"}, func(context.Context, *v1.Pod) (string, error) { return "fd00::2", nil }, "[fd00::2]:80", ""},
-		"asked in vain":   {v1.PodStatus{PodIP: "10.0.0.9"}, func(context.Context, *v1.Pod) (string, error) { return "", nil }, "", "failed to find networking container: web_shop(42): PodIP has returned no address"},
-		"asked too early": {v1.PodStatus{PodIP: "10.0.0.9"}, func(context.Context, *v1.Pod) (string, error) { return "", broken }, "", "no status yet"},
+		"first of podIPs":    {v1.PodStatus{PodIP: "10.0.0.9", PodIPs: []v1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}}}, nil, "10.0.0.1:80", ""},
+		"podIP alone":        {v1.PodStatus{PodIP: "10.0.0.9"}, nil, "10.0.0.9:80", ""},
+		"none":               {v1.PodStatus{}, nil, "", "failed to find networking container: web_shop(42): status.podIPs and status.podIP are empty, and PodIP is nil"},
+		"PodIP":              {v1.PodStatus{PodIP: "10.0.0.9"}, func(context.Context, *v1.Pod) (string, error) { return "fd00::2", nil }, "[fd00::2]:80", ""},
+		"PodIP returns none": {v1.PodStatus{PodIP: "10.0.0.9"}, func(context.Context, *v1.Pod) (string, error) { return "", nil }, "", "failed to find networking container: web_shop(42): PodIP has returned no address"},
+		"PodIP fails":        {v1.PodStatus{PodIP: "10.0.0.9"}, func(context.Context, *v1.Pod) (string, error) { return "", broken }, "", "no status yet"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestHTTPHookAddressOfThePod(t *testing.T) {
 
 func TestHTTPHookWithAHostDoesNotCallPodIP(t *testing.T) {
 	opts := lifecycle.HandlerRunnerOptions{PodIP: func(context.Context, *v1.Pod) (string, error) {
-		return "", errors.New("asked all the same")
+		return "", errors.New("PodIP was called")
 	}}
 	req := sentRequest(t, opts, v1.HTTPGetAction{Host: "db.example", Port: intstr.FromInt32(80)})
 	require.Equal(t, "db.example:80", req.URL.Host)
@@ -140,10 +140,10 @@ func TestHTTPHookHeaders(t *testing.T) {
 		want      http.Header
 		host      string
 	}{
-		"those of the runner": {
+		"defaults": {
 			want: http.Header{"User-Agent": {"kube-lifecycle/1.37"}, "Accept": {"*/*"}},
 		},
-		"the agent's own name": {
+		"user agent of the runner": {
 			userAgent: "node-agent/7",
 			want:      http.Header{"User-Agent": {"node-agent/7"}, "Accept": {"*/*"}},
 		},
@@ -151,7 +151,7 @@ func TestHTTPHookHeaders(t *testing.T) {
 			listed: []v1.HTTPHeader{{Name: "x-a", Value: "1"}, {Name: "X-A", Value: "2"}},
 			want:   http.Header{"X-A": {"1", "2"}, "User-Agent": {"kube-lifecycle/1.37"}, "Accept": {"*/*"}},
 		},
-		"its own": {
+		"headers of the hook": {
 			listed: []v1.HTTPHeader{{Name: "User-Agent", Value: "curl"}, {Name: "accept", Value: "text/plain"}},
 			want:   http.Header{"User-Agent": {"curl"}, "Accept": {"text/plain"}},
 		},

@@ -19,7 +19,7 @@ var ErrContainerNotFound = errors.New("container not found")
 // call had timeout 0.
 var ErrKilled = errors.New("the runtime has killed the container")
 
-// Container is one run of a container. Began tells runs with the same ID apart.
+// Container is one run of a container. Began distinguishes runs with the same ID.
 type Container struct {
 	// Name is the container's name in the pod's spec. A container that the spec lacks is stopped
 	// without a hook and without waiting for others, and its result has an error.

@@ -13,7 +13,7 @@ import (
 )
 
 // The cases of KEP-3960's end-to-end tests, with containers that end at once.
-func TestKEP3960(t *testing.T) {
+func TestKEP3960SleepAction(t *testing.T) {
 	for name, test := range map[string]struct {
 		sleep, grace int64
 		script       lifecycletest.Script
@@ -34,8 +34,8 @@ func TestKEP3960(t *testing.T) {
 		"reduced, but enough":     {sleep: 10, grace: 100, reduceTo: 15, gone: 10 * time.Second, hook: lifecycle.HookCompleted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, test.grace, func(b *bed) {
-				b.addMain("nginx", sleep(test.sleep), test.script)
+			inBubble(t, graceSeconds(test.grace), func(b *testBed) {
+				b.addMain("nginx", sleepHandler(test.sleep), test.script)
 				termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 				if test.reduceTo > 0 {
 					<-time.After(2 * time.Second)
@@ -43,7 +43,7 @@ func TestKEP3960(t *testing.T) {
 				}
 				<-termination.Done()
 				hook := termination.Result().Containers[0].Hook
-				require.Equal(b, test.gone, b.at())
+				require.Equal(b, test.gone, b.elapsed())
 				require.Equal(b, test.hook, hook.Outcome)
 				require.Equal(b, test.cause, hook.Cause)
 				b.requireEvents("Killing")

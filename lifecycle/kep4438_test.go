@@ -14,11 +14,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A sidecar is started again as often as it exits before its turn, and is stopped in its turn
-// with what is left, without its hook (KEP-4438).
-func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addSidecar("proxy", exec(), lifecycletest.Script{ExitAfterTerm: time.Second})
+// A sidecar that exits before its turn is restarted each time. In its turn it is stopped with the
+// remaining grace period, without running its hook again (KEP-4438).
+func TestSidecarRestartsEachTimeItExits(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		ids := []string{"proxy", "proxy-2", "proxy-3", "proxy-4"}
@@ -27,7 +27,7 @@ func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
 			b.rt.Exit(id)
 			again, left := termination.ShouldRestart("proxy")
 			require.True(b, again, id)
-			require.Equal(b, 60*time.Second-b.at(), left)
+			require.Equal(b, 60*time.Second-b.elapsed(), left)
 			require.NoError(b, b.startContainer("proxy", ids[i+1], lifecycletest.Script{ExitAfterTerm: time.Second}))
 		}
 		<-termination.Done()
@@ -40,11 +40,11 @@ func TestASidecarIsStartedAgainAsOftenAsItExits(t *testing.T) {
 	})
 }
 
-// A sidecar that KillContainer stops before its turn, as when its liveness probe fails, is stopped
-// at once and started again, and is stopped in its turn with what is left.
-func TestASidecarThatIsKilledDuringATermination(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addSidecar("proxy", exec(), lifecycletest.Script{ExitAfterTerm: time.Second})
+// A sidecar that KillContainer stops, for example after a failed liveness probe, is stopped at once,
+// restarted, and stopped again in its turn.
+func TestSidecarKilledDuringATerminationIsRestarted(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(2 * time.Second)
@@ -64,9 +64,8 @@ func TestASidecarThatIsKilledDuringATermination(t *testing.T) {
 	})
 }
 
-// A sidecar whose kill ends when its turn has come is not started again.
-func TestASidecarThatIsKilledUntilItsTurn(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+func TestSidecarIsNotRestartedOnceMainContainersHaveEnded(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 4 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
@@ -77,11 +76,11 @@ func TestASidecarThatIsKilledUntilItsTurn(t *testing.T) {
 		require.False(b, again)
 		require.ErrorIs(b, b.startContainer("proxy", "proxy-2", lifecycletest.Script{}), lifecycle.ErrTerminating)
 		<-termination.Done()
-		require.Equal(b, 5*time.Second, b.at())
+		require.Equal(b, 5*time.Second, b.elapsed())
 	})
 }
 
-func TestWhatIsNotStartedAgain(t *testing.T) {
+func TestShouldRestart(t *testing.T) {
 	for name, test := range map[string]struct {
 		grace int64
 		main  lifecycletest.Script
@@ -91,18 +90,18 @@ func TestWhatIsNotStartedAgain(t *testing.T) {
 	}{
 		"a sidecar that is waiting":         {60, lifecycletest.Script{IgnoreTerm: true}, "proxy", time.Second, true},
 		"a main container":                  {60, lifecycletest.Script{IgnoreTerm: true}, "app", time.Second, false},
-		"what the spec lacks":               {60, lifecycletest.Script{IgnoreTerm: true}, "unknown", time.Second, false},
+		"an unknown container":              {60, lifecycletest.Script{IgnoreTerm: true}, "unknown", time.Second, false},
 		"a sidecar whose turn has come":     {60, lifecycletest.Script{ExitAfterTerm: time.Second}, "proxy", 2 * time.Second, false},
 		"a sidecar after the deadline":      {5, lifecycletest.Script{HangStops: 1}, "proxy", 6 * time.Second, false},
 		"a sidecar of a pod with 1 s":       {1, lifecycletest.Script{IgnoreTerm: true}, "proxy", 500 * time.Millisecond, false},
 		"a sidecar of a pod that has ended": {5, lifecycletest.Script{}, "proxy", time.Minute, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, test.grace, func(b *bed) {
+			inBubble(t, graceSeconds(test.grace), func(b *testBed) {
 				b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 				b.addMain("app", nil, test.main)
-				termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
-				b.after(test.at)
+				termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
+				b.sleepUntil(test.at)
 				restart, left := termination.ShouldRestart(test.of)
 				require.Equal(b, test.want, restart)
 				if !test.want {
@@ -113,38 +112,38 @@ func TestWhatIsNotStartedAgain(t *testing.T) {
 	}
 }
 
-// The context of the start of a sidecar ends when its turn comes. What was started all the same is
-// stopped with what is left.
-func TestARestartThatReturnsAfterItsTurn(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+// When a sidecar's turn comes, the context of its start ends. A container that was started anyway is
+// stopped with the remaining grace period.
+func TestRestartThatReturnsTooLateIsStopped(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: 5 * time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		b.after(6 * time.Second)
+		b.sleepUntil(6 * time.Second)
 		err := b.Start(b.Context(), b.pod, "proxy", func(ctx context.Context) error {
 			<-ctx.Done()
 			require.Equal(b, lifecycle.ErrTerminating, context.Cause(ctx))
-			b.after(13 * time.Second)
+			b.sleepUntil(13 * time.Second)
 			b.rt.Start(b.pod, "proxy", "proxy-2", lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 			return nil
 		})
 		require.ErrorIs(b, err, lifecycle.ErrTerminating)
 		<-termination.Done()
 		b.requireStop("proxy-2", 47, 13*time.Second)
-		require.Equal(b, 15*time.Second, b.at())
+		require.Equal(b, 15*time.Second, b.elapsed())
 	})
 }
 
-// A restart that fails may be tried again. While one is under way, another one is refused.
-func TestRestartsThatFailOrMeet(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+// A failed restart may be retried. While one is in progress, another is refused.
+func TestFailedRestartMayBeRetried(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		b.after(2 * time.Second)
+		b.sleepUntil(2 * time.Second)
 		failing := lifecycletest.Script{StartErr: lifecycletest.ErrScripted}
 		require.ErrorIs(b, b.startContainer("proxy", "proxy-2", failing), lifecycletest.ErrScripted)
-		first := begin(func() error {
+		first := startCall(func() error {
 			return b.startContainer("proxy", "proxy-3", lifecycletest.Script{StartTakes: 2 * time.Second})
 		})
 		require.ErrorIs(b, b.startContainer("proxy", "proxy-4", lifecycletest.Script{}), lifecycle.ErrTerminating)

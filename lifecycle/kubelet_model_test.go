@@ -8,21 +8,24 @@ import (
 	"time"
 )
 
-// kubeletKill is the kubelet's kill of a pod, killContainersWithSyncResult and killContainer, worked out
-// without goroutines or a clock. All times count from the beginning of the first kill. Where kubegrace
-// differs on purpose, and differs has the class, the model does what kubegrace does instead: each "if"
-// that mentions differs is a difference, and all other lines are the kubelet.
+// kubeletKill computes the kubelet's kill of a pod, killContainersWithSyncResult and killContainer,
+// without goroutines or a clock. All times count from the start of the first kill. Where kubegrace
+// differs on purpose and differs has the class, the model does what kubegrace does: each "if" that uses
+// differs is a difference, and all other lines are the kubelet.
 type kubeletKill struct {
 	killInput
 
-	differs map[difference]bool
-	lines   killTimeline
-	endsAt  map[string]time.Duration // when a container ends, by itself or because it is stopped
-	calls   map[string]int           // of StopContainer for a container
-	hookRan map[string]bool
-	told    map[string]time.Duration // when the termination ordering is told that a container has terminated
-	failing [][2]time.Duration       // when kubegrace's stops were failing
+	differs      map[difference]bool
+	lines        killTimeline
+	endsAt       map[string]time.Duration // when a container ends, by itself or because it is stopped
+	calls        map[string]int           // of StopContainer for a container
+	hookRan      map[string]bool
+	terminatedAt map[string]time.Duration // when the termination ordering learns that a container has terminated
+	failing      []failurePeriod          // when kubegrace's stops were failing
 }
+
+// failurePeriod is when the stop of a container was failing; from is never if it was not.
+type failurePeriod struct{ from, until time.Duration }
 
 // run kills the pod as often as its worker does.
 func (k *kubeletKill) run() killTimeline {
@@ -46,18 +49,18 @@ func (k *kubeletKill) run() killTimeline {
 	return k.lines
 }
 
-// killContainers kills what runs, all containers side by side. One that others wait for comes first here.
+// killContainers kills the running containers, in parallel. Containers that others wait for come first.
 func (k *kubeletKill) killContainers(at time.Duration) (returned time.Duration, failed bool) {
-	k.told, k.failing, returned = map[string]time.Duration{}, nil, at
+	k.terminatedAt, k.failing, returned = map[string]time.Duration{}, nil, at
 	for _, c := range slices.Backward(k.Containers) { // main containers are the last ones, sidecars stop in reverse order
 		if k.runs(c, at) && (k.Alone == "" || k.Alone == c.Name) {
 			end, isKilled := k.killContainer(c, at)
 			returned, failed = max(returned, end), failed || !isKilled
 		}
 	}
-	for _, period := range k.failing { // kubegrace: a failure has an event at once, unless another one is beside it
-		if period[0] < never && !slices.ContainsFunc(k.failing, func(other [2]time.Duration) bool { return other[0] < period[0] && period[0] < other[1] }) {
-			k.lines.add(period[0], "", "FailedKillPod")
+	for _, period := range k.failing { // kubegrace records a failure at once, unless another container is failing
+		if period.from < never && !slices.ContainsFunc(k.failing, func(other failurePeriod) bool { return other.from < period.from && period.from < other.until }) {
+			k.lines.add(period.from, "", "FailedKillPod")
 		}
 	}
 	return returned, failed
@@ -67,7 +70,8 @@ func (k *kubeletKill) runs(c killContainer, at time.Duration) bool {
 	return c.IsRunning && k.endsAt[c.Name] > at
 }
 
-// setTerminationGracePeriod: that of the deletion, of the probe that has failed if the pod has one too, or of the pod.
+// setTerminationGracePeriod returns the grace period of the deletion, else of the failed probe if the
+// pod has one too, else of the pod.
 func (k *kubeletKill) setTerminationGracePeriod(c killContainer) int64 {
 	switch {
 	case k.DeletionGrace != nil:
@@ -81,8 +85,8 @@ func (k *kubeletKill) setTerminationGracePeriod(c killContainer) int64 {
 	}
 }
 
-// calculateEffectiveGracePeriod is the pod worker's: the least of deletion and request, in which 0 is not
-// less but undecided; else the pod's own; at least 1 s.
+// calculateEffectiveGracePeriod is the pod worker's: the minimum of deletion and request, where 0 means
+// unset; else the pod's own; at least 1 s.
 func (k *kubeletKill) calculateEffectiveGracePeriod() int64 {
 	grace, overridden := int64(0), false
 	for _, seconds := range []*int64{k.DeletionGrace, k.Override} {
@@ -96,7 +100,7 @@ func (k *kubeletKill) calculateEffectiveGracePeriod() int64 {
 	return max(grace, 1)
 }
 
-// killContainer returns when the container is killed, or the kill has failed.
+// killContainer returns when the container was killed, or the kill failed.
 func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (returned time.Duration, isKilled bool) {
 	if c.Role == roleMissing && !k.differs[specIsMissing] {
 		return began, false // failed to get containerSpec
@@ -104,7 +108,7 @@ func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (retur
 	grace, now := k.setTerminationGracePeriod(c), began
 	k.lines.add(now, c.Name, "Killing: %s", cmp.Or(k.Message, "Stopping container "+c.Name))
 	switch {
-	case k.Alone == "" && !k.InFork: // of a pod worker, whose override is never nil
+	case k.Alone == "" && !k.InFork: // killed by a pod worker, whose override is never nil
 		grace = k.calculateEffectiveGracePeriod()
 	case k.Override != nil:
 		grace = *k.Override
@@ -115,7 +119,7 @@ func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (retur
 		now, grace = now+used, grace-int64(used/time.Second)
 	}
 	k.hookRan[c.Name] = true
-	if k.Alone == "" && grace > 0 { // there is an order if the pod has sidecars
+	if k.Alone == "" && grace > 0 { // with sidecars there is an order
 		turn := min(k.turn(c, began), now+inSeconds(grace))
 		if k.differs[timeIsTruncated] {
 			turn = min(turn, end)
@@ -152,8 +156,9 @@ func (k *kubeletKill) executePreStopHook(c killContainer, at time.Duration, grac
 	return min(takes, limit)
 }
 
-// turn returns when a container has its turn: a sidecar waits for all main containers, and for the sidecar that
-// is declared after it. One that does not run counts as terminated. One whose stop has failed never does.
+// turn returns when a container may stop: a sidecar waits for all main containers, and for the sidecar
+// declared after it. A container that is not running counts as terminated. One whose stop failed never
+// does.
 func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Duration) {
 	if c.Role != roleSidecar {
 		return began
@@ -162,18 +167,18 @@ func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Dura
 	for i, other := range k.Containers[place+1:] { // later sidecars, then all that are none
 		isAwaited := other.Role == roleMain || other.Role == roleSidecar && (i == 0 || k.differs[orderHasGap])
 		if isAwaited && k.runs(other, began) {
-			turn = max(turn, cmp.Or(k.told[other.Name], never))
+			turn = max(turn, cmp.Or(k.terminatedAt[other.Name], never))
 		}
 	}
 	return turn
 }
 
-// stop calls StopContainer once. kubegrace calls it again, with what is left until end of the seconds given.
+// stop calls StopContainer once. kubegrace calls it again, with the time until end.
 func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int64, end time.Duration) (returned time.Duration, isKilled bool) {
 	failing := never
 	killed := func(at time.Duration) (time.Duration, bool) {
-		k.told[c.Name] = at
-		k.failing = append(k.failing, [2]time.Duration{failing, at})
+		k.terminatedAt[c.Name] = at
+		k.failing = append(k.failing, failurePeriod{failing, at})
 		return at, true
 	}
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -187,10 +192,10 @@ func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int
 		case answer == stopRefused && k.differs[stopFails]:
 			at = returned + pause
 			seconds = max(given-int64((inSeconds(given)-end+at)/time.Second), 2)
-			if late := at - end; late >= 100*time.Millisecond { // the 2 s are given once
+			if late := at - end; late >= 100*time.Millisecond { // the 2 s are granted once
 				seconds = int64(max(2*time.Second-late, 0) / time.Second)
 			}
-		default: // the order is not told
+		default: // the ordering is not notified
 			return returned, false
 		}
 		if failing = min(failing, returned); k.endsAt[c.Name] <= returned { // the runtime does not list it

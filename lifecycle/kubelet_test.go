@@ -56,12 +56,12 @@ const (
 
 const (
 	never     time.Duration = math.MaxInt64 / 4
-	killTries               = 3                // the pod worker would go on
+	killTries               = 3                // the pod worker would continue
 	killPause               = 10 * time.Second // of the pod worker, from a failed kill to the next
 )
 
-// TestKillIsTheKubelets plays kills that are drawn by a seed each, and compares what happens with the model
-// of the kubelet's kill. Each difference has a class, and each class occurs.
+// TestKillIsTheKubelets runs random kills, one per seed, and compares what happens with the model of
+// the kubelet's kill. Every difference must have a class, and every class must occur.
 //
 //	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestKillIsTheKubelets -timeout 0 ./lifecycle
 //	KUBEGRACE_SIM_SEED=4711 go test -run TestKillIsTheKubelets -v ./lifecycle # one seed, with its timelines
@@ -86,7 +86,7 @@ func TestKillIsTheKubelets(t *testing.T) {
 	occurs := map[bool]map[difference]int{false: {}, true: {}} // in a fork or not
 	t.Run("seeds", func(t *testing.T) {
 		for worker := range runtime.GOMAXPROCS(0) {
-			t.Run(strconv.Itoa(worker), func(t *testing.T) {
+			t.Run("worker "+strconv.Itoa(worker), func(t *testing.T) {
 				t.Parallel()
 				for seed := next.Add(1); seed <= seeds && failed.Load() < 10; seed = next.Add(1) {
 					compared := compareKills(t, seed)
@@ -113,8 +113,8 @@ func TestKillIsTheKubelets(t *testing.T) {
 	}
 }
 
-// killDifferences returns the classes that there are in a fork, or in an agent, where no kill is tried again
-// from outside.
+// killDifferences returns the classes that apply in a fork, or in an agent, where nobody retries a
+// kill.
 func killDifferences(inFork bool) map[difference]bool {
 	differs := map[difference]bool{
 		hookOutlivesGrace: true, execWithoutLimit: true, specIsMissing: true, orderHasGap: true, timeIsTruncated: true, hookPanics: true,
@@ -127,19 +127,19 @@ func killDifferences(inFork bool) map[difference]bool {
 	return differs
 }
 
-// killComparison has what happens in a kill: in the kubelet, in the kubelet with the differences that have
-// a class, and in kubegrace.
+// killComparison has what happens in a kill: in the kubelet, in the kubelet with the classified
+// differences, and in kubegrace.
 type killComparison struct {
 	in                   killInput
 	kubelet, named, ours killTimeline
-	classes              []difference // without any one of which the second one is another
+	classes              []difference // those without which the second timeline changes
 }
 
-// compareKills plays the kill of a seed.
+// compareKills runs the kill of a seed.
 func compareKills(t *testing.T, seed uint64) *killComparison {
 	t.Helper()
 	c := &killComparison{in: drawKill(seed)}
-	watchdog := time.AfterFunc(simPatience, func() { panic(fmt.Sprintf("seed %d does not end: something is busy without waiting", seed)) })
+	watchdog := time.AfterFunc(simTimeLimit, func() { panic(fmt.Sprintf("seed %d does not end: something is busy without waiting", seed)) })
 	defer watchdog.Stop()
 	synctest.Test(t, func(t *testing.T) { c.ours = playKill(t, c.in).sorted() })
 	model := func(differs map[difference]bool) killTimeline {
@@ -157,7 +157,7 @@ func compareKills(t *testing.T, seed uint64) *killComparison {
 	return c
 }
 
-// err returns an error if there is a difference without a class.
+// err returns an error if a difference has no class.
 func (c *killComparison) err() error {
 	if !slices.Equal(c.kubelet, c.named) && len(c.classes) == 0 {
 		return errors.New("a difference has no single class")
@@ -190,7 +190,7 @@ func (l *killTimeline) add(at time.Duration, container, format string, args ...a
 	*l = append(*l, killLine{at: at, container: container, text: fmt.Sprintf(format, args...)})
 }
 
-// sorted sorts the lines, those of one moment in an order of their own.
+// sorted sorts the lines by time, container and text.
 func (l killTimeline) sorted() killTimeline {
 	slices.SortFunc(l, func(a, b killLine) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.container, b.container), cmp.Compare(a.text, b.text))
@@ -207,7 +207,7 @@ func (l killTimeline) String() string {
 	return text.String()
 }
 
-// stopContainer is the runtime's: the stop signal, then SIGKILL after the timeout. The client of the kubelet
+// stopContainer is the runtime's: the stop signal, then SIGKILL after the timeout. The kubelet's client
 // waits 2 minutes longer.
 func (k *kubeletKill) stopContainer(c killContainer, at time.Duration, seconds int64) (returned time.Duration, answer stopReply) {
 	k.lines.add(at, c.Name, "StopContainer with timeout %d", seconds)
@@ -230,7 +230,7 @@ func inSeconds(seconds int64) time.Duration { return time.Duration(seconds) * ti
 
 // killInput is a pod with its containers, and a kill of it.
 type killInput struct {
-	InFork        bool                   // the request names the containers, and the caller tries again
+	InFork        bool                   // the request names the containers, and the caller retries
 	Alone         string                 // the container that is killed; "": all
 	Probe         graceperiod.KillReason // of Alone; "": no probe has failed
 	Message       string
@@ -284,7 +284,7 @@ const (
 	stopHung     stopReply = "hung"
 )
 
-// answer returns what a call of StopContainer does, counted from 1.
+// answer returns what a StopContainer call does, counted from 1.
 func (c killContainer) answer(call int) stopReply {
 	switch {
 	case call <= c.Refuses:
@@ -296,9 +296,9 @@ func (c killContainer) answer(call int) stopReply {
 	}
 }
 
-// drawKill draws the input of a seed. No two durations are such that their sums coincide.
+// drawKill draws the input of a seed. Sums of its durations do not coincide.
 func drawKill(seed uint64) killInput {
-	rng := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // it has to be the same again
+	rng := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // must be reproducible
 	oneIn := func(n int) bool { return rng.IntN(n) == 0 }
 	seconds := func(share int, most int64) *int64 {
 		if !oneIn(share) {
@@ -313,7 +313,7 @@ func drawKill(seed uint64) killInput {
 	if oneIn(3) {
 		in.Message = "Its definition has changed"
 	}
-	hangs := false // one container: of two that fail at the same moment either may be the first
+	hangs := false // at most one: the order of two that fail at the same time is undefined
 	add := func(role killRole, n int) {
 		for i := range n {
 			c := killContainer{Name: string(role) + strconv.Itoa(i), Role: role, IsRunning: !oneIn(5), EndsAfter: upTo(rng, 12*time.Second)}
@@ -420,7 +420,7 @@ func (c killContainer) handler() *v1.LifecycleHandler {
 	}
 }
 
-// playKill has a terminator kill the pod, and returns what has happened.
+// playKill lets a terminator kill the pod, and returns what happened.
 func playKill(t *testing.T, in killInput) killTimeline {
 	ctx := klog.NewContext(t.Context(), klog.Logger{})
 	pod, w := in.pod(), &killWorld{killInput: in, began: time.Now(), runs: map[string]*killRun{}}
@@ -486,7 +486,7 @@ type killWorld struct {
 	lines killTimeline
 }
 
-// idPrefix is before the name of a container in its ID.
+// idPrefix is the prefix of a container's name in its ID.
 const idPrefix = "id-"
 
 func (w *killWorld) run(id string) *killRun { return w.runs[strings.TrimPrefix(id, idPrefix)] }
@@ -508,7 +508,7 @@ func (w *killWorld) add(container, format string, args ...any) {
 	w.lines.add(time.Since(w.began), container, format, args...)
 }
 
-// endIn ends the container after a time, unless it ends before.
+// endIn ends the container after a time, unless it ends earlier.
 func (r *killRun) endIn(after time.Duration) {
 	r.world.mu.Lock()
 	defer r.world.mu.Unlock()
@@ -596,7 +596,7 @@ func (w *killWorld) Do(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusInternalServerError, Body: io.NopCloser(strings.NewReader(""))}, err
 }
 
-// runHook is what a hook does.
+// runHook does what the container's hook does.
 func (r *killRun) runHook(ctx context.Context) error {
 	select {
 	case <-time.After(r.HookTakes):
@@ -613,7 +613,7 @@ func (r *killRun) runHook(ctx context.Context) error {
 	}
 }
 
-// Event records an event: of the pod, or of the container that the field path of the object names.
+// Event records an event about the pod, or about the container in the object's field path.
 func (w *killWorld) Event(object apiruntime.Object, _, reason, message string) {
 	reference, _ := object.(*v1.ObjectReference)
 	if reference == nil {

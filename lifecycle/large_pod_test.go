@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// BenchmarkTerminateLargePod is the time of one KillPod for a pod of 500 main containers and 500
-// sidecars, which end at once, one sidecar after the other.
+// BenchmarkTerminateLargePod measures KillPod for a pod of 500 main containers and 500 sidecars that
+// end at once, one sidecar after the other.
 func BenchmarkTerminateLargePod(b *testing.B) {
 	pod := runningPods(1)[0]
 	for i := range 500 {
@@ -25,7 +25,7 @@ func BenchmarkTerminateLargePod(b *testing.B) {
 			pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "app-" + name})
 		}
 	}
-	rt := newObedientRuntime()
+	rt := newWorkingRuntime()
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
 	require.NoError(b, err)
 	ctx := klog.NewContext(b.Context(), klog.Logger{})

@@ -16,32 +16,31 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A pod of which nothing is listed was not stopped: it is NotFound, never Graceful.
-func TestAPodOfWhichNothingIsListed(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.declare("app", "web")
+func TestPodWithoutListedContainersIsNotFound(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addStopped("app", "web")
 		b.rt.Start(&v1.Pod{}, "app", "of-another-pod", lifecycletest.Script{})
 		require.Equal(b, lifecycle.Result{GracePeriodSeconds: 30, Containers: []lifecycle.ContainerResult{
 			{Name: "app", Phase: lifecycle.PhaseEnded, Outcome: lifecycle.OutcomeNotFound, GrantedSeconds: 30},
 			{Name: "web", Phase: lifecycle.PhaseEnded, Outcome: lifecycle.OutcomeNotFound, GrantedSeconds: 30},
-		}}, b.kill())
+		}}, b.killPod())
 		require.Empty(b, b.rt.Stops())
 		require.Empty(b, b.events.All())
 	})
 }
 
-func TestOnlyWhatIsListedHasAResult(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.declare("never")
+func TestOnlyListedContainersHaveResults(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addStopped("never")
 		b.addMain("app", nil, lifecycletest.Script{})
-		result := b.kill()
+		result := b.killPod()
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		require.Len(b, result.Containers, 1)
 	})
 }
 
-// A list that fails, hangs or comes late never means that nothing runs.
-func TestAListThatIsNotThereMeansNothing(t *testing.T) {
+// A list that fails, hangs or is late is repeated.
+func TestFailedListDoesNotMeanThatNothingIsRunning(t *testing.T) {
 	for name, lists := range map[string]lifecycletest.Lists{
 		"it fails":                         {Err: lifecycletest.ErrScripted},
 		"it hangs":                         {Hang: true},
@@ -49,59 +48,58 @@ func TestAListThatIsNotThereMeansNothing(t *testing.T) {
 		"it takes longer than it may":      {Takes: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 60, func(b *bed) {
-				b.addMain("app", exec(), lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+			inBubble(t, graceSeconds(60), func(b *testBed) {
+				b.addMain("app", scriptedExec(), lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 				b.rt.SetLists(lists)
-				termination := b.Terminate(b.silentContext(), b.pod, lifecycle.Request{})
-				b.after(10 * time.Second)
+				termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
+				b.sleepUntil(10 * time.Second)
 				require.Empty(b, termination.Result().Containers)
 				b.rt.SetLists(lifecycletest.Lists{})
 				result, err := termination.Wait(b.Context())
 				require.NoError(b, err)
 				require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 				require.Len(b, b.rt.Execs(), 1)
-				require.LessOrEqual(b, b.at(), 18*time.Second)
+				require.LessOrEqual(b, b.elapsed(), 18*time.Second)
 			})
 		})
 	}
 }
 
-// A runtime that cannot say what runs until it is given up leaves each container of the spec stuck.
-func TestAListThatFailsUntilItIsGivenUp(t *testing.T) {
+func TestContainersAreStuckIfListsFailUntilGiveUp(t *testing.T) {
 	for name, lists := range map[string]lifecycletest.Lists{"it fails": {Err: lifecycletest.ErrScripted}, "it hangs": {Hang: true}} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 10, func(b *bed) {
+			inBubble(t, graceSeconds(10), func(b *testBed) {
 				b.addMain("app", nil, lifecycletest.Script{})
-				b.declare("web")
+				b.addStopped("web")
 				b.rt.SetLists(lists)
-				result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
+				result, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{})
 				require.ErrorContains(b, err, "the runtime has not listed the pod's containers")
 				require.Len(b, result.Containers, 2)
 				for _, c := range result.Containers {
 					require.Equal(b, lifecycle.OutcomeRuntimeStuck, c.Outcome)
 				}
-				require.InDelta(b, (10*time.Second + lifecycle.DefaultGiveUpAfter).Seconds(), b.at().Seconds(), 6, "a list that is under way ends by itself")
+				require.InDelta(b, (10*time.Second + lifecycle.DefaultGiveUpAfter).Seconds(), b.elapsed().Seconds(), 6, "the list in progress times out")
 				b.rt.SetLists(lifecycletest.Lists{})
-				require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
+				require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
 			})
 		})
 	}
 }
 
-func TestARuntimeThatCannotListNeedsContainers(t *testing.T) {
+func TestRuntimeThatCannotListNeedsContainers(t *testing.T) {
 	stops := 0
-	inBubble(t, 10, func(b *bed) {
-		b.declare("app")
-		result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addStopped("app")
+		result, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{})
 		require.ErrorIs(b, err, errors.ErrUnsupported)
 		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome())
-		require.Less(b, b.at(), time.Second)
-		result, err = b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("app")}})
+		require.Less(b, b.elapsed(), time.Second)
+		result, err = b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{containerNamed("app")}})
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
-		killed, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
+		killed, err := b.KillContainer(b.Context(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{})
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.OutcomeGraceful, killed.Outcome, "its StopContainer is believed")
+		require.Equal(b, lifecycle.OutcomeGraceful, killed.Outcome, "its StopContainer is trusted")
 		require.Equal(b, 2, stops)
 	}, func(o *lifecycle.TerminatorOptions) {
 		stops = 0
@@ -109,29 +107,29 @@ func TestARuntimeThatCannotListNeedsContainers(t *testing.T) {
 	})
 }
 
-// An ID as a pod's status has it is refused by name, wherever it is given.
-func TestAnIDWithItsPrefixIsRefused(t *testing.T) {
+// An ID with the prefix that IDs in a pod's status have is rejected everywhere.
+func TestPrefixedIDIsRejected(t *testing.T) {
 	const text = `container "app": ID: must not have the prefix "containerd://", is "containerd://x"`
-	inBubble(t, 10, func(b *bed) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		prefixed := lifecycle.Container{Name: "app", ID: "containerd://x"}
-		b.declare("app")
+		b.addStopped("app")
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{prefixed}})
 		require.ErrorContains(b, err, text)
 		_, err = b.KillContainer(b.Context(), b.pod, prefixed, lifecycle.ContainerRequest{})
 		require.ErrorContains(b, err, text)
-		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec()}
+		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: scriptedExec()}
 		require.ErrorContains(b, b.PostStart(b.Context(), b.pod, prefixed), text)
 
 		b.rt.Start(b.pod, "app", "containerd://x", lifecycletest.Script{})
-		result, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
+		result, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "the runtime's list: "+text)
 		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome())
 		require.Empty(b, b.rt.Stops())
-	}, withShortGiveUp)
+	}, giveUpAfterOneSecond)
 }
 
-func TestAContainerNeedsAnID(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+func TestEmptyIDIsRejected(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		nameless := lifecycle.Container{Name: "app"}
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{nameless}})
 		require.ErrorContains(b, err, `failed to terminate pod "pod_ns(uid)": Containers: container "app": ID: must be set`)
@@ -140,12 +138,12 @@ func TestAContainerNeedsAnID(t *testing.T) {
 	})
 }
 
-func TestANilPodIsAnError(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+func TestNilPodIsAnError(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		result, err := b.KillPod(b.Context(), nil, lifecycle.Request{})
 		require.ErrorContains(b, err, "the pod is nil")
 		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome())
-		_, err = b.KillContainer(b.Context(), nil, named("app"), lifecycle.ContainerRequest{})
+		_, err = b.KillContainer(b.Context(), nil, containerNamed("app"), lifecycle.ContainerRequest{})
 		require.ErrorContains(b, err, "the pod is nil")
 		_, found := b.Termination(nil)
 		require.False(b, found)
@@ -153,11 +151,11 @@ func TestANilPodIsAnError(t *testing.T) {
 	})
 }
 
-// KillContainer kills what the runtime lists. A wrong ID stops nothing, and is not Graceful.
-func TestKillContainerOfWhatIsNotListed(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+// KillContainer with a wrong ID stops nothing, and is not Graceful.
+func TestKillContainerOfAnUnlistedRunIsNotFound(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		app := b.addMain("app", nil, lifecycletest.Script{})
-		result, err := b.KillContainer(b.Context(), b.pod, named("wrong"), lifecycle.ContainerRequest{})
+		result, err := b.KillContainer(b.Context(), b.pod, containerNamed("wrong"), lifecycle.ContainerRequest{})
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.OutcomeNotFound, result.Outcome)
 		app.Began = app.Began.Add(-time.Second)

@@ -18,45 +18,43 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// errorCounter is a log of which only the errors are kept.
-type errorCounter struct{ errors chan error }
+// errorLog is a logger that keeps only errors.
+type errorLog struct{ errors chan error }
 
-func (errorCounter) Init(logr.RuntimeInfo)                 {}
-func (errorCounter) Enabled(int) bool                      { return false }
-func (errorCounter) Info(int, string, ...any)              {}
-func (c errorCounter) Error(err error, _ string, _ ...any) { c.errors <- err }
-func (c errorCounter) WithValues(...any) logr.LogSink      { return c }
-func (c errorCounter) WithName(string) logr.LogSink        { return c }
+func (errorLog) Init(logr.RuntimeInfo)                 {}
+func (errorLog) Enabled(int) bool                      { return false }
+func (errorLog) Info(int, string, ...any)              {}
+func (c errorLog) Error(err error, _ string, _ ...any) { c.errors <- err }
+func (c errorLog) WithValues(...any) logr.LogSink      { return c }
+func (c errorLog) WithName(string) logr.LogSink        { return c }
 
-// A preStop hook that fails is an error in the log, and OnHook is told of it with the container.
-func TestAFailedHookIsLoggedAndTold(t *testing.T) {
-	log := errorCounter{make(chan error, 10)}
-	var told []lifecycle.HookResult
-	inBubble(t, 30, func(b *bed) {
-		app := b.addMain("app", exec(), lifecycletest.Script{})
+func TestFailedHookIsLoggedAndPassedToOnHook(t *testing.T) {
+	log := errorLog{make(chan error, 10)}
+	var results []lifecycle.HookResult
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		app := b.addMain("app", scriptedExec(), lifecycletest.Script{})
 		_, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
 		require.NoError(b, err)
 		require.Len(b, log.errors, 1)
-		require.NotErrorIs(b, <-log.errors, lifecycletest.ErrScripted, "it may have output of the hook in it")
-		require.Len(b, told, 1)
-		require.ErrorIs(b, told[0].Err, lifecycletest.ErrScripted)
+		require.NotErrorIs(b, <-log.errors, lifecycletest.ErrScripted, "it may contain the hook's output")
+		require.Len(b, results, 1)
+		require.ErrorIs(b, results[0].Err, lifecycletest.ErrScripted)
 		require.Equal(b, "app", app.ID)
 	}, withHooks(func(context.Context) error { return lifecycletest.ErrScripted }), func(o *lifecycle.TerminatorOptions) {
 		o.OnHook = func(pod *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
 			require.Equal(t, "pod", pod.Name)
 			require.Equal(t, "app", c.ID)
 			require.True(t, c.PreStopDone, "for the next agent")
-			told = append(told, r)
+			results = append(results, r)
 		}
 	})
 }
 
-// That exec hooks have no runner is in the log at any verbosity: no command has run whose output
-// could be in it.
-func TestAHookWithoutARunnerIsLoggedAsThat(t *testing.T) {
-	log := errorCounter{make(chan error, 10)}
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{})
+// That exec hooks have no runner is logged at any verbosity, because no command has produced output.
+func TestMissingCommandRunnerIsLogged(t *testing.T) {
+	log := errorLog{make(chan error, 10)}
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{})
 		result, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
 		require.NoError(b, err)
 		synctest.Wait()
@@ -64,10 +62,10 @@ func TestAHookWithoutARunnerIsLoggedAsThat(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Hooks = nil })
 }
 
-// A runtime that cannot list for a while is one line of the log, however often it is asked.
-func TestAListThatFailsIsLoggedOnce(t *testing.T) {
-	log := errorCounter{make(chan error, 10)}
-	inBubble(t, 30, func(b *bed) {
+// A runtime that cannot list for a while is logged once.
+func TestFailingListIsLoggedOnce(t *testing.T) {
+	log := errorLog{make(chan error, 10)}
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
 		b.rt.Away(0, 10*time.Second)
 		_, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
@@ -77,22 +75,22 @@ func TestAListThatFailsIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// atEachMessage is a logger that calls a function for each message.
-type atEachMessage func()
+// loggerFunc is a logger that calls a function for each message.
+type loggerFunc func()
 
-func (do atEachMessage) Init(klog.RuntimeInfo)          {}
-func (do atEachMessage) Enabled(int) bool               { return true }
-func (do atEachMessage) Info(int, string, ...any)       { do() }
-func (do atEachMessage) Error(error, string, ...any)    { do() }
-func (do atEachMessage) WithValues(...any) klog.LogSink { return do }
-func (do atEachMessage) WithName(string) klog.LogSink   { return do }
+func (do loggerFunc) Init(klog.RuntimeInfo)          {}
+func (do loggerFunc) Enabled(int) bool               { return true }
+func (do loggerFunc) Info(int, string, ...any)       { do() }
+func (do loggerFunc) Error(error, string, ...any)    { do() }
+func (do loggerFunc) WithValues(...any) klog.LogSink { return do }
+func (do loggerFunc) WithName(string) klog.LogSink   { return do }
 
 // The terminator holds no mutex while it logs.
-func TestALoggerMayAskForTheTermination(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+func TestLoggerMayCallTheTerminator(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
 		var messages atomic.Int32
-		ctx := klog.NewContext(b.Context(), klog.New(atEachMessage(func() {
+		ctx := klog.NewContext(b.Context(), klog.New(loggerFunc(func() {
 			if termination, found := b.Termination(b.pod); found {
 				_ = termination.Deadline()
 				messages.Add(1)
@@ -100,6 +98,6 @@ func TestALoggerMayAskForTheTermination(t *testing.T) {
 		})))
 		_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 		require.NoError(b, err)
-		require.GreaterOrEqual(b, messages.Load(), int32(2), "its failure, and how it ended")
+		require.GreaterOrEqual(b, messages.Load(), int32(2), "the failure and the outcome")
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// TestMain keeps the lines of klog out of the output of the tests.
+// TestMain silences klog.
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.Logger{})
 	m.Run()

@@ -26,26 +26,26 @@ func TestMetricsOfTerminations(t *testing.T) {
 		o.Metrics = handle
 		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Metrics: handle, Commands: o.Runtime.(*lifecycletest.Runtime)})
 	}
-	inBubble(t, 10, func(b *bed) { // killed after its grace, its sleep cut
-		b.addMain("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
+	inBubble(t, graceSeconds(10), func(b *testBed) { // killed after its grace period; the sleep is cut
+		b.addMain("app", sleepHandler(60), lifecycletest.Script{IgnoreTerm: true})
 		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.kill()
+		b.killPod()
 	}, counted)
-	inBubble(t, 10, func(b *bed) { // the container exits in its sleep
-		b.addMain("app", sleep(5), lifecycletest.Script{ExitAfter: time.Second})
-		b.kill()
+	inBubble(t, graceSeconds(10), func(b *testBed) { // the container exits during its sleep
+		b.addMain("app", sleepHandler(5), lifecycletest.Script{ExitAfter: time.Second})
+		b.killPod()
 	}, counted)
-	inBubble(t, 10, func(b *bed) { // a kill of one container is no termination of a pod
+	inBubble(t, graceSeconds(10), func(b *testBed) { // KillContainer is not a pod termination
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
+		_, err := b.KillContainer(b.Context(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 		require.NoError(b, err)
 	}, counted)
-	var deaf chan struct{}
-	inBubble(t, 3, func(b *bed) {
-		deaf = make(chan struct{})
-		b.addMain("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) { <-deaf; return nil, nil }})
-		b.kill()
-		close(deaf)
+	var release chan struct{}
+	inBubble(t, graceSeconds(3), func(b *testBed) {
+		release = make(chan struct{})
+		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) { <-release; return nil, nil }})
+		b.killPod()
+		close(release)
 	}, counted)
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP kubelet_containers_killed_after_grace_total Containers that were killed because their grace period had ended.
@@ -75,14 +75,13 @@ kubelet_sleep_action_terminated_early_total 1
 	require.Equal(t, 2, pods) // GraceExceeded, Graceful twice
 }
 
-// A container that was forced does not count as killed after its grace period.
-func TestAForcedContainerIsNotCountedAsKilledAfterItsGrace(t *testing.T) {
+func TestForcedContainerIsNotCountedAsKilledAfterItsGrace(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
 	require.NoError(t, err)
-	inBubble(t, 10, func(b *bed) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
-		require.Equal(b, lifecycle.OutcomeForced, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeForced, b.killPod().Outcome())
 	}, func(o *lifecycle.TerminatorOptions) { o.Metrics = handle })
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP kubelet_containers_killed_after_grace_total Containers that were killed because their grace period had ended.
@@ -91,16 +90,16 @@ kubelet_containers_killed_after_grace_total 0
 `), "kubelet_containers_killed_after_grace_total"))
 }
 
-// A pod of which containers were killed is counted once for a termination.
-func TestAPodThatExceedsItsGraceIsCountedOnce(t *testing.T) {
+// A pod with several killed containers is counted once per termination.
+func TestPodThatExceedsItsGraceIsCountedOnce(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
 	require.NoError(t, err)
-	inBubble(t, 10, func(b *bed) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.kill()
-		b.kill()
+		b.killPod()
+		b.killPod()
 	}, func(o *lifecycle.TerminatorOptions) { o.Metrics = handle })
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP kubelet_pod_termination_grace_period_exceeded_total Pods with a container that was killed because the termination grace period had ended.

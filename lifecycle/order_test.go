@@ -15,32 +15,32 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-func TestSidecarsStopAfterMainInReverseOrder(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+func TestSidecarsStopLastInReverseOrder(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addSidecar("logs", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		b.addMain("batch", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
-		result := b.kill()
+		result := b.killPod()
 		b.requireStop("app", 30, 0)
 		b.requireStop("batch", 30, 0)
 		b.requireStop("logs", 25, 5*time.Second)
 		b.requireStop("proxy", 24, 6*time.Second)
 		require.Equal(b, 6*time.Second, result.Containers[2].Waited)
-		require.Equal(b, 7*time.Second, b.at())
+		require.Equal(b, 7*time.Second, b.elapsed())
 	})
 }
 
-func TestASidecarWaitsNoLongerThanTheGrace(t *testing.T) {
-	inBubble(t, 5, func(b *bed) {
+func TestSidecarWaitsUntilTheDeadline(t *testing.T) {
+	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.kill()
+		b.killPod()
 		b.requireStop("proxy", 2, 5*time.Second)
 	})
 }
 
-// orderingCase is a case of the kubelet's own tests.
+// orderingCase is a case of the kubelet's tests.
 type orderingCase struct {
 	Test  string `json:"test"`
 	Basis string `json:"basis"`
@@ -70,7 +70,7 @@ func TestVectorsTerminationOrdering(t *testing.T) {
 
 func (c orderingCase) run(t *testing.T) {
 	grace := max(c.In.Grace, c.In.Waits["init"])
-	inBubble(t, grace, func(b *bed) {
+	inBubble(t, graceSeconds(grace), func(b *testBed) {
 		script := lifecycletest.Script{ExitAfterTerm: time.Duration(max(c.In.ExitAfter, c.In.MainExitAfter) * float64(time.Second))}
 		for _, name := range c.In.Sidecars {
 			b.addSidecar(name, nil, script)
@@ -79,47 +79,47 @@ func (c orderingCase) run(t *testing.T) {
 			b.addMain(name, nil, script)
 		}
 		got := map[string]int64{}
-		for _, container := range b.kill().Containers {
+		for _, container := range b.killPod().Containers {
 			got[container.Name] = int64(container.Waited.Seconds())
 		}
 		require.Equal(b, c.Want, got)
 	})
 }
 
-// A container that never started, or has exited, holds up no sidecar (k/k#125880).
+// A container that never started or has exited delays no sidecar (k/k#125880).
 func TestNoSidecarWaitsForAContainerThatDoesNotRun(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.declare("never")
+		b.addStopped("never")
 		b.rt.Exit("app")
-		require.Len(b, b.kill().Containers, 1)
+		require.Len(b, b.killPod().Containers, 1)
 		b.requireStop("proxy", 60, 0)
 	})
 }
 
-func TestReverseOrderHoldsOverAGap(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+func TestReverseOrderSkipsExitedSidecars(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("first", nil, lifecycletest.Script{})
 		b.addSidecar("second", nil, lifecycletest.Script{})
 		b.addSidecar("third", nil, lifecycletest.Script{ExitAfterTerm: 4 * time.Second})
 		b.rt.Exit("second")
-		b.kill()
+		b.killPod()
 		b.requireStop("first", 56, 4*time.Second)
 	})
 }
 
-func TestContainersWithoutATurn(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+func TestInitAndEphemeralContainersStopAtOnce(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, container("init", nil))
+		b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, containerSpec("init", nil))
 		b.rt.Start(b.pod, "init", "init", lifecycletest.Script{IgnoreTerm: true})
 		b.pod.Spec.EphemeralContainers = []v1.EphemeralContainer{
 			{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "shell"}}, {EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}},
 		}
 		b.rt.Start(b.pod, "debug", "debug", lifecycletest.Script{IgnoreTerm: true})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
-		b.kill()
+		b.killPod()
 		b.requireStop("init", 60, 0)
 		b.requireStop("debug", 60, 0)
 		b.requireStop("proxy", 57, 3*time.Second)
@@ -136,26 +136,26 @@ func TestContainersWithoutATurn(t *testing.T) {
 	})
 }
 
-// Hooks of sidecars run at the start of the termination, as in the kubelet, or at their turn.
+// Hooks of sidecars run at the start of the termination, as in the kubelet, or in their turn.
 func TestHooksAtTurn(t *testing.T) {
-	scene := func(b *bed) {
-		b.addSidecar("proxy", exec(), lifecycletest.Script{Exec: commandTaking(2 * time.Second)})
+	scene := func(b *testBed) {
+		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{Exec: commandTaking(2 * time.Second)})
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
-		b.kill()
+		b.killPod()
 	}
-	inBubble(t, 30, func(b *bed) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		scene(b)
 		require.Zero(b, b.rt.Execs()[0].At.Sub(b.start))
 		b.requireStop("proxy", 25, 5*time.Second)
 	})
 	atTurn := func(o *lifecycle.TerminatorOptions) { o.HooksAtTurn = true }
-	inBubble(t, 30, func(b *bed) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		scene(b)
 		require.Equal(b, 5*time.Second, b.rt.Execs()[0].At.Sub(b.start))
 		require.Equal(b, 25*time.Second, b.rt.Execs()[0].Timeout)
 		b.requireStop("proxy", 23, 7*time.Second)
 	}, atTurn)
-	inBubble(t, 4, func(b *bed) { // the turn comes when the time is over
+	inBubble(t, graceSeconds(4), func(b *testBed) { // its turn comes at the deadline
 		scene(b)
 		require.Empty(b, b.rt.Execs())
 		b.requireStop("proxy", 2, 4*time.Second)

@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// The metrics know exactly the outcomes of Outcomes; any other value is counted as another one.
-func TestTheMetricsKnowAllOutcomes(t *testing.T) {
+// The metrics have a label for each of Outcomes; any other value is counted as "other".
+func TestMetricsKnowAllOutcomes(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	pods, err := metrics.NewLifecycle(registry, metrics.Options{})
 	require.NoError(t, err)
@@ -45,8 +45,7 @@ func TestTheMetricsKnowAllOutcomes(t *testing.T) {
 	require.Empty(t, killed)
 }
 
-// A value that is none of the outcomes is the worst, and no panic.
-func TestAnOutcomeThatIsNone(t *testing.T) {
+func TestUnknownOutcomeIsTheWorst(t *testing.T) {
 	for _, o := range lifecycle.Outcomes() {
 		result := lifecycle.Result{Containers: []lifecycle.ContainerResult{{Outcome: o}, {Outcome: "Gone"}, {Outcome: o}}}
 		require.Equal(t, lifecycle.Outcome("Gone"), result.Outcome())

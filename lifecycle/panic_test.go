@@ -18,57 +18,42 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// neverReturning implements all interfaces of the embedder with a function that panics or ends
-// its goroutine.
-type neverReturning func()
+// brokenCallback implements all callback interfaces with a function that panics or ends its goroutine.
+type brokenCallback func()
 
-func (b neverReturning) Running(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+func (b brokenCallback) Running(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
 	b()
 	return nil, nil
 }
 
-func (b neverReturning) StopContainer(context.Context, string, int64) error { b(); return nil }
+func (b brokenCallback) StopContainer(context.Context, string, int64) error { b(); return nil }
 
-func (b neverReturning) Exited(string) <-chan struct{} { b(); return nil }
+func (b brokenCallback) Exited(string) <-chan struct{} { b(); return nil }
 
-func (b neverReturning) Event(apiruntime.Object, string, string, string) { b() }
+func (b brokenCallback) Event(apiruntime.Object, string, string, string) { b() }
 
-func (b neverReturning) RunInContainer(context.Context, string, []string, time.Duration) ([]byte, error) {
+func (b brokenCallback) RunInContainer(context.Context, string, []string, time.Duration) ([]byte, error) {
 	b()
 	return nil, nil
 }
 
-func (b neverReturning) Do(*http.Request) (*http.Response, error) { b(); return nil, nil }
+func (b brokenCallback) Do(*http.Request) (*http.Response, error) { b(); return nil, nil }
 
-func (b neverReturning) Run(context.Context, string, *v1.Pod, *v1.Container, *v1.LifecycleHandler) (string, error) {
+func (b brokenCallback) Run(context.Context, string, *v1.Pod, *v1.Container, *v1.LifecycleHandler) (string, error) {
 	b()
 	return "", nil
 }
 
-// stopsBy is a runtime whose StopContainer is another one's.
-type stopsBy struct {
-	lifecycle.Runtime
-
-	stopper interface {
-		StopContainer(ctx context.Context, id string, seconds int64) error
-	}
-}
-
-func (s *stopsBy) StopContainer(ctx context.Context, id string, seconds int64) error {
-	return s.stopper.StopContainer(ctx, id, seconds)
-}
-
-// waysToBreak has a panic and runtime.Goexit.
-var waysToBreak = map[string]neverReturning{
+// brokenCallbacks has a panic and runtime.Goexit.
+var brokenCallbacks = map[string]brokenCallback{
 	"panics":  func() { panic("boom") },
 	"Goexits": runtime.Goexit,
 }
 
-// If code of the embedder does not return, the termination ends all the same, and its result
-// has the error.
-func TestCodeThatDoesNotReturn(t *testing.T) {
+// The termination ends, and its result has the error.
+func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 	httpGet := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: "app", Port: intstr.FromInt32(80)}}
-	for how, code := range waysToBreak {
+	for how, code := range brokenCallbacks {
 		for name, test := range map[string]struct {
 			options func(*lifecycle.TerminatorOptions)
 			hook    *v1.LifecycleHandler
@@ -78,23 +63,23 @@ func TestCodeThatDoesNotReturn(t *testing.T) {
 			at      time.Duration
 		}{
 			"a list":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = code }, outcome: lifecycle.OutcomeRuntimeStuck, at: 130500 * time.Millisecond},
-			"a stop":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = &stopsBy{o.Runtime, code} }, outcome: lifecycle.OutcomeRuntimeStuck, at: 130 * time.Second},
-			"an exit watcher":  {options: func(o *lifecycle.TerminatorOptions) { o.Exits = code }, hook: sleep(2), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookCompleted, at: 2 * time.Second},
+			"a stop":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = runtimeWithStop{o.Runtime, code.StopContainer} }, outcome: lifecycle.OutcomeRuntimeStuck, at: 130 * time.Second},
+			"an exit watcher":  {options: func(o *lifecycle.TerminatorOptions) { o.Exits = code }, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookCompleted, at: 2 * time.Second},
 			"a recorder":       {options: func(o *lifecycle.TerminatorOptions) { o.Events = code }, outcome: lifecycle.OutcomeGraceful},
-			"a hook runner":    {options: func(o *lifecycle.TerminatorOptions) { o.Hooks = code }, hook: sleep(2), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
-			"a command runner": {options: func(o *lifecycle.TerminatorOptions) { o.Hooks, o.Commands = nil, code }, hook: exec(), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
+			"a hook runner":    {options: func(o *lifecycle.TerminatorOptions) { o.Hooks = code }, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
+			"a command runner": {options: func(o *lifecycle.TerminatorOptions) { o.Hooks, o.Commands = nil, code }, hook: scriptedExec(), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
 			"an HTTP client": {options: func(o *lifecycle.TerminatorOptions) {
 				o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{HTTP: code})
 			}, hook: httpGet, outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
 		} {
 			t.Run(name+" that "+how, func(t *testing.T) {
-				inBubble(t, 10, func(b *bed) {
+				inBubble(t, graceSeconds(10), func(b *testBed) {
 					b.addMain("app", test.hook, lifecycletest.Script{})
-					result, _ := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{}) // the result has the error
+					result, _ := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{}) // the error is also in the result
 					app := result.Containers[0]
 					require.Equal(b, test.outcome, app.Outcome)
 					require.Equal(b, test.hooked, app.Hook.Outcome)
-					require.Equal(b, test.at, b.at())
+					require.Equal(b, test.at, b.elapsed())
 					err := app.Err
 					if test.inHook {
 						err = app.Hook.Err
@@ -106,12 +91,12 @@ func TestCodeThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-func TestAPostStartThatDoesNotReturn(t *testing.T) {
-	for how, code := range waysToBreak {
+func TestPostStartThatPanicsOrGoexits(t *testing.T) {
+	for how, code := range brokenCallbacks {
 		t.Run(how, func(t *testing.T) {
-			inBubble(t, 10, func(b *bed) {
-				b.addPostStart(exec(), lifecycletest.Script{})
-				require.ErrorContains(b, b.PostStart(b.silentContext(), b.pod, named("app")), "the hook")
+			inBubble(t, graceSeconds(10), func(b *testBed) {
+				b.addPostStart(scriptedExec(), lifecycletest.Script{})
+				require.ErrorContains(b, b.PostStart(b.quietContext(), b.pod, containerNamed("app")), "the hook")
 				b.requireEvents("FailedPostStartHook", "Killing")
 			}, func(o *lifecycle.TerminatorOptions) { o.Hooks = code })
 		})

@@ -18,7 +18,7 @@ type pod struct {
 	terminator *Terminator
 	key        types.UID
 
-	mu          sync.Mutex // guards the fields below and those of the stops and the termination; methods need it held unless they say otherwise
+	mu          sync.Mutex // guards the fields below, the stops and the termination; methods that do not lock it need it held
 	dropped     bool       // no longer in Terminator.pods
 	lists       lists
 	starts      map[*start]struct{} // in progress, or returned without a list since

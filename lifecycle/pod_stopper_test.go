@@ -20,43 +20,43 @@ func asUnit(o *lifecycle.TerminatorOptions) {
 	o.Pods, o.Runtime = lifecycletest.Unit{Runtime: o.Runtime.(*lifecycletest.Runtime)}, nil
 }
 
-// draining is a container whose hook takes a while.
-func draining(hook time.Duration, s lifecycletest.Script) lifecycletest.Script {
+// withHookTaking returns the script of a container whose exec hook takes a while.
+func withHookTaking(hook time.Duration, s lifecycletest.Script) lifecycletest.Script {
 	s.Exec = commandTaking(hook)
 	return s
 }
 
-// A pod that stops as a unit has all its hooks side by side, uncut, and then one stop.
-func TestAUnitIsStoppedOnceAfterAllHooks(t *testing.T) {
+// The hooks of a unit run in parallel, and then StopPod is called once.
+func TestUnitIsStoppedOnceAfterAllHooks(t *testing.T) {
 	for name, test := range map[string]struct {
 		hook    time.Duration
 		script  lifecycletest.Script
-		stops   [][2]time.Duration
+		stops   []stopCall
 		outcome lifecycle.Outcome
 	}{
-		"after its hooks":       {10 * time.Second, lifecycletest.Script{}, [][2]time.Duration{{50, 10000}}, lifecycle.OutcomeGraceful},
-		"at its deadline":       {100 * time.Second, lifecycletest.Script{IgnoreTerm: true}, [][2]time.Duration{{2, 60000}}, lifecycle.OutcomeGraceExceeded},
-		"again after a failure": {10 * time.Second, lifecycletest.Script{FailStops: 1}, [][2]time.Duration{{50, 10000}, {50, 10100}}, lifecycle.OutcomeGraceful},
-		"again after a hang":    {10 * time.Second, lifecycletest.Script{HangStops: 1}, [][2]time.Duration{{50, 10000}, {0, 65000}}, lifecycle.OutcomeForced},
+		"after its hooks":       {10 * time.Second, lifecycletest.Script{}, []stopCall{{50, 10000}}, lifecycle.OutcomeGraceful},
+		"at its deadline":       {100 * time.Second, lifecycletest.Script{IgnoreTerm: true}, []stopCall{{2, 60000}}, lifecycle.OutcomeGraceExceeded},
+		"again after a failure": {10 * time.Second, lifecycletest.Script{FailStops: 1}, []stopCall{{50, 10000}, {50, 10100}}, lifecycle.OutcomeGraceful},
+		"again after a hang":    {10 * time.Second, lifecycletest.Script{HangStops: 1}, []stopCall{{50, 10000}, {0, 65000}}, lifecycle.OutcomeForced},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 60, func(b *bed) {
-				b.addSidecar("proxy", exec(), draining(time.Second, lifecycletest.Script{}))
-				b.addMain("app", exec(), draining(test.hook, test.script))
+			inBubble(t, graceSeconds(60), func(b *testBed) {
+				b.addSidecar("proxy", scriptedExec(), withHookTaking(time.Second, lifecycletest.Script{}))
+				b.addMain("app", scriptedExec(), withHookTaking(test.hook, test.script))
 				b.addMain("web", nil, lifecycletest.Script{})
-				result := b.kill()
+				result := b.killPod()
 				require.Equal(b, test.outcome, result.Outcome())
 				require.Len(b, result.Containers, 3)
-				require.Equal(b, test.stops, b.stopsOf("app"))
-				require.Equal(b, test.stops[0], b.stopsOf("proxy")[0])
+				require.Equal(b, test.stops, b.stopCalls("app"))
+				require.Equal(b, test.stops[0], b.stopCalls("proxy")[0])
 				require.Len(b, b.rt.Execs(), 2)
 			}, asUnit)
 		})
 	}
 }
 
-func TestAContainerOfAUnitIsNotKilledAlone(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+func TestKillContainerOfAUnitIsUnsupported(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		app := b.addMain("app", nil, lifecycletest.Script{})
 		_, err := b.KillContainer(b.Context(), b.pod, app, lifecycle.ContainerRequest{})
 		require.ErrorIs(b, err, errors.ErrUnsupported)
@@ -65,61 +65,59 @@ func TestAContainerOfAUnitIsNotKilledAlone(t *testing.T) {
 	}, asUnit)
 }
 
-// A shorter deadline for what is left of a unit is one for the StopPod that is under way.
-func TestAUnitOfWhichAPartIsShortened(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", exec(), draining(time.Second, lifecycletest.Script{})) // its goroutine calls StopPod
+// A shorter deadline for one member also shortens the StopPod in progress.
+func TestShorterDeadlineOfOneMemberShortensTheUnit(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addMain("app", scriptedExec(), withHookTaking(time.Second, lifecycletest.Script{})) // its goroutine makes the StopPod call
 		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		b.after(5 * time.Second)
+		b.sleepUntil(5 * time.Second)
 		b.Forget(b.pod)
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(3))})
 		require.NoError(b, err)
 		require.Len(b, result.Containers, 1)
 		require.Equal(b, lifecycle.OutcomeGraceExceeded, result.Outcome())
-		require.Equal(b, [][2]time.Duration{{59, 1000}, {3, 5000}}, b.stopsOf("web"))
-		require.Equal(b, 8*time.Second, b.at())
+		require.Equal(b, []stopCall{{59, 1000}, {3, 5000}}, b.stopCalls("web"))
+		require.Equal(b, 8*time.Second, b.elapsed())
 	}, asUnit)
 }
 
-// A container that is listed for the first time while StopPod is under way has a StopPod of its own.
-func TestAContainerThatJoinsAUnitThatIsStopped(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+func TestContainerListedDuringStopPodGetsItsOwnStopPod(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
-		b.declare("late")
+		b.addStopped("late")
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		b.after(time.Second)
+		b.sleepUntil(time.Second)
 		b.rt.Start(b.pod, "late", "late", lifecycletest.Script{})
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		result, err := termination.Wait(b.Context())
 		require.NoError(b, err)
 		require.Len(b, result.Containers, 2)
-		require.Equal(b, [][2]time.Duration{{55, 5000}}, b.stopsOf("late"))
+		require.Equal(b, []stopCall{{55, 5000}}, b.stopCalls("late"))
 	}, asUnit)
 }
 
-// After a call of OneAttempt that has failed, all containers of a unit have a new grace period.
-func TestAUnitOfOneAttemptBeginsAnew(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+func TestUnitHasANewGraceAfterAFailedOneAttempt(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
 		b.addMain("web", nil, lifecycletest.Script{})
 		b.rt.Away(0, time.Second)
-		once := lifecycle.Request{OneAttempt: true, Containers: []lifecycle.Container{named("app"), named("web")}}
-		_, err := b.KillPod(b.silentContext(), b.pod, once)
+		once := lifecycle.Request{OneAttempt: true, Containers: []lifecycle.Container{containerNamed("app"), containerNamed("web")}}
+		_, err := b.KillPod(b.quietContext(), b.pod, once)
 		require.ErrorIs(b, err, lifecycletest.ErrAway)
-		b.after(100 * time.Second)
-		_, err = b.KillPod(b.silentContext(), b.pod, once)
+		b.sleepUntil(100 * time.Second)
+		_, err = b.KillPod(b.quietContext(), b.pod, once)
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
-		_, err = b.KillPod(b.silentContext(), b.pod, once)
+		_, err = b.KillPod(b.quietContext(), b.pod, once)
 		require.NoError(b, err)
-		require.Equal(b, [][2]time.Duration{{60, 100000}, {60, 100000}}, b.stopsOf("app"))
+		require.Equal(b, []stopCall{{60, 100000}, {60, 100000}}, b.stopCalls("app"))
 	}, asUnit)
 }
 
-// A container that has no hook waits for the hooks of the others, and says so.
+// A container without a hook is in PhaseWaiting during the hooks of the others.
 func TestPhasesOfAUnit(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", exec(), draining(5*time.Second, lifecycletest.Script{ExitAfterTerm: 5 * time.Second}))
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addMain("app", scriptedExec(), withHookTaking(5*time.Second, lifecycletest.Script{ExitAfterTerm: 5 * time.Second}))
 		b.addMain("web", nil, lifecycletest.Script{})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		for _, want := range [][]lifecycle.Phase{
@@ -135,14 +133,13 @@ func TestPhasesOfAUnit(t *testing.T) {
 	}, asUnit)
 }
 
-// A sidecar of a unit has no turn, and is not started again.
-func TestASidecarOfAUnit(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+func TestSidecarOfAUnitIsNotRestarted(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.addMain("app", exec(), draining(5*time.Second, lifecycletest.Script{}))
+		b.addMain("app", scriptedExec(), withHookTaking(5*time.Second, lifecycletest.Script{}))
 		b.pod.Spec.RestartPolicy = v1.RestartPolicyAlways
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		b.after(time.Second)
+		b.sleepUntil(time.Second)
 		b.rt.Exit("proxy")
 		restart, _ := termination.ShouldRestart("proxy")
 		require.False(b, restart)

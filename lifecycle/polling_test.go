@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// losingRuntime loses every second StopContainer call: nothing happens, and it says that all is well.
+// losingRuntime loses every second StopContainer call: it does nothing and returns nil.
 type losingRuntime struct {
 	*lifecycletest.Runtime
 
@@ -32,12 +32,12 @@ func (r *losingRuntime) StopContainer(ctx context.Context, id string, seconds in
 	return r.Runtime.StopContainer(ctx, id, seconds)
 }
 
-// A runtime polls every 5 s, loses half of its stops and is away from time to time, as one whose
-// process is started again. Every pod ends, no hook runs twice, nothing is said to have ended that
-// runs (which the judge holds the run to), and nothing is kept.
-func TestARuntimeThatPollsAndLosesStops(t *testing.T) {
+// A runtime polls every 5 s, loses half of its stops, and is restarted from time to time. Every pod
+// ends, no hook runs twice, nothing that is running is reported as ended (the judge checks this), and
+// nothing is kept.
+func TestRuntimeThatPollsAndLosesStops(t *testing.T) {
 	losing := &losingRuntime{}
-	inBubble(t, 30, func(b *bed) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		for i := range 10 {
 			b.rt.Away(time.Duration(20*i+7)*time.Second, time.Duration(20*i+10)*time.Second)
 		}
@@ -47,12 +47,12 @@ func TestARuntimeThatPollsAndLosesStops(t *testing.T) {
 		for i := range 100 {
 			pod := b.pod.DeepCopy()
 			pod.Name, pod.UID = "pod-"+strconv.Itoa(i), types.UID(strconv.Itoa(i))
-			pod.Spec.Containers = []v1.Container{container("app", exec()), container("web", nil)}
+			pod.Spec.Containers = []v1.Container{containerSpec("app", scriptedExec()), containerSpec("web", nil)}
 			pods = append(pods, pod)
 			b.rt.Start(pod, "app", pod.Name+"/app", lifecycletest.Script{ExitAfterTerm: time.Duration(i) * 100 * time.Millisecond})
 			b.rt.Start(pod, "web", pod.Name+"/web", lifecycletest.Script{IgnoreTerm: i%10 == 0})
 			kills.Go(func() {
-				result, err := b.KillPod(b.silentContext(), pod, lifecycle.Request{})
+				result, err := b.KillPod(b.quietContext(), pod, lifecycle.Request{})
 				require.NoError(b, err)
 				require.Len(b, result.Containers, 2)
 			})

@@ -17,47 +17,47 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// addPostStart adds a container with a postStart hook.
-func (b *bed) addPostStart(hook *v1.LifecycleHandler, script lifecycletest.Script) {
+// addPostStart adds and starts a main container with a postStart hook.
+func (b *testBed) addPostStart(hook *v1.LifecycleHandler, script lifecycletest.Script) {
 	b.addMain("app", nil, script)
 	b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: hook}
 }
 
 func TestPostStartRunsThroughTheSameRunner(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addPostStart(sleep(3), lifecycletest.Script{})
-		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
-		require.Equal(b, 3*time.Second, b.at())
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addPostStart(sleepHandler(3), lifecycletest.Script{})
+		require.NoError(b, b.PostStart(b.Context(), b.pod, containerNamed("app")))
+		require.Equal(b, 3*time.Second, b.elapsed())
 		require.Empty(b, b.events.All())
-		b.addMain("plain", sleep(3), lifecycletest.Script{})
-		require.NoError(b, b.PostStart(b.Context(), b.pod, named("plain")))
-		require.Equal(b, 3*time.Second, b.at())
+		b.addMain("plain", sleepHandler(3), lifecycletest.Script{})
+		require.NoError(b, b.PostStart(b.Context(), b.pod, containerNamed("plain")))
+		require.Equal(b, 3*time.Second, b.elapsed())
 		require.Zero(b, b.Pods())
 	})
 }
 
-func TestWhatPostStartRefuses(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addPostStart(exec(), lifecycletest.Script{})
+func TestPostStartRejectsInvalidArguments(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addPostStart(scriptedExec(), lifecycletest.Script{})
 		for text, c := range map[string]lifecycle.Container{
-			"the pod's spec has no such container":                                               named("other"),
+			"the pod's spec has no such container":                                               containerNamed("other"),
 			`container "app": ID: must be set`:                                                   {Name: "app"},
 			`container "app": ID: must not have the prefix "containerd://", is "containerd://a"`: {Name: "app", ID: "containerd://a"},
 		} {
 			require.ErrorContains(b, b.PostStart(b.Context(), b.pod, c), text)
 		}
-		require.ErrorContains(b, b.PostStart(b.Context(), nil, named("app")), "the pod is nil")
+		require.ErrorContains(b, b.PostStart(b.Context(), nil, containerNamed("app")), "the pod is nil")
 		require.Empty(b, b.rt.Execs())
 		require.Empty(b, b.rt.Stops())
 	})
 }
 
-func TestAFailedPostStartKillsItsContainer(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addPostStart(exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
+func TestFailedPostStartKillsItsContainer(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addPostStart(scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
 			return []byte("a secret"), lifecycletest.ErrScripted
 		}})
-		err := b.PostStart(b.Context(), b.pod, named("app"))
+		err := b.PostStart(b.Context(), b.pod, containerNamed("app"))
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
 		b.requireEvents("FailedPostStartHook", "Killing")
 		require.Equal(b, "PostStartHook failed", b.events.All()[0].Message)
@@ -68,83 +68,83 @@ func TestAFailedPostStartKillsItsContainer(t *testing.T) {
 	})
 }
 
-func TestAPanickingPostStartHasFailed(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addPostStart(exec(), lifecycletest.Script{})
-		require.ErrorContains(b, b.PostStart(b.silentContext(), b.pod, named("app")), "the hook panicked: boom")
+func TestPanickingPostStartHasFailed(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addPostStart(scriptedExec(), lifecycletest.Script{})
+		require.ErrorContains(b, b.PostStart(b.quietContext(), b.pod, containerNamed("app")), "the hook panicked: boom")
 		b.requireEvents("FailedPostStartHook", "Killing")
 	}, withHooks(func(context.Context) error { panic("boom") }))
 }
 
-func TestAPostStartSleepEndsWithItsContainer(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addPostStart(sleep(20), lifecycletest.Script{ExitAfter: 2 * time.Second})
-		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
-		require.Equal(b, 2*time.Second, b.at())
+func TestPostStartSleepEndsWithItsContainer(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addPostStart(sleepHandler(20), lifecycletest.Script{ExitAfter: 2 * time.Second})
+		require.NoError(b, b.PostStart(b.Context(), b.pod, containerNamed("app")))
+		require.Equal(b, 2*time.Second, b.elapsed())
 		require.Empty(b, b.events.All())
 	})
 }
 
-// A postStart hook goes on during the termination, and ends with the grace period (KEP-4438).
+// A postStart hook continues during the termination, and ends with the grace period (KEP-4438).
 func TestPostStartEndsWithTheGrace(t *testing.T) {
-	for name, begin := range map[string]bool{"begun before": false, "begun after": true} {
+	for name, begin := range map[string]bool{"started before": false, "started during": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 10, func(b *bed) {
-				b.addPostStart(exec(), lifecycletest.Script{Exec: commandTaking(time.Hour), IgnoreTerm: true})
-				b.pod.Spec.Containers[0].Lifecycle.PreStop = sleep(60) // it is stopped after its grace
+			inBubble(t, graceSeconds(10), func(b *testBed) {
+				b.addPostStart(scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour), IgnoreTerm: true})
+				b.pod.Spec.Containers[0].Lifecycle.PreStop = sleepHandler(60) // it is stopped after its grace
 				terminate := func() { b.Terminate(b.Context(), b.pod, lifecycle.Request{}) }
 				if begin {
 					terminate()
 				}
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					err := b.PostStart(b.Context(), b.pod, named("app"))
+					err := b.PostStart(b.Context(), b.pod, containerNamed("app"))
 					require.ErrorIs(b, err, lifecycle.CauseGraceSpent)
-					require.Equal(b, 10*time.Second, b.at())
+					require.Equal(b, 10*time.Second, b.elapsed())
 				})
 				synctest.Wait()
 				if !begin {
 					terminate()
 				}
 				wg.Wait()
-				b.kill()
+				b.killPod()
 				require.Len(b, b.rt.Stops(), 1)
-				b.requireEvents("Killing") // it has not failed
+				b.requireEvents("Killing") // no FailedPostStartHook
 			})
 		})
 	}
 }
 
 func TestCloseEndsPostStartWithoutAKill(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
-		b.addPostStart(exec(), lifecycletest.Script{Exec: commandTaking(time.Hour)})
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addPostStart(scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour)})
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.ErrClosed)
+			require.ErrorIs(b, b.PostStart(b.Context(), b.pod, containerNamed("app")), lifecycle.ErrClosed)
 		})
 		synctest.Wait()
 		require.NoError(b, b.Close(b.Context()))
 		wg.Wait()
 		require.Empty(b, b.events.All())
-		require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.ErrClosed)
+		require.ErrorIs(b, b.PostStart(b.Context(), b.pod, containerNamed("app")), lifecycle.ErrClosed)
 	})
 }
 
-// A postStart hook that was cancelled because its pod is terminated, or the agent stops, has
-// not failed, whatever its error is.
-func TestAPostStartThatIsEndedHasNotFailed(t *testing.T) {
-	sorry := withHooks(func(ctx context.Context) error { <-ctx.Done(); return errors.New("exit status 143") })
-	for name, end := range map[string]func(*bed){
-		"with its agent": func(b *bed) { require.NoError(b, b.Close(b.Context())) },
-		"with its pod":   func(b *bed) { b.kill() },
+// A postStart hook cancelled by its pod's termination or by Close has not failed, whatever its error
+// is.
+func TestCancelledPostStartHasNotFailed(t *testing.T) {
+	failsWhenCancelled := withHooks(func(ctx context.Context) error { <-ctx.Done(); return errors.New("exit status 143") })
+	for name, end := range map[string]func(*testBed){
+		"with its agent": func(b *testBed) { require.NoError(b, b.Close(b.Context())) },
+		"with its pod":   func(b *testBed) { b.killPod() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 10, func(b *bed) {
-				b.addPostStart(exec(), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+			inBubble(t, graceSeconds(10), func(b *testBed) {
+				b.addPostStart(scriptedExec(), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					require.ErrorContains(b, b.PostStart(b.Context(), b.pod, named("app")), "exit status 143")
-					require.LessOrEqual(b, b.at(), 3*time.Second, "it ends with its container's stop")
+					require.ErrorContains(b, b.PostStart(b.Context(), b.pod, containerNamed("app")), "exit status 143")
+					require.LessOrEqual(b, b.elapsed(), 3*time.Second, "it ends with its container's stop")
 				})
 				synctest.Wait()
 				end(b)
@@ -153,24 +153,23 @@ func TestAPostStartThatIsEndedHasNotFailed(t *testing.T) {
 					require.Equal(b, "Killing", event.Reason)
 				}
 				require.LessOrEqual(b, len(b.rt.Stops()), 1)
-			}, sorry)
+			}, failsWhenCancelled)
 		})
 	}
-	inBubble(t, 10, func(b *bed) {
-		b.addPostStart(sleep(20), lifecycletest.Script{ExitAfter: time.Second})
-		require.NoError(b, b.PostStart(b.Context(), b.pod, named("app")))
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addPostStart(sleepHandler(20), lifecycletest.Script{ExitAfter: time.Second})
+		require.NoError(b, b.PostStart(b.Context(), b.pod, containerNamed("app")))
 		require.Empty(b, b.events.All())
-	}, sorry)
+	}, failsWhenCancelled)
 }
 
-// An agent may cancel the context of PostStart when the pod is to be terminated, before it
-// calls Terminate.
-func TestAPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
-		b.addPostStart(exec(), lifecycletest.Script{Exec: commandTaking(time.Hour), ExitAfterTerm: 3 * time.Second})
+// An agent may cancel the context of PostStart before it calls Terminate.
+func TestPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addPostStart(scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour), ExitAfterTerm: 3 * time.Second})
 		ctx, cancel := context.WithCancel(b.Context())
 		var wg sync.WaitGroup
-		wg.Go(func() { require.ErrorIs(b, b.PostStart(ctx, b.pod, named("app")), context.Canceled) })
+		wg.Go(func() { require.ErrorIs(b, b.PostStart(ctx, b.pod, containerNamed("app")), context.Canceled) })
 		synctest.Wait()
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		cancel()
@@ -180,48 +179,45 @@ func TestAPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
 	})
 }
 
-// A postStart hook that is under way when the start of its container returns is cut at the deadline
-// of the pod all the same.
-func TestAPostStartHookThatOutlivesItsStart(t *testing.T) {
-	inBubble(t, 5, func(b *bed) {
-		b.declare("app")
-		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec(), PreStop: exec()} // it is stopped after its grace
+func TestPostStartHookThatOutlivesItsStartEndsAtTheDeadline(t *testing.T) {
+	inBubble(t, graceSeconds(5), func(b *testBed) {
+		b.addStopped("app")
+		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: scriptedExec(), PreStop: scriptedExec()} // it is stopped after its grace
 		var wg sync.WaitGroup
 		require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) error {
 			b.rt.Start(b.pod, "app", "app", lifecycletest.Script{IgnoreTerm: true})
 			wg.Go(func() {
-				require.ErrorIs(b, b.PostStart(b.Context(), b.pod, named("app")), lifecycle.CauseGraceSpent)
-				require.Equal(b, 5*time.Second, b.at())
+				require.ErrorIs(b, b.PostStart(b.Context(), b.pod, containerNamed("app")), lifecycle.CauseGraceSpent)
+				require.Equal(b, 5*time.Second, b.elapsed())
 			})
 			synctest.Wait()
 			return nil
 		}))
-		b.kill()
+		b.killPod()
 		wg.Wait()
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }))
 }
 
-// A postStart hook that fails while its container is killed is no second reason to kill it.
-func TestAPostStartHookThatFailsDuringAKill(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addPostStart(exec(), lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
+func TestPostStartFailureDuringAKillCausesNoSecondKill(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addPostStart(scriptedExec(), lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
 		var wg sync.WaitGroup
-		wg.Go(func() { require.ErrorContains(b, b.PostStart(b.Context(), b.pod, named("app")), "sorry") })
+		wg.Go(func() { require.ErrorContains(b, b.PostStart(b.Context(), b.pod, containerNamed("app")), "sorry") })
 		<-time.After(time.Second)
-		_, err := b.KillContainer(b.Context(), b.pod, named("app"), lifecycle.ContainerRequest{})
+		_, err := b.KillContainer(b.Context(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{})
 		require.NoError(b, err)
 		wg.Wait()
 		b.requireEvents("Killing")
 	}, withHooks(func(context.Context) error { <-time.After(2 * time.Second); return errors.New("sorry") }))
 }
 
-// A postStart hook that the end of the caller's context ends has not failed: no kill, no event.
-func TestTheCallersContextEndsAPostStartHook(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addPostStart(exec(), lifecycletest.Script{Exec: commandTaking(10 * time.Second)})
+// A hook that ends with the caller's context has not failed: no kill, no event.
+func TestCallersContextEndsAPostStartHook(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addPostStart(scriptedExec(), lifecycletest.Script{Exec: commandTaking(10 * time.Second)})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
-		require.ErrorIs(b, b.PostStart(ctx, b.pod, named("app")), context.DeadlineExceeded)
+		require.ErrorIs(b, b.PostStart(ctx, b.pod, containerNamed("app")), context.DeadlineExceeded)
 		require.Empty(b, b.rt.Stops())
 		require.Empty(b, b.events.All())
 	})

@@ -27,7 +27,7 @@ type preStop struct {
 	returned    chan struct{} // closed when the hook has returned and its outcome is set and logged; nil: the hook was not called
 }
 
-// runHook runs the container's preStop hook, unless it is to be skipped. It returns when the hook has
+// runHook runs the container's preStop hook, unless beginHook skips it. It returns when the hook has
 // returned or was cancelled.
 func (s *stop) runHook() {
 	if s.spec == nil || s.spec.Lifecycle == nil || s.spec.Lifecycle.PreStop == nil || s.ctx.Err() != nil {

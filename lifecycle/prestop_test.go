@@ -16,31 +16,31 @@ import (
 )
 
 func TestHookTimeIsSubtractedFromTheGrace(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", sleep(10), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
-		result := b.kill()
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", sleepHandler(10), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		result := b.killPod()
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 10 * time.Second}, result.Containers[0].Hook)
 		b.requireStop("app", 20, 10*time.Second)
-		require.Equal(b, 13*time.Second, b.at())
+		require.Equal(b, 13*time.Second, b.elapsed())
 	})
 }
 
-func TestAHookThatUsesUpTheGraceIsCut(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
-		b.addMain("app", sleep(60), lifecycletest.Script{IgnoreTerm: true})
-		result := b.kill()
+func TestHookThatUsesUpTheGraceIsCut(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addMain("app", sleepHandler(60), lifecycletest.Script{IgnoreTerm: true})
+		result := b.killPod()
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 10 * time.Second, Cause: lifecycle.CauseGraceSpent}, result.Containers[0].Hook)
 		b.requireStop("app", 2, 10*time.Second)
-		require.Equal(b, 12*time.Second, b.at())
+		require.Equal(b, 12*time.Second, b.elapsed())
 		b.requireEvents("Killing")
 	})
 }
 
-func TestASleepEndsWithItsContainer(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", sleep(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
-		result := b.kill()
-		require.Equal(b, 7*time.Second, b.at())
+func TestSleepEndsWithItsContainer(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addMain("app", sleepHandler(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
+		result := b.killPod()
+		require.Equal(b, 7*time.Second, b.elapsed())
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 7 * time.Second, Cause: lifecycle.CauseContainerExited}, result.Containers[0].Hook)
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		b.requireEvents("Killing")
@@ -48,34 +48,34 @@ func TestASleepEndsWithItsContainer(t *testing.T) {
 }
 
 func TestHookThatIgnoresItsCancellationIsAbandoned(t *testing.T) {
-	deaf := make(chan struct{})
-	inBubble(t, 5, func(b *bed) {
-		deaf = make(chan struct{})
-		b.addMain("app", exec(), lifecycletest.Script{})
-		result := b.kill()
+	release := make(chan struct{})
+	inBubble(t, graceSeconds(5), func(b *testBed) {
+		release = make(chan struct{})
+		b.addMain("app", scriptedExec(), lifecycletest.Script{})
+		result := b.killPod()
 		b.requireStop("app", 2, 5*time.Second)
-		require.Equal(b, 6*time.Second, b.at())
+		require.Equal(b, 6*time.Second, b.elapsed())
 		require.Equal(b, lifecycle.HookAbandoned, result.Containers[0].Hook.Outcome)
-		close(deaf)
-	}, withHooks(func(context.Context) error { <-deaf; return nil }))
+		close(release)
+	}, withHooks(func(context.Context) error { <-release; return nil }))
 }
 
-func TestAnExecHookHasTheTimeThatIsLeft(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(time.Hour), IgnoreTerm: true})
-		result := b.kill()
+func TestExecHookTimeoutIsTheGracePeriod(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour), IgnoreTerm: true})
+		result := b.killPod()
 		require.Equal(b, 10*time.Second, b.rt.Execs()[0].Timeout)
 		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 10 * time.Second, Cause: lifecycle.CauseGraceSpent}, result.Containers[0].Hook)
 		b.requireEvents("Killing")
 	})
 }
 
-func TestAFailedHookIsReportedAndTheStopGoesOn(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
+func TestFailedHookIsReportedAndTheContainerIsStopped(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
 			return []byte("password=secret"), lifecycletest.ErrScripted
 		}})
-		result := b.kill()
+		result := b.killPod()
 		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
 		require.ErrorIs(b, result.Containers[0].Hook.Err, lifecycletest.ErrScripted)
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
@@ -86,10 +86,10 @@ func TestAFailedHookIsReportedAndTheStopGoesOn(t *testing.T) {
 	})
 }
 
-func TestAPanickingHookHasFailed(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{})
-		result := b.kill()
+func TestPanickingHookHasFailed(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{})
+		result := b.killPod()
 		require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
 		require.ErrorContains(b, result.Containers[0].Hook.Err, "the hook panicked: boom")
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
@@ -97,28 +97,28 @@ func TestAPanickingHookHasFailed(t *testing.T) {
 	}, withHooks(func(context.Context) error { panic("boom") }))
 }
 
-// The stop does not wait for a hook that ignores its cancellation. Only the end of the
-// termination does, for a second.
-func TestAnAbandonedHookDoesNotHoldUpALongStop(t *testing.T) {
-	var deaf chan struct{}
-	inBubble(t, 5, func(b *bed) {
-		deaf = make(chan struct{})
-		b.addMain("app", exec(), lifecycletest.Script{IgnoreTerm: true})
-		require.Equal(b, lifecycle.HookAbandoned, b.kill().Containers[0].Hook.Outcome)
-		require.Equal(b, 7*time.Second, b.at())
+// The stop does not wait for a hook that ignores its cancellation. Only the end of the termination
+// does, for a second.
+func TestAbandonedHookDoesNotDelayTheStop(t *testing.T) {
+	var release chan struct{}
+	inBubble(t, graceSeconds(5), func(b *testBed) {
+		release = make(chan struct{})
+		b.addMain("app", scriptedExec(), lifecycletest.Script{IgnoreTerm: true})
+		require.Equal(b, lifecycle.HookAbandoned, b.killPod().Containers[0].Hook.Outcome)
+		require.Equal(b, 7*time.Second, b.elapsed())
 		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 		defer cancel()
 		err := b.Close(ctx)
 		require.ErrorContains(b, err, "ns/pod/app")
 		require.ErrorIs(b, err, context.DeadlineExceeded)
-		close(deaf)
-	}, withHooks(func(context.Context) error { <-deaf; return nil }))
+		close(release)
+	}, withHooks(func(context.Context) error { <-release; return nil }))
 }
 
 func TestHookThatReturnsWithinASecondIsNotAbandoned(t *testing.T) {
-	inBubble(t, 5, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{})
-		result := b.kill()
+	inBubble(t, graceSeconds(5), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{})
+		result := b.killPod()
 		b.requireStop("app", 2, 5*time.Second)
 		require.Equal(b, lifecycle.HookCut, result.Containers[0].Hook.Outcome)
 		require.Equal(b, 5600*time.Millisecond, result.Containers[0].Hook.Took)
@@ -129,44 +129,43 @@ func TestHookThatReturnsWithinASecondIsNotAbandoned(t *testing.T) {
 	}))
 }
 
-func TestHookThatReturnsWhenItIsCutHasCompleted(t *testing.T) {
-	inBubble(t, 5, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{IgnoreTerm: true})
-		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 5100 * time.Millisecond}, b.kill().Containers[0].Hook)
+func TestCancelledHookWithoutAnErrorHasCompleted(t *testing.T) {
+	inBubble(t, graceSeconds(5), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{IgnoreTerm: true})
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 5100 * time.Millisecond}, b.killPod().Containers[0].Hook)
 		b.requireStop("app", 2, 5*time.Second)
 	}, withHooks(func(context.Context) error { <-time.After(5100 * time.Millisecond); return nil }))
 }
 
-func TestASleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		app := b.addMain("app", sleep(40), lifecycletest.Script{})
+func TestSleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		app := b.addMain("app", sleepHandler(40), lifecycletest.Script{})
 		b.rt.Exit("app")
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{app}})
 		require.NoError(b, err)
-		require.Zero(b, b.at())
+		require.Zero(b, b.elapsed())
 		require.Equal(b, lifecycle.CauseContainerExited, result.Containers[0].Hook.Cause)
 		b.requireEvents("Killing")
 	})
 }
 
-// A HandlerRunner of the embedder may return any error for a sleep that was cut. That is no
-// failure.
-func TestAnotherRunnersSleepEndsWithItsContainerToo(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", sleep(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
-		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 7 * time.Second, Cause: lifecycle.CauseContainerExited}, b.kill().Containers[0].Hook)
-		require.Equal(b, 7*time.Second, b.at())
+// A custom HandlerRunner may return any error for a cancelled sleep.
+func TestCustomRunnersSleepErrorAtExitIsNoFailure(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addMain("app", sleepHandler(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
+		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Took: 7 * time.Second, Cause: lifecycle.CauseContainerExited}, b.killPod().Containers[0].Hook)
+		require.Equal(b, 7*time.Second, b.elapsed())
 		b.requireEvents("Killing")
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }))
 }
 
-// A command that the runtime ends at its timeout returns at the deadline, just before or
-// after it is cancelled.
+// A command that the runtime ends at its timeout returns at the deadline, just before or after its
+// cancellation.
 func TestHookThatFailsAtTheDeadlineIsCut(t *testing.T) {
 	for range 100 {
-		inBubble(t, 5, func(b *bed) {
-			b.addMain("app", exec(), lifecycletest.Script{})
-			require.Equal(b, lifecycle.CauseGraceSpent, b.kill().Containers[0].Hook.Cause)
+		inBubble(t, graceSeconds(5), func(b *testBed) {
+			b.addMain("app", scriptedExec(), lifecycletest.Script{})
+			require.Equal(b, lifecycle.CauseGraceSpent, b.killPod().Containers[0].Hook.Cause)
 			b.requireEvents("Killing")
 		}, withHooks(func(context.Context) error { <-time.After(5 * time.Second); return lifecycletest.ErrScripted }))
 	}
@@ -174,44 +173,44 @@ func TestHookThatFailsAtTheDeadlineIsCut(t *testing.T) {
 
 func TestOnlySleepsAreCutByAnExit(t *testing.T) {
 	for name, hook := range map[string]*v1.LifecycleHandler{
-		"exec":    exec(),
+		"exec":    scriptedExec(),
 		"httpGet": {HTTPGet: &v1.HTTPGetAction{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 60, func(b *bed) {
+			inBubble(t, graceSeconds(60), func(b *testBed) {
 				b.addMain("app", hook, lifecycletest.Script{ExitAfter: time.Second})
-				require.Equal(b, lifecycle.HookCompleted, b.kill().Containers[0].Hook.Outcome)
-				require.Equal(b, 20*time.Second, b.at())
+				require.Equal(b, lifecycle.HookCompleted, b.killPod().Containers[0].Hook.Outcome)
+				require.Equal(b, 20*time.Second, b.elapsed())
 			}, withHooks(func(ctx context.Context) error { _, err := commandTaking(20*time.Second)(ctx, nil); return err }))
 		})
 	}
 }
 
 func TestSleepIsSkippedIfTheFeatureIsOff(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", sleep(40), lifecycletest.Script{})
-		require.Equal(b, lifecycle.HookSkipped, b.kill().Containers[0].Hook.Outcome)
-		require.Zero(b, b.at())
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addMain("app", sleepHandler(40), lifecycletest.Script{})
+		require.Equal(b, lifecycle.HookSkipped, b.killPod().Containers[0].Hook.Outcome)
+		require.Zero(b, b.elapsed())
 		b.requireEvents("Killing")
 	}, func(o *lifecycle.TerminatorOptions) { o.Gates = gateWithout{off: lifecycle.PodLifecycleSleepAction} })
 }
 
-// The feature may be off in the runner although it is on in the terminator.
+// The feature may be off in the runner and on in the terminator.
 func TestSleepIsSkippedIfTheFeatureIsOffInTheRunner(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", sleep(40), lifecycletest.Script{})
-		require.Equal(b, lifecycle.HookCompleted, b.kill().Containers[0].Hook.Outcome)
-		require.Zero(b, b.at())
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addMain("app", sleepHandler(40), lifecycletest.Script{})
+		require.Equal(b, lifecycle.HookCompleted, b.killPod().Containers[0].Hook.Outcome)
+		require.Zero(b, b.elapsed())
 	}, func(o *lifecycle.TerminatorOptions) {
 		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: gateWithout{off: lifecycle.PodLifecycleSleepAction}})
 	})
 }
 
-func TestAHookHasOneCauseForItsEnd(t *testing.T) {
+func TestHookContextHasItsDeadlineAndCause(t *testing.T) {
 	var cause error
 	var deadline time.Time
-	inBubble(t, 60, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{})
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Second)
 		synctest.Wait()
@@ -227,11 +226,11 @@ func TestAHookHasOneCauseForItsEnd(t *testing.T) {
 	}))
 }
 
-func TestWithoutARunnerTheDefaultOneRunsHooks(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", sleep(3), lifecycletest.Script{})
-		b.addMain("web", exec(), lifecycletest.Script{})
-		result := b.kill()
+func TestDefaultRunnerRunsHooks(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", sleepHandler(3), lifecycletest.Script{})
+		b.addMain("web", scriptedExec(), lifecycletest.Script{})
+		result := b.killPod()
 		require.Equal(b, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
 		require.ErrorContains(b, result.Containers[1].Hook.Err, "no command runner")
 	}, func(o *lifecycle.TerminatorOptions) { o.Hooks = nil })

@@ -9,7 +9,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-func TestTheOutcomeOfAPodIsItsWorst(t *testing.T) {
+func TestOutcomeOfAPodIsItsWorst(t *testing.T) {
 	order := []lifecycle.Outcome{
 		lifecycle.OutcomeGraceful, lifecycle.OutcomeNotFound, lifecycle.OutcomeGraceExceeded,
 		lifecycle.OutcomeForced, lifecycle.OutcomeRuntimeStuck, lifecycle.OutcomeLeftRunning, "",
@@ -23,7 +23,7 @@ func TestTheOutcomeOfAPodIsItsWorst(t *testing.T) {
 	}
 }
 
-func TestErrOfAPodHasOnlyContainersThatMayRun(t *testing.T) {
+func TestErrJoinsOnlyContainersThatMayRun(t *testing.T) {
 	forced, stuck, left := errors.New("forced"), errors.New("stuck"), errors.New("left")
 	result := lifecycle.Result{Containers: []lifecycle.ContainerResult{
 		{Outcome: lifecycle.OutcomeForced, Err: forced},

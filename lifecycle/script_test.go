@@ -23,14 +23,14 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// TestScripts plays the stories of testdata/*.txt, each of which ends in the judge. A story has one pod:
+// TestScripts plays testdata/scripts/*.txt; the judge checks each. A script has one pod:
 //
 //	pod grace=SECONDS
 //	main|sidecar NAME [hook=DURATION] [exits=DURATION] [starts=DURATION] [stubborn] [fails=N] [hangs=N] [early]
 //	lists every=DURATION
 //	DURATION terminate | shorten SECONDS | kill NAME | exit NAME | start NAME
 //
-// go test -run TestScripts -rewrite writes what happens into the files.
+// go test -run TestScripts -rewrite writes the expected output into the files.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, data *datadriven.TestData) string {
@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// script is a story that is played.
+// script is a script being played.
 type script struct {
 	*judge.Terminator
 
@@ -51,11 +51,11 @@ type script struct {
 	pod     *v1.Pod
 	scripts map[string]lifecycletest.Script
 	hooks   map[string]time.Duration
-	delayed map[string]bool // what a caller starts
+	delayed map[string]bool // containers that a start call starts
 	options lifecycle.TerminatorOptions
 }
 
-// playScript plays a story, and returns what happened, a line for each.
+// playScript plays a script, and returns what happened, one fact per line.
 func playScript(t *testing.T, text string) string {
 	t.Helper()
 	s := &script{
@@ -92,7 +92,7 @@ func playScript(t *testing.T, text string) string {
 	return s.story()
 }
 
-// prepare takes over a line about the pod, a container or the runtime.
+// prepare applies a line about the pod, a container or the runtime.
 func (s *script) prepare(t *testing.T, fields []string) {
 	t.Helper()
 	value := func(key string) (text string, found bool) {
@@ -147,7 +147,7 @@ func (s *script) prepare(t *testing.T, fields []string) {
 	}
 }
 
-// begin runs a container, unless a caller starts it.
+// begin starts a container, unless a start call does.
 func (s *script) begin(name string) {
 	if !s.delayed[name] {
 		s.runtime.Start(s.pod, name, name, s.scripts[name])
@@ -166,7 +166,7 @@ func (s *script) Run(ctx context.Context, _ string, _ *v1.Pod, c *v1.Container, 
 	}
 }
 
-// call makes one call of the story.
+// call makes one call of the script.
 func (s *script) call(t *testing.T, fields []string) {
 	ctx := context.WithoutCancel(t.Context())
 	switch fields[0] {
@@ -191,7 +191,8 @@ func (s *script) call(t *testing.T, fields []string) {
 	}
 }
 
-// The order of what happens at the same time: what is asked for, what ends, what is done next, and what is said.
+// scriptOrder is the order of facts at the same time: calls, returns and ends, events, the next calls,
+// the log.
 var scriptOrder = []*regexp.Regexp{
 	regexp.MustCompile(`Terminate\(|Shorten\(|KillContainer\([^)]*\)$|Start\(\w+\)$|being started`),
 	regexp.MustCompile(`of \S+ returns: |hook returns|is cancelled|has ended`),
@@ -200,7 +201,7 @@ var scriptOrder = []*regexp.Regexp{
 	regexp.MustCompile(`log: `),
 }
 
-// story returns what happened. What happened at the same time has a fixed order.
+// story returns what happened. Facts at the same time have a fixed order.
 func (s *script) story() string {
 	lines := s.record.Lines()
 	for _, exit := range s.runtime.Exits() {
@@ -218,7 +219,7 @@ func (s *script) story() string {
 			}
 		}
 	}
-	// A call that returns because its container has ended says nothing else.
+	// Omit the return of a call whose container has ended.
 	isImplied := func(l judge.Line) bool {
 		name, _, isStop := strings.Cut(l.Text, ": stop(")
 		return isStop && strings.Contains(l.Text, " of ") && slices.ContainsFunc(lines, func(other judge.Line) bool {

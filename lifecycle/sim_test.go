@@ -26,10 +26,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// TestSimulator plays worlds that are drawn by a seed each, and has each judged.
+// TestSimulator runs random worlds, one per seed; the judge checks each.
 //
 //	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestSimulator -timeout 0 ./lifecycle
-//	KUBEGRACE_SIM_SEED=4711 go test -run TestSimulator ./lifecycle # one seed, with its story
+//	KUBEGRACE_SIM_SEED=4711 go test -run TestSimulator ./lifecycle # one seed, with its record
 func TestSimulator(t *testing.T) {
 	if text := os.Getenv("KUBEGRACE_SIM_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -50,7 +50,7 @@ func TestSimulator(t *testing.T) {
 	}
 	var next, failed atomic.Uint64
 	for worker := range runtime.GOMAXPROCS(0) {
-		t.Run(strconv.Itoa(worker), func(t *testing.T) {
+		t.Run("worker "+strconv.Itoa(worker), func(t *testing.T) {
 			t.Parallel()
 			for seed := next.Add(1); seed <= seeds && failed.Load() < 10; seed = next.Add(1) {
 				record, broken := playSeed(t, seed)
@@ -66,10 +66,10 @@ func TestSimulator(t *testing.T) {
 	}
 }
 
-// simPatience is how long a seed, which takes a millisecond, may take of real time.
-const simPatience = 10 * time.Second
+// simTimeLimit is how much real time a seed, which takes a millisecond, may take.
+const simTimeLimit = 10 * time.Second
 
-// playSeed plays the world of a seed, and returns the promises that were broken.
+// playSeed runs the world of a seed, and returns the violations.
 func playSeed(t *testing.T, seed uint64) (record *judge.Record, broken []string) {
 	t.Helper()
 	defer func() {
@@ -77,7 +77,7 @@ func playSeed(t *testing.T, seed uint64) (record *judge.Record, broken []string)
 			broken = append(broken, fmt.Sprintf("seed %d: %v", seed, value))
 		}
 	}()
-	watchdog := time.AfterFunc(simPatience, func() { panic(fmt.Sprintf("seed %d does not end: something is busy without waiting", seed)) })
+	watchdog := time.AfterFunc(simTimeLimit, func() { panic(fmt.Sprintf("seed %d does not end: something is busy without waiting", seed)) })
 	defer watchdog.Stop()
 	synctest.Test(t, func(*testing.T) {
 		s := newSim(seed)
@@ -87,7 +87,7 @@ func playSeed(t *testing.T, seed uint64) (record *judge.Record, broken []string)
 	return record, broken
 }
 
-// sim is the callers of a world.
+// sim has the callers of a world.
 type sim struct {
 	*simWorld
 
@@ -100,7 +100,7 @@ type sim struct {
 
 // newSim draws a world and its callers.
 func newSim(seed uint64) *sim {
-	rng := rand.New(rand.NewPCG(seed, 40)) //nolint:gosec // it has to be the same again
+	rng := rand.New(rand.NewPCG(seed, 40)) //nolint:gosec // must be reproducible
 	record := judge.NewRecord()
 	w := &simWorld{seed: seed, record: record, released: make(chan struct{}), rngs: map[string]*rand.Rand{}}
 	s := &sim{simWorld: w, rng: rng, ctx: record.Context(context.Background())} //nolint:forbidigo // the bubble has none
@@ -111,7 +111,7 @@ func newSim(seed uint64) *sim {
 	w.hasTimes, w.saysKill, w.noLists = rng.IntN(4) > 0, rng.IntN(2) == 0, rng.IntN(20) == 0
 	options := lifecycle.TerminatorOptions{
 		Hooks: w, Events: w,
-		StopTimeoutSlack: time.Second + simTime(rng, 4*time.Second) + 11*time.Microsecond, // it ends at no time at which a call returns
+		StopTimeoutSlack: time.Second + simTime(rng, 4*time.Second) + 11*time.Microsecond, // never coincides with the return of a call
 		GiveUpAfter:      3*time.Second + simTime(rng, 15*time.Second),
 	}
 	if rng.IntN(5) == 0 {
@@ -189,7 +189,7 @@ func (s *sim) newPod(number int) *v1.Pod {
 	return pod
 }
 
-// namesOf returns the names of the containers of a pod.
+// namesOf returns the names of a pod's containers.
 func namesOf(pod *v1.Pod) (names []string) {
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		names = append(names, c.Name)
@@ -200,7 +200,7 @@ func namesOf(pod *v1.Pod) (names []string) {
 	return names
 }
 
-// at calls do at a time, as a caller of its own.
+// at calls do at a time, in its own goroutine.
 func (s *sim) at(d time.Duration, do func()) {
 	s.callers.Go(func() {
 		s.sleep(nil, d)
@@ -208,10 +208,10 @@ func (s *sim) at(d time.Duration, do func()) {
 	})
 }
 
-// play plays the world to its end, and returns the promises that were broken.
+// play runs the world to its end, and returns the violations.
 func (s *sim) play() []string {
 	for _, pod := range s.pods {
-		s.plan(pod)
+		s.planCalls(pod)
 	}
 	if s.rng.IntN(8) == 0 {
 		at, patience := simTime(s.rng, 40*time.Second), simTime(s.rng, 20*time.Second)
@@ -221,7 +221,7 @@ func (s *sim) play() []string {
 			_ = s.terminator.Close(ctx)
 		})
 	}
-	<-time.After(10 * time.Minute) // more than anything may take
+	<-time.After(10 * time.Minute) // longer than any call may take
 	broken := judge.Terminations(s.record)
 	close(s.released)
 	for _, pod := range s.pods {
@@ -242,8 +242,8 @@ func (s *sim) play() []string {
 	return broken
 }
 
-// plan draws what the callers do with a pod.
-func (s *sim) plan(pod *v1.Pod) {
+// planCalls draws the calls for a pod.
+func (s *sim) planCalls(pod *v1.Pod) {
 	rng := s.rng
 	for _, name := range namesOf(pod) {
 		switch rng.IntN(6) {
@@ -252,7 +252,7 @@ func (s *sim) plan(pod *v1.Pod) {
 			s.start(pod, name, simTime(rng, 30*time.Second))
 		default:
 			run := s.begin(pod, name)
-			if specialSidecar(pod, name) && rng.IntN(2) == 0 {
+			if isSidecar(pod, name) && rng.IntN(2) == 0 {
 				s.at(0, func() { s.restart(run) })
 			}
 		}
@@ -281,21 +281,22 @@ func (s *sim) plan(pod *v1.Pod) {
 	}
 }
 
-func specialSidecar(pod *v1.Pod, name string) bool {
+func isSidecar(pod *v1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == name && c.RestartPolicy != nil })
 }
 
-// start starts a container. The start may take long, ignore its end, fail, or leave a container though it fails.
+// start starts a container. The start may be slow, ignore its context, fail, or fail and leave a
+// container.
 func (s *sim) start(pod *v1.Pod, name string, at time.Duration) {
 	rng := s.rng
-	takes, isDeaf, fails, leaves, withHook := simTime(rng, 40*time.Second), rng.IntN(3) == 0, rng.IntN(5) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0
+	takes, ignoresContext, fails, leaves, withHook := simTime(rng, 40*time.Second), rng.IntN(3) == 0, rng.IntN(5) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0
 	if rng.IntN(2) == 0 {
 		takes = 0
 	}
 	goexits := rng.IntN(60) == 0
 	s.at(at, func() {
 		_ = s.terminator.Start(s.ctx, pod, name, func(ctx context.Context) error {
-			if isDeaf {
+			if ignoresContext {
 				s.sleep(nil, takes)
 			} else if s.sleep(ctx.Done(), takes); ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -319,7 +320,7 @@ func (s *sim) start(pod *v1.Pod, name string, at time.Duration) {
 	})
 }
 
-// restart starts a sidecar again as often as the termination asks for it.
+// restart starts a sidecar again whenever the termination asks for it.
 func (s *sim) restart(run *simRun) {
 	for range 4 {
 		select {
@@ -350,7 +351,7 @@ func (s *sim) restart(run *simRun) {
 	}
 }
 
-// terminate terminates a pod: what is listed, or exactly what runs now.
+// terminate terminates a pod: the listed containers, or exactly those running now.
 func (s *sim) terminate(pod *v1.Pod, at time.Duration) {
 	rng := s.rng
 	req := lifecycle.Request{OneAttempt: rng.IntN(10) == 0}
@@ -361,7 +362,7 @@ func (s *sim) terminate(pod *v1.Pod, at time.Duration) {
 	isAgain := rng.IntN(4) == 0
 	s.at(at, func() {
 		for range 3 {
-			if isExact { // each time what runs now: a request that names an earlier run of an ID stops, and runs the hook of, the later one
+			if isExact { // the running containers each time: a request that names an earlier run of an ID would stop the later run
 				req.Containers = []lifecycle.Container{}
 				for _, r := range s.running(pod) {
 					req.Containers = append(req.Containers, r.Container)
@@ -378,7 +379,7 @@ func (s *sim) terminate(pod *v1.Pod, at time.Duration) {
 	})
 }
 
-// kill stops a container that runs, or has run.
+// kill stops a container that is or was running.
 func (s *sim) kill(pod *v1.Pod, at time.Duration) {
 	rng := s.rng
 	req := lifecycle.ContainerRequest{OneAttempt: rng.IntN(10) == 0}

@@ -25,24 +25,24 @@ var (
 	errSimStart   = errors.New("the start of the simulator fails")
 )
 
-// simFaults says how often, in a hundred, something goes wrong. Each world has its own.
+// simFaults says how often, in percent, something goes wrong. Each world has its own.
 type simFaults struct {
 	refuses, hangs, ignoresContext, lies, loses, isSlow, panics int
 }
 
-// simWorld is a world of pods whose runtime, hooks, events and callers go wrong at random. It implements
-// what a terminator calls. What one entity does is drawn by a generator of its own, so that a seed
-// tells the same story again however goroutines are scheduled.
+// simWorld has pods whose runtime, hooks, events and callers fail at random. It implements a
+// terminator's callbacks. Each entity has its own random generator, so that a seed is reproducible
+// however goroutines are scheduled.
 type simWorld struct {
 	seed     uint64
 	record   *judge.Record
-	released chan struct{} // closed when all that hangs has to return
+	released chan struct{} // closed when everything that hangs must return
 	faults   simFaults
-	poll     time.Duration // the interval at which the runtime looks; 0: it looks when it is asked
+	poll     time.Duration // the runtime's polling interval; 0: no polling
 	phase    time.Duration // of the poll
 	awayFrom time.Time
 	awayTo   time.Time
-	saysKill bool // the runtime says that it has killed
+	saysKill bool // the runtime returns ErrKilled
 	hasTimes bool // the runtime lists when a run began
 	noLists  bool // the runtime cannot list
 
@@ -64,10 +64,10 @@ type simRun struct {
 	once       sync.Once
 	signalled  sync.Once
 	ended      chan struct{}
-	tell       func(string)
+	recordEnd  func(string)
 }
 
-// draw calls do with the generator of an entity. The mutex is not held.
+// draw calls do with the generator of an entity. It locks the mutex.
 func (w *simWorld) draw(entity string, do func(*rand.Rand)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +77,7 @@ func (w *simWorld) draw(entity string, do func(*rand.Rand)) {
 		for i := range len(entity) {
 			h = (h ^ uint64(entity[i])) * 1099511628211
 		}
-		rng = rand.New(rand.NewPCG(w.seed, h)) //nolint:gosec // it has to be the same again
+		rng = rand.New(rand.NewPCG(w.seed, h)) //nolint:gosec // must be reproducible
 		w.rngs[entity] = rng
 	}
 	do(rng)
@@ -96,7 +96,7 @@ const (
 	simPanics
 )
 
-// fault draws what a call does, and how long it takes before and after.
+// fault draws what a call does, and its delays before and after.
 func (w *simWorld) fault(entity string) (f simFault, before, after, hang time.Duration, variant int) {
 	w.draw(entity, func(rng *rand.Rand) {
 		n := rng.IntN(100)
@@ -115,7 +115,7 @@ func (w *simWorld) fault(entity string) (f simFault, before, after, hang time.Du
 	return f, before, after, hang, variant
 }
 
-// simTime draws a time up to a limit: often 0, often a round second, else with an odd millisecond.
+// simTime draws a time up to a limit: often 0, often whole seconds, else with odd microseconds.
 func simTime(rng *rand.Rand, limit time.Duration) time.Duration {
 	switch d := time.Duration(rng.Int64N(int64(limit))); rng.IntN(4) {
 	case 0:
@@ -127,7 +127,7 @@ func simTime(rng *rand.Rand, limit time.Duration) time.Duration {
 	}
 }
 
-// sleep sleeps, or until ctx ends or everything is released. A nil ctx does not end.
+// sleep sleeps until d has passed, ended is closed, or everything is released.
 func (w *simWorld) sleep(ended <-chan struct{}, d time.Duration) {
 	if d <= 0 {
 		return
@@ -141,8 +141,7 @@ func (w *simWorld) sleep(ended <-chan struct{}, d time.Duration) {
 	}
 }
 
-// misbehave does what a call that does not work does, and reports whether it was one of these: it
-// returns an error, late or at once, or does not return.
+// misbehave performs a fault that fails, hangs or panics, and reports whether f is one.
 func (w *simWorld) misbehave(ctx context.Context, f simFault, hang time.Duration, variant int) (isWrong bool, err error) {
 	switch f {
 	case simRefuses:
@@ -163,13 +162,13 @@ func (w *simWorld) misbehave(ctx context.Context, f simFault, hang time.Duration
 	}
 }
 
-// isAway reports whether the runtime is away.
+// isAway reports whether the runtime is unavailable.
 func (w *simWorld) isAway() bool {
 	now := time.Now()
 	return !now.Before(w.awayFrom) && now.Before(w.awayTo)
 }
 
-// begin runs a container. An ID is used again if it may be, and the run before has ended.
+// begin starts a run. It may reuse the ID of a run that has ended.
 func (w *simWorld) begin(pod *v1.Pod, name string) *simRun {
 	run := &simRun{world: w, pod: pod, began: time.Now(), ended: make(chan struct{})}
 	reuse, exits := false, time.Duration(0)
@@ -198,7 +197,7 @@ func (w *simWorld) begin(pod *v1.Pod, name string) *simRun {
 	if w.hasTimes {
 		run.Began = run.began
 	}
-	run.tell = w.record.Began(pod, run.Container) // before another caller finds the run
+	run.recordEnd = w.record.Began(pod, run.Container) // before another caller finds the run
 	w.runs = append(w.runs, run)
 	w.mu.Unlock()
 	if exits > 0 {
@@ -216,10 +215,10 @@ func (r *simRun) hasEnded() bool {
 	}
 }
 
-// end ends a run.
+// end ends the run.
 func (r *simRun) end(how string) {
 	r.once.Do(func() {
-		r.tell(how)
+		r.recordEnd(how)
 		close(r.ended)
 	})
 }
@@ -233,7 +232,7 @@ func (r *simRun) signal() {
 	})
 }
 
-// stop stops the run as a runtime that works.
+// stop stops the run as a working runtime does.
 func (r *simRun) stop(ctx context.Context, seconds int64) error {
 	if r.hasEnded() {
 		return nil
@@ -257,7 +256,7 @@ func (r *simRun) stop(ctx context.Context, seconds int64) error {
 	return nil
 }
 
-// running returns the runs of a pod that have not ended, oldest first.
+// running returns the running runs of a pod, oldest first.
 func (w *simWorld) running(pod *v1.Pod) (runs []*simRun) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -269,7 +268,7 @@ func (w *simWorld) running(pod *v1.Pod) (runs []*simRun) {
 	return runs
 }
 
-// find returns the run with an ID, the newest one.
+// find returns the newest run with an ID.
 func (w *simWorld) find(id string) (found *simRun) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -281,7 +280,7 @@ func (w *simWorld) find(id string) (found *simRun) {
 	return found
 }
 
-// Running lists what runs, after its next poll if it polls.
+// Running lists the running containers, after the next poll if the runtime polls.
 func (w *simWorld) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	if w.noLists {
 		return nil, fmt.Errorf("the simulator: %w", errors.ErrUnsupported)
@@ -313,7 +312,7 @@ func (w *simWorld) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 	return containers, nil
 }
 
-// lie returns a list that is wrong.
+// lie returns a wrong list.
 func (w *simWorld) lie(pod *v1.Pod, containers []lifecycle.Container, variant int) []lifecycle.Container {
 	name := pod.Spec.Containers[0].Name
 	switch {
@@ -332,7 +331,7 @@ func (w *simWorld) lie(pod *v1.Pod, containers []lifecycle.Container, variant in
 	}
 }
 
-// StopContainer stops a container, or goes wrong.
+// StopContainer stops a container, or fails.
 func (w *simWorld) StopContainer(ctx context.Context, id string, seconds int64) error {
 	return w.stop(ctx, id, seconds, func(ctx context.Context) error {
 		run := w.find(id)
@@ -343,7 +342,7 @@ func (w *simWorld) StopContainer(ctx context.Context, id string, seconds int64) 
 	})
 }
 
-// StopPod stops all containers of a pod, or goes wrong.
+// StopPod stops all containers of a pod, or fails.
 func (w *simWorld) StopPod(ctx context.Context, pod *v1.Pod, seconds int64) error {
 	return w.stop(ctx, pod.Name, seconds, func(ctx context.Context) error {
 		var wg sync.WaitGroup
@@ -362,7 +361,7 @@ func (w *simWorld) StopPod(ctx context.Context, pod *v1.Pod, seconds int64) erro
 	})
 }
 
-// stop calls do as a runtime that works, or goes wrong.
+// stop calls do, or fails.
 func (w *simWorld) stop(ctx context.Context, entity string, seconds int64, do func(context.Context) error) error {
 	f, before, after, hang, variant := w.fault("stop " + entity)
 	w.sleep(ctx.Done(), before)
@@ -386,7 +385,7 @@ func (w *simWorld) stop(ctx context.Context, entity string, seconds int64, do fu
 	return err
 }
 
-// Run runs a hook, or goes wrong.
+// Run runs a hook, or fails.
 func (w *simWorld) Run(ctx context.Context, id string, _ *v1.Pod, _ *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	f, _, _, hang, variant := w.fault("hook " + id)
 	if handler.Sleep != nil {
@@ -410,10 +409,10 @@ func (w *simWorld) Run(ctx context.Context, id string, _ *v1.Pod, _ *v1.Containe
 	}
 }
 
-// Exited watches a container, tells a lie, hangs, or cannot watch it.
+// Exited watches a container, reports a false exit, hangs, or returns nil.
 func (w *simWorld) Exited(id string) <-chan struct{} {
 	f, _, _, hang, variant := w.fault("exit " + id)
-	if isWrong, _ := w.misbehave(context.Background(), f, hang, variant); isWrong { //nolint:forbidigo // its caller gives none
+	if isWrong, _ := w.misbehave(context.Background(), f, hang, variant); isWrong { //nolint:forbidigo // its caller has none
 		return nil
 	}
 	run := w.find(id)
@@ -428,5 +427,5 @@ func (w *simWorld) Exited(id string) <-chan struct{} {
 // Event records nothing, and may hang or panic.
 func (w *simWorld) Event(_ apiruntime.Object, _, reason, _ string) {
 	f, _, _, hang, variant := w.fault("event " + reason)
-	_, _ = w.misbehave(context.Background(), f, hang, variant) //nolint:forbidigo // its caller gives none
+	_, _ = w.misbehave(context.Background(), f, hang, variant) //nolint:forbidigo // its caller has none
 }

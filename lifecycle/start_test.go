@@ -15,16 +15,16 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// startingFor is a container whose start takes a while and ignores its context.
-func startingFor(d time.Duration, s lifecycletest.Script) lifecycletest.Script {
+// withStartTaking returns the script of a container whose start takes a while and ignores its context.
+func withStartTaking(d time.Duration, s lifecycletest.Script) lifecycletest.Script {
 	s.StartTakes, s.StartIgnoresContext = d, true
 	return s
 }
 
 func TestStartIsRefusedAfterTheTerminationHasBegun(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		b.kill()
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addStopped("app")
+		b.killPod()
 		err := b.Start(b.Context(), b.pod, "app", func(context.Context) error {
 			require.Fail(b, "started")
 			return nil
@@ -33,14 +33,14 @@ func TestStartIsRefusedAfterTheTerminationHasBegun(t *testing.T) {
 		require.ErrorContains(b, err, `failed to start container "app" of pod "pod_ns(uid)"`)
 		b.Forget(b.pod)
 		require.NoError(b, b.startContainer("app", "1", lifecycletest.Script{}))
-		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
+		require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
 		require.NoError(b, b.Close(b.Context()))
 		require.ErrorIs(b, b.startContainer("app", "2", lifecycletest.Script{}), lifecycle.ErrClosed)
 	})
 }
 
-func TestWhatStartRefuses(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+func TestStartRejectsInvalidArguments(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		nothing := func(context.Context) error { return nil }
 		require.ErrorContains(b, b.Start(b.Context(), nil, "app", nothing), "the pod is nil")
 		require.ErrorContains(b, b.Start(b.Context(), b.pod, "app", nil), "the start function is nil")
@@ -48,15 +48,15 @@ func TestWhatStartRefuses(t *testing.T) {
 	})
 }
 
-// The sidecar waits for the container that is being started, as for one that runs.
-func TestAContainerThatIsStartingIsStoppedWithTheOthers(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+// A sidecar waits for a container that is being started as for one that is running.
+func TestContainerThatIsStartingIsStoppedWithTheOthers(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.declare("late")
-		started := begin(func() error {
-			return b.startContainer("late", "late", startingFor(5*time.Second, lifecycletest.Script{ExitAfterTerm: 2 * time.Second}))
+		b.addStopped("late")
+		started := startCall(func() error {
+			return b.startContainer("late", "late", withStartTaking(5*time.Second, lifecycletest.Script{ExitAfterTerm: 2 * time.Second}))
 		})
-		result := b.kill()
+		result := b.killPod()
 		require.ErrorIs(b, started(), lifecycle.ErrTerminating)
 		b.requireStop("late", 25, 5*time.Second)
 		b.requireStop("proxy", 23, 7*time.Second)
@@ -66,9 +66,9 @@ func TestAContainerThatIsStartingIsStoppedWithTheOthers(t *testing.T) {
 	})
 }
 
-// The termination ends the context of a start. What the start says does not count, only what the
-// runtime lists: a failed start of which nothing runs is no RuntimeStuck.
-func TestTheTerminationEndsTheContextOfAStart(t *testing.T) {
+// The termination cancels the context of a start. Only the runtime's list decides: a failed start that
+// left nothing is not RuntimeStuck.
+func TestTerminationCancelsAStart(t *testing.T) {
 	cancelled := errors.New("pull cancelled")
 	for name, test := range map[string]struct {
 		runs  bool
@@ -81,10 +81,10 @@ func TestTheTerminationEndsTheContextOfAStart(t *testing.T) {
 		"it panics, and its container runs on": {panic: true, runs: true, want: lifecycle.OutcomeGraceful},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 30, func(b *bed) {
-				b.declare("app")
-				started := begin(func() error {
-					return b.Start(b.silentContext(), b.pod, "app", func(ctx context.Context) error {
+			inBubble(t, graceSeconds(30), func(b *testBed) {
+				b.addStopped("app")
+				started := startCall(func() error {
+					return b.Start(b.quietContext(), b.pod, "app", func(ctx context.Context) error {
 						<-ctx.Done()
 						require.Equal(b, lifecycle.ErrTerminating, context.Cause(ctx))
 						if test.runs {
@@ -96,7 +96,7 @@ func TestTheTerminationEndsTheContextOfAStart(t *testing.T) {
 						return cancelled
 					})
 				})
-				require.Equal(b, test.want, b.kill().Outcome())
+				require.Equal(b, test.want, b.killPod().Outcome())
 				err := started()
 				require.ErrorIs(b, err, lifecycle.ErrTerminating)
 				if test.panic {
@@ -104,36 +104,35 @@ func TestTheTerminationEndsTheContextOfAStart(t *testing.T) {
 				} else {
 					require.ErrorIs(b, err, cancelled)
 				}
-				require.Zero(b, b.at())
+				require.Zero(b, b.elapsed())
 			})
 		})
 	}
 }
 
-// The start of any container is cancelled at once, also of a sidecar, and before the runtime has said
-// what runs.
-func TestAStartIsCancelledAtOnce(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+// All starts are cancelled at once, also of sidecars, before the runtime has listed the containers.
+func TestStartIsCancelledBeforeTheFirstList(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
 		b.addMain("app", nil, lifecycletest.Script{})
 		b.rt.SetLists(lifecycletest.Lists{Poll: 5 * time.Second})
-		b.after(2 * time.Second)
-		started := begin(func() error {
+		b.sleepUntil(2 * time.Second)
+		started := startCall(func() error {
 			return b.startContainer("proxy", "proxy-2", lifecycletest.Script{StartTakes: time.Hour})
 		})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorIs(b, started(), lifecycle.ErrTerminating)
-		require.Equal(b, 2*time.Second, b.at())
+		require.Equal(b, 2*time.Second, b.elapsed())
 		<-termination.Done()
 	}, func(o *lifecycle.TerminatorOptions) { o.StopTimeoutSlack = 10 * time.Second })
 }
 
-func TestAStartThatNeverReturns(t *testing.T) {
-	inBubble(t, 3, func(b *bed) {
+func TestStartThatNeverReturnsIsStuck(t *testing.T) {
+	inBubble(t, graceSeconds(3), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.declare("app")
+		b.addStopped("app")
 		hangs := make(chan struct{})
-		started := begin(func() error {
+		started := startCall(func() error {
 			return b.Start(b.Context(), b.pod, "app", func(context.Context) error { <-hangs; return nil })
 		})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
@@ -141,60 +140,60 @@ func TestAStartThatNeverReturns(t *testing.T) {
 		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Containers[0].Outcome)
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Containers[1].Outcome)
 		b.requireStop("proxy", 2, 3*time.Second)
-		require.Equal(b, 3*time.Second+lifecycle.DefaultGiveUpAfter, b.at())
+		require.Equal(b, 3*time.Second+lifecycle.DefaultGiveUpAfter, b.elapsed())
 		close(hangs)
 		require.ErrorIs(b, started(), lifecycle.ErrTerminating)
 	})
 }
 
-// A container that was started after the termination has ended is stopped before Start returns.
-func TestAStartThatSucceedsAfterTheTermination(t *testing.T) {
-	inBubble(t, 3, func(b *bed) {
-		b.declare("late")
-		started := begin(func() error {
-			return b.startContainer("late", "late", startingFor(10*time.Second, lifecycletest.Script{IgnoreTerm: true}))
+// Start stops the container before it returns.
+func TestContainerStartedAfterTheTerminationIsStopped(t *testing.T) {
+	inBubble(t, graceSeconds(3), func(b *testBed) {
+		b.addStopped("late")
+		started := startCall(func() error {
+			return b.startContainer("late", "late", withStartTaking(10*time.Second, lifecycletest.Script{IgnoreTerm: true}))
 		})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "its start has not returned")
-		require.Equal(b, 4*time.Second, b.at())
+		require.Equal(b, 4*time.Second, b.elapsed())
 		require.ErrorIs(b, started(), lifecycle.ErrTerminating)
 		require.Len(b, b.rt.Exits(), 1)
-		require.GreaterOrEqual(b, b.at(), 10*time.Second)
-	}, withShortGiveUp)
+		require.GreaterOrEqual(b, b.elapsed(), 10*time.Second)
+	}, giveUpAfterOneSecond)
 }
 
-// The error of a Start that could not stop its container is that of the stop.
-func TestAStartThatSucceedsAfterTheTerminationAndCannotBeUndone(t *testing.T) {
-	inBubble(t, 3, func(b *bed) {
-		b.declare("late")
-		started := begin(func() error {
-			return b.startContainer("late", "late", startingFor(10*time.Second, lifecycletest.Script{FailStops: -1}))
+// The error of Start includes that of the stop.
+func TestContainerStartedAfterTheTerminationThatCannotBeStopped(t *testing.T) {
+	inBubble(t, graceSeconds(3), func(b *testBed) {
+		b.addStopped("late")
+		started := startCall(func() error {
+			return b.startContainer("late", "late", withStartTaking(10*time.Second, lifecycletest.Script{FailStops: -1}))
 		})
-		_, err := b.KillPod(b.silentContext(), b.pod, lifecycle.Request{})
+		_, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "its start has not returned")
 		err = started()
 		require.ErrorIs(b, err, lifecycle.ErrTerminating)
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
-	}, withShortGiveUp)
+	}, giveUpAfterOneSecond)
 }
 
-// Neither of two starts of one name replaces the other.
-func TestTwoStartsOfOneName(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		first := begin(func() error {
+// Neither of two starts of one container replaces the other.
+func TestTwoStartsOfOneContainer(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addStopped("app")
+		first := startCall(func() error {
 			return b.startContainer("app", "1", lifecycletest.Script{StartTakes: 2 * time.Second})
 		})
 		require.NoError(b, b.startContainer("app", "2", lifecycletest.Script{}))
 		require.NoError(b, first())
-		require.Len(b, b.kill().Containers, 2)
+		require.Len(b, b.killPod().Containers, 2)
 		require.Len(b, b.rt.Exits(), 2)
 	})
 }
 
-func TestAFailedStartIsWrapped(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
+func TestFailedStartIsWrapped(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addStopped("app")
 		broken := errors.New("no such image")
 		err := b.startContainer("app", "1", lifecycletest.Script{StartErr: broken})
 		require.ErrorIs(b, err, broken)
@@ -204,10 +203,10 @@ func TestAFailedStartIsWrapped(t *testing.T) {
 }
 
 func TestCloseEndsTheContextOfAStart(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addStopped("app")
 		for _, isForgotten := range []bool{false, true} {
-			started := begin(func() error {
+			started := startCall(func() error {
 				return b.Start(b.Context(), b.pod, "app", func(ctx context.Context) error {
 					<-ctx.Done()
 					return context.Cause(ctx)
@@ -223,29 +222,29 @@ func TestCloseEndsTheContextOfAStart(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForAStart(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.declare("app")
-		started := begin(func() error {
-			return b.startContainer("app", "1", startingFor(5*time.Second, lifecycletest.Script{}))
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addStopped("app")
+		started := startCall(func() error {
+			return b.startContainer("app", "1", withStartTaking(5*time.Second, lifecycletest.Script{}))
 		})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		synctest.Wait()
 		require.NoError(b, b.Close(b.Context()))
-		require.Zero(b, b.at())
+		require.Zero(b, b.elapsed())
 		require.Equal(b, lifecycle.OutcomeLeftRunning, termination.Result().Outcome())
 		require.ErrorIs(b, started(), lifecycle.ErrTerminating)
 	})
 }
 
-// No container runs after the termination has ended, whenever the start and the termination meet.
+// No container is running after the termination, however start and termination interleave.
 func TestNoContainerRunsAfterItsTermination(t *testing.T) {
 	for range 300 {
-		inBubble(t, 1, func(b *bed) {
-			b.declare("app")
+		inBubble(t, graceSeconds(1), func(b *testBed) {
+			b.addStopped("app")
 			ended := make(chan error, 1)
 			go func() { ended <- b.startContainer("app", "1", lifecycletest.Script{}) }()
-			b.kill()
-			if err := <-ended; err != nil { // either answer is right
+			b.killPod()
+			if err := <-ended; err != nil { // either result is correct
 				require.ErrorIs(b, err, lifecycle.ErrTerminating)
 			}
 			if exited := b.rt.Exited("1"); exited != nil {

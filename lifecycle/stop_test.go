@@ -17,18 +17,18 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// If StopContainer fails for a moment, it is called again with what is left of the grace period, and
-// the failure is reported once.
-func TestAStopThatFailsForAMomentCostsNoGrace(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", sleep(1), lifecycletest.Script{ExitAfterTerm: 3 * time.Second, FailStops: 5})
-		result := b.kill()
+// A StopContainer that fails temporarily is repeated with the remaining grace period, and the failure
+// is reported once.
+func TestFailedStopIsRepeatedWithTheRemainingGrace(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", sleepHandler(1), lifecycletest.Script{ExitAfterTerm: 3 * time.Second, FailStops: 5})
+		result := b.killPod()
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		require.ErrorContains(b, result.Containers[0].Err, `failed to stop container "app" (id="app"): StopContainer with timeout 28 failed: the script fails this stop (the last of 5 failures)`)
-		require.Equal(b, [][2]time.Duration{
+		require.Equal(b, []stopCall{
 			{29, 1000}, {29, 1100}, {29, 1300}, {29, 1700}, {28, 2500}, {27, 3500},
-		}, b.stopsOf("app"))
-		require.Equal(b, 6500*time.Millisecond, b.at())
+		}, b.stopCalls("app"))
+		require.Equal(b, 6500*time.Millisecond, b.elapsed())
 		b.requireEvents("Killing", "FailedKillPod")
 		event := b.events.All()[1]
 		require.Equal(b, "error killing pod: StopContainer with timeout 29 failed: the script fails this stop", event.Message)
@@ -36,17 +36,11 @@ func TestAStopThatFailsForAMomentCostsNoGrace(t *testing.T) {
 	})
 }
 
-// lateFailure is a runtime whose StopContainer fails when it has stopped the container.
-type lateFailure struct{ lifecycle.Runtime }
-
-func (r lateFailure) StopContainer(ctx context.Context, id string, seconds int64) error {
-	return cmp.Or(r.Runtime.StopContainer(ctx, id, seconds), lifecycletest.ErrScripted)
-}
-
-// A StopContainer that fails, though the container has ended, is logged and stands in the result.
-func TestAStopThatFailsThoughTheContainerHasEnded(t *testing.T) {
-	log := errorCounter{make(chan error, 10)}
-	inBubble(t, 30, func(b *bed) {
+// A StopContainer that fails although the container has ended is logged, and its error is in the
+// result.
+func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
+	log := errorLog{make(chan error, 10)}
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		b.rt.SetLists(lifecycletest.Lists{Poll: 10 * time.Second})
 		result, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
@@ -56,28 +50,32 @@ func TestAStopThatFailsThoughTheContainerHasEnded(t *testing.T) {
 		require.Len(b, log.errors, 1)
 		require.Len(b, b.rt.Stops(), 1)
 	}, func(o *lifecycle.TerminatorOptions) {
-		o.Runtime, o.StopTimeoutSlack = lateFailure{o.Runtime}, 15*time.Second
+		runtime := o.Runtime
+		o.StopTimeoutSlack = 15 * time.Second
+		o.Runtime = runtimeWithStop{runtime, func(ctx context.Context, id string, seconds int64) error {
+			return cmp.Or(runtime.StopContainer(ctx, id, seconds), lifecycletest.ErrScripted)
+		}}
 	})
 }
 
-// A runtime that is away lists nothing either: the hook runs once it is back.
-func TestARuntimeThatIsAwayForAMomentCostsNoGrace(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", sleep(1), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+// An unavailable runtime cannot list either: the hook runs once it is available again.
+func TestUnavailableRuntimeIsCalledAgain(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", sleepHandler(1), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		b.rt.Away(0, 3*time.Second)
-		require.Equal(b, lifecycle.OutcomeGraceful, b.kill().Outcome())
-		require.Equal(b, [][2]time.Duration{{26, 4500}}, b.stopsOf("app"))
+		require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
+		require.Equal(b, []stopCall{{26, 4500}}, b.stopCalls("app"))
 		b.requireEvents("Killing")
 	})
 }
 
-func TestAStopThatFailsUntilAfterTheDeadline(t *testing.T) {
-	inBubble(t, 2, func(b *bed) {
+func TestStopThatFailsUntilAfterTheDeadlineIsForced(t *testing.T) {
+	inBubble(t, graceSeconds(2), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true, FailStops: 13})
-		result := b.kill()
+		result := b.killPod()
 		require.Equal(b, lifecycle.OutcomeForced, result.Outcome())
-		require.Equal(b, [][2]time.Duration{
+		require.Equal(b, []stopCall{
 			{2, 0},
 			{2, 100},
 			{2, 300},
@@ -92,88 +90,88 @@ func TestAStopThatFailsUntilAfterTheDeadline(t *testing.T) {
 			{0, 8500},
 			{0, 9500},
 			{0, 10500},
-		}, b.stopsOf("app"))
-		require.Equal(b, [2]time.Duration{2, 2000}, b.stopsOf("proxy")[0], "who waits for it is released at the deadline")
+		}, b.stopCalls("app"))
+		require.Equal(b, stopCall{2, 2000}, b.stopCalls("proxy")[0], "sidecars stop waiting at the deadline")
 		b.requireAnyEvents("Killing", "Killing", "FailedKillPod")
 	})
 }
 
-func TestARuntimeThatGoesAwayUnderAStop(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+func TestRuntimeThatBecomesUnavailableDuringAStop(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.rt.Away(4*time.Second, 6*time.Second)
-		require.Equal(b, lifecycle.OutcomeGraceExceeded, b.kill().Outcome())
-		require.Equal(b, [][2]time.Duration{{10, 0}, {6, 4100}, {6, 4300}, {6, 4700}, {5, 5500}, {4, 6500}}, b.stopsOf("app"))
-		require.Equal(b, 10500*time.Millisecond, b.at())
+		require.Equal(b, lifecycle.OutcomeGraceExceeded, b.killPod().Outcome())
+		require.Equal(b, []stopCall{{10, 0}, {6, 4100}, {6, 4300}, {6, 4700}, {5, 5500}, {4, 6500}}, b.stopCalls("app"))
+		require.Equal(b, 10500*time.Millisecond, b.elapsed())
 	})
 }
 
-func TestARuntimeThatFailsIsGivenUp(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+func TestFailingRuntimeIsGivenUp(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: -1})
 		b.addMain("web", nil, lifecycletest.Script{FailStops: -1})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome())
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
 		require.ErrorContains(b, err, `failed to stop container "app" (id="app")`)
-		require.Equal(b, 10*time.Second+lifecycle.DefaultGiveUpAfter, b.at())
+		require.Equal(b, 10*time.Second+lifecycle.DefaultGiveUpAfter, b.elapsed())
 		b.requireAnyEvents("Killing", "Killing", "FailedKillPod")
 	})
 }
 
 func TestShortenWhileTheFirstCallFails(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true, HangStops: 1, FailStops: 1})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(10 * time.Second)
 		require.True(b, b.Shorten(termination, 5))
 		<-termination.Done()
-		require.Equal(b, [][2]time.Duration{{60, 0}, {5, 10000}, {5, 10100}}, b.stopsOf("app"))
-		require.Equal(b, 15100*time.Millisecond, b.at())
+		require.Equal(b, []stopCall{{60, 0}, {5, 10000}, {5, 10100}}, b.stopCalls("app"))
+		require.Equal(b, 15100*time.Millisecond, b.elapsed())
 	})
 }
 
-func TestSilentRuntimeIsGivenUp(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
+func TestHangingRuntimeIsGivenUp(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(10))})
 		require.ErrorContains(b, err, "has not returned")
 		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Containers[0].Outcome)
-		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 15000}, {0, 25000}, {0, 45000}, {0, 85000}}, b.stopsOf("app"))
-		require.Equal(b, [][2]time.Duration{{2, 10000}}, b.stopsOf("proxy"))
-		require.Equal(b, 130*time.Second, b.at())
+		require.Equal(b, []stopCall{{10, 0}, {0, 15000}, {0, 25000}, {0, 45000}, {0, 85000}}, b.stopCalls("app"))
+		require.Equal(b, []stopCall{{2, 10000}}, b.stopCalls("proxy"))
+		require.Equal(b, 130*time.Second, b.elapsed())
 	})
 }
 
-func TestASilentStopIsForced(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+func TestHangingStopIsForced(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
-		result := b.kill()
+		result := b.killPod()
 		require.Equal(b, lifecycle.OutcomeForced, result.Outcome())
 		require.ErrorContains(b, result.Containers[0].Err, "has not returned after 12s")
 		require.NotContains(b, result.Containers[0].Err.Error(), "the last of", "there is only one failure")
-		require.Equal(b, 12*time.Second, b.at())
+		require.Equal(b, 12*time.Second, b.elapsed())
 		require.EqualValues(b, 0, b.rt.Stops()[1].TimeoutSeconds)
 	}, func(o *lifecycle.TerminatorOptions) { o.StopTimeoutSlack = 2 * time.Second })
 }
 
-// The second call has the timeout 0, even if the minimum timeout is not over.
-func TestSilentStopIsForcedRightAfterTheDeadline(t *testing.T) {
-	inBubble(t, 10, func(b *bed) {
+// The second call has timeout 0, even before the minimum timeout has passed.
+func TestHangingStopIsForcedRightAfterTheDeadline(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
-		require.Equal(b, lifecycle.OutcomeForced, b.kill().Outcome())
-		require.Equal(b, [][2]time.Duration{{10, 0}, {0, 10500}}, b.stopsOf("app"))
+		require.Equal(b, lifecycle.OutcomeForced, b.killPod().Outcome())
+		require.Equal(b, []stopCall{{10, 0}, {0, 10500}}, b.stopCalls("app"))
 	}, func(o *lifecycle.TerminatorOptions) { o.StopTimeoutSlack = 500 * time.Millisecond })
 }
 
 func TestHangingCallEndsWithItsContainer(t *testing.T) {
-	inBubble(t, 2, func(b *bed) {
+	inBubble(t, graceSeconds(2), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
 		b.addMain("web", nil, lifecycletest.Script{HangStops: -1})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "web")
-		require.Equal(b, 2*time.Second+lifecycle.DefaultGiveUpAfter, b.at())
+		require.Equal(b, 2*time.Second+lifecycle.DefaultGiveUpAfter, b.elapsed())
 		for _, stop := range b.rt.Stops() {
 			if stop.ID == "app" {
 				require.Equal(b, 7*time.Second, stop.Returned.Sub(b.start))
@@ -182,21 +180,21 @@ func TestHangingCallEndsWithItsContainer(t *testing.T) {
 	})
 }
 
-func TestSilenceIsMeasuredFromTheSecondCall(t *testing.T) {
-	inBubble(t, 600, func(b *bed) {
+func TestStopTimeoutSlackCountsFromTheSecondCall(t *testing.T) {
+	inBubble(t, graceSeconds(600), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Second)
 		b.Shorten(termination, 3)
 		<-termination.Done()
 		require.Equal(b, lifecycle.OutcomeRuntimeStuck, termination.Result().Outcome())
-		require.Equal(b, [][2]time.Duration{{600, 0}, {3, 1000}, {0, 9000}}, b.stopsOf("app")[:3])
-		require.Equal(b, 4*time.Second+lifecycle.DefaultGiveUpAfter, b.at())
+		require.Equal(b, []stopCall{{600, 0}, {3, 1000}, {0, 9000}}, b.stopCalls("app")[:3])
+		require.Equal(b, 4*time.Second+lifecycle.DefaultGiveUpAfter, b.elapsed())
 	})
 }
 
 func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
-	inBubble(t, 5, func(b *bed) {
+	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addMain("zoo", nil, lifecycletest.Script{HangStops: -1, HangIgnoresContext: true})
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1, HangIgnoresContext: true})
 		b.addMain("web", nil, lifecycletest.Script{})
@@ -211,10 +209,10 @@ func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 	})
 }
 
-func TestWaitRecordsAnEventAboutAnOverdueRuntime(t *testing.T) {
-	inBubble(t, 5, func(b *bed) {
+func TestWaitRecordsExceededGracePeriod(t *testing.T) {
+	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
-		for _, wait := range []time.Duration{time.Second, 6 * time.Second} { // in the grace, and past the floor
+		for _, wait := range []time.Duration{time.Second, 6 * time.Second} { // within the grace period, and after the minimum
 			ctx, cancel := context.WithTimeout(b.Context(), wait)
 			_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 			require.ErrorIs(b, err, context.DeadlineExceeded)
@@ -228,9 +226,9 @@ func TestWaitRecordsAnEventAboutAnOverdueRuntime(t *testing.T) {
 	})
 }
 
-// Wait may be called again after its context has ended. It returns the results of KillPod.
+// Wait may be called again after its context has ended.
 func TestWaitForATermination(t *testing.T) {
-	inBubble(t, 5, func(b *bed) {
+	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
@@ -244,7 +242,7 @@ func TestWaitForATermination(t *testing.T) {
 			result, err = termination.Wait(b.Context())
 			require.NoError(b, err)
 			require.Equal(b, lifecycle.OutcomeGraceExceeded, result.Outcome())
-			require.Equal(b, 5*time.Second, b.at())
+			require.Equal(b, 5*time.Second, b.elapsed())
 		}
 	})
 }

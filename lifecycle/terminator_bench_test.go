@@ -20,16 +20,16 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// obedientRuntime is a runtime in which each container of each pod runs until it is stopped. Its ID is
-// that of the pod and its name.
-type obedientRuntime struct {
+// workingRuntime is a runtime in which each container of each pod runs until it is stopped. Its ID is
+// the pod's UID and its name.
+type workingRuntime struct {
 	exited  chan struct{}
 	stopped *sync.Map
 }
 
-func newObedientRuntime() obedientRuntime { return obedientRuntime{make(chan struct{}), &sync.Map{}} }
+func newWorkingRuntime() workingRuntime { return workingRuntime{make(chan struct{}), &sync.Map{}} }
 
-func (r obedientRuntime) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Container, _ error) {
+func (r workingRuntime) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Container, _ error) {
 	for _, containers := range [][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
 			id := string(pod.UID) + "/" + containers[i].Name
@@ -41,14 +41,14 @@ func (r obedientRuntime) Running(_ context.Context, pod *v1.Pod) (running []life
 	return running, nil
 }
 
-func (r obedientRuntime) StopContainer(_ context.Context, id string, _ int64) error {
+func (r workingRuntime) StopContainer(_ context.Context, id string, _ int64) error {
 	r.stopped.Store(id, true)
 	return nil
 }
 
-func (r obedientRuntime) Exited(string) <-chan struct{} { return r.exited }
+func (r workingRuntime) Exited(string) <-chan struct{} { return r.exited }
 
-// sleepingPods returns n pods of one container, whose sleep hook outlasts a benchmark.
+// sleepingPods returns n pods with one container, whose sleep hook outlasts a benchmark.
 func sleepingPods(n int) []*v1.Pod {
 	pods := make([]*v1.Pod, n)
 	for i := range pods {
@@ -56,27 +56,27 @@ func sleepingPods(n int) []*v1.Pod {
 			ObjectMeta: metav1.ObjectMeta{Name: "pod-" + strconv.Itoa(i), UID: types.UID(strconv.Itoa(i))},
 			Spec: v1.PodSpec{
 				TerminationGracePeriodSeconds: ptr.To(int64(7200)),
-				Containers:                    []v1.Container{container("app", sleep(3600))},
+				Containers:                    []v1.Container{containerSpec("app", sleepHandler(3600))},
 			},
 		}
 	}
 	return pods
 }
 
-// benchWay terminates pods and returns when all their hooks sleep. cancel cancels the
-// terminations and waits until all goroutines have ended.
-type benchWay func(b *testing.B, pods []*v1.Pod) (cancel func())
+// startFunc terminates pods and returns when all their hooks sleep. cancel cancels the terminations and
+// waits until all goroutines have ended.
+type startFunc func(b *testing.B, pods []*v1.Pod) (cancel func())
 
-// sleepingWay is a benchWay with a name, with or without a watch for the exits of containers.
-type sleepingWay struct {
+// benchmarkCase is a way to terminate pods, with or without watching for container exits.
+type benchmarkCase struct {
 	name       string
-	goroutines int // a pod
-	start      benchWay
+	goroutines int // per pod
+	start      startFunc
 }
 
-func sleepingWays() []sleepingWay {
-	calm := newObedientRuntime()
-	return []sleepingWay{
+func benchmarkCases() []benchmarkCase {
+	calm := newWorkingRuntime()
+	return []benchmarkCase{
 		{"exits=ignored/way=plain", 4, func(b *testing.B, pods []*v1.Pod) func() { return terminatePlainly(b, pods, 4, nil) }},
 		{"exits=ignored/way=kubegrace", 3, func(b *testing.B, pods []*v1.Pod) func() { return terminateAll(b, pods, calm, nil) }},
 		{"exits=watched/way=plain", 5, func(b *testing.B, pods []*v1.Pod) func() { return terminatePlainly(b, pods, 5, calm.exited) }},
@@ -95,10 +95,9 @@ func terminateAll(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits life
 	return func() { require.NoError(b, terminator.Close(ctx)) }
 }
 
-// terminatePlainly terminates pods as the kubelet does: with a pod worker, a goroutine that
-// kills the pod, one for each container and one for each hook, with timers. If exited is not nil
-// there is another goroutine for each container, which the kubelet does not have, that waits for
-// its exit.
+// terminatePlainly terminates pods as the kubelet does: with goroutines for the pod worker, the kill of
+// the pod, each container and each hook, and with timers. If exited is not nil, another goroutine per
+// container, which the kubelet does not have, waits for its exit.
 func terminatePlainly(b *testing.B, pods []*v1.Pod, goroutines int, exited <-chan struct{}) func() {
 	ctx, cancel := context.WithCancel(b.Context())
 	var workers sync.WaitGroup
@@ -146,7 +145,7 @@ func plainPreStop(ctx context.Context, pod *v1.Pod, container *v1.Container, gra
 	go func() {
 		defer close(done)
 		if _, err := plainRun(ctx, pod, container, container.Lifecycle.PreStop); err == nil {
-			panic("an hour went by")
+			panic("the sleep was not cancelled")
 		}
 	}()
 	select {
@@ -155,7 +154,7 @@ func plainPreStop(ctx context.Context, pod *v1.Pod, container *v1.Container, gra
 	}
 }
 
-// awaitGoroutines waits until there are so many goroutines, and then until the last one blocks.
+// awaitGoroutines waits until there are n goroutines, and then until the last one blocks.
 func awaitGoroutines(n int) {
 	for runtime.NumGoroutine() < n {
 		<-time.After(time.Millisecond)
@@ -163,14 +162,14 @@ func awaitGoroutines(n int) {
 	<-time.After(100 * time.Millisecond)
 }
 
-// BenchmarkSleepingPodMemory is the memory of one pod while its hook sleeps. The descriptors of
-// goroutines are measured as in BenchmarkSleepingHookMemory.
+// BenchmarkSleepingPodMemory measures the memory of one pod while its hook sleeps. Goroutine
+// descriptors are measured as in BenchmarkSleepingHookMemory.
 func BenchmarkSleepingPodMemory(b *testing.B) {
 	const pods = 10_000
 	before := heapAndStacks()
-	startSleepers(b.Context(), 5*pods, sleepFuncs()["floor"])()
+	startSleepers(b.Context(), 5*pods, sleepers()["floor"])()
 	descriptor := float64(heapAndStacks()-before) / (5 * pods)
-	for _, way := range sleepingWays() {
+	for _, way := range benchmarkCases() {
 		b.Run(way.name, func(b *testing.B) {
 			var took int64
 			rounds := 0
@@ -183,17 +182,17 @@ func BenchmarkSleepingPodMemory(b *testing.B) {
 				cancel()
 			}
 			b.ReportMetric(float64(took)/float64(rounds*pods)+descriptor*float64(way.goroutines), "B/pod")
-			b.ReportMetric(0, "ns/op") // it would say nothing
+			b.ReportMetric(0, "ns/op") // meaningless here
 		})
 	}
 }
 
-// BenchmarkCancelSleepingPods is the time from the cancellation of 100,000 pods whose hooks
-// sleep until all their goroutines have ended.
+// BenchmarkCancelSleepingPods measures the time from the cancellation of 100,000 pods whose hooks sleep
+// until all their goroutines have ended.
 func BenchmarkCancelSleepingPods(b *testing.B) {
 	const pods = 100_000
 	all := sleepingPods(pods)
-	for _, way := range sleepingWays() {
+	for _, way := range benchmarkCases() {
 		b.Run("pods=100000/"+way.name, func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
@@ -205,14 +204,14 @@ func BenchmarkCancelSleepingPods(b *testing.B) {
 	}
 }
 
-// BenchmarkTerminate is the time from the first KillPod for 10,000 pods, whose containers end at
-// once, until all have ended. "plain" does it without the Terminator.
+// BenchmarkTerminate measures KillPod for 10,000 pods in parallel, whose containers end at once.
+// "plain" does it without a Terminator.
 func BenchmarkTerminate(b *testing.B) {
 	all := runningPods(10_000)
 	kills := map[string]func(b *testing.B) func(ctx context.Context, pod *v1.Pod){
-		"plain": func(*testing.B) func(context.Context, *v1.Pod) { return plainStop(newObedientRuntime()) },
+		"plain": func(*testing.B) func(context.Context, *v1.Pod) { return plainStop(newWorkingRuntime()) },
 		"kubegrace": func(b *testing.B) func(context.Context, *v1.Pod) {
-			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newObedientRuntime()})
+			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newWorkingRuntime()})
 			require.NoError(b, err)
 			return func(ctx context.Context, pod *v1.Pod) {
 				if _, err := terminator.KillPod(ctx, pod, lifecycle.Request{}); err != nil {
@@ -239,9 +238,8 @@ func BenchmarkTerminate(b *testing.B) {
 	}
 }
 
-// plainStop returns a function that kills a pod as the kubelet's pod worker does, without hooks: it
-// asks what runs, and has a goroutine that kills the pod and one for each container.
-func plainStop(rt obedientRuntime) func(ctx context.Context, pod *v1.Pod) {
+// plainStop returns a function that kills a pod as the kubelet's pod worker does, without hooks.
+func plainStop(rt workingRuntime) func(ctx context.Context, pod *v1.Pod) {
 	return func(ctx context.Context, pod *v1.Pod) {
 		killed := make(chan struct{})
 		go func() {
@@ -276,10 +274,10 @@ func runningPods(n int) []*v1.Pod {
 	return pods
 }
 
-// BenchmarkTerminateBesideStarts is the time of one KillPod while 10,000 calls of Start are under
-// way for other pods. "plain" has as many goroutines that wait.
+// BenchmarkTerminateBesideStarts measures KillPod while 10,000 Start calls are in progress for other
+// pods. "plain" has as many waiting goroutines.
 func BenchmarkTerminateBesideStarts(b *testing.B) {
-	rt := newObedientRuntime()
+	rt := newWorkingRuntime()
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
 	require.NoError(b, err)
 	ctx := klog.NewContext(b.Context(), klog.Logger{})

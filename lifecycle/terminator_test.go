@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-func TestAContainerStopsWithinItsGrace(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+func TestContainerStopsWithinItsGrace(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		require.Equal(b, lifecycle.Result{
 			GracePeriodSeconds: 30,
@@ -27,15 +27,15 @@ func TestAContainerStopsWithinItsGrace(t *testing.T) {
 				Name: "app", ID: "app", Began: b.start, Phase: lifecycle.PhaseEnded, Outcome: lifecycle.OutcomeGraceful,
 				GrantedSeconds: 30, Stopping: 3 * time.Second,
 			}},
-		}, b.kill())
+		}, b.killPod())
 		b.requireStop("app", 30, 0)
-		require.Equal(b, 3*time.Second, b.at())
+		require.Equal(b, 3*time.Second, b.elapsed())
 	})
 }
 
-func TestTheEventComesBeforeHookAndStop(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{Exec: commandTaking(time.Second)})
+func TestEventComesBeforeHookAndStop(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Second)})
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		<-time.After(time.Millisecond)
 		require.Len(b, b.rt.Execs(), 1)
@@ -47,16 +47,15 @@ func TestTheEventComesBeforeHookAndStop(t *testing.T) {
 	})
 }
 
-// The Killing event is recorded in another goroutine, so that a slow recorder delays neither
-// the hook nor the stop.
+// Events are recorded in another goroutine.
 func TestSlowRecorderDelaysNeitherHookNorStop(t *testing.T) {
 	var order callSequence
-	inBubble(t, 30, func(b *bed) {
-		b.addMain("app", exec(), lifecycletest.Script{})
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{named("app")}})
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{})
+		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{containerNamed("app")}})
 		require.NoError(b, err)
 		require.Equal(b, []string{"event", "hook", "stop"}, order.ended)
-		require.Equal(b, 3*time.Second, b.at())
+		require.Equal(b, 3*time.Second, b.elapsed())
 	}, func(o *lifecycle.TerminatorOptions) {
 		o.Events, o.Hooks, o.Runtime, o.Exits = &order, &order, lifecycle.RuntimeFunc(order.StopContainer), nil
 	})
@@ -94,16 +93,16 @@ func TestGracePeriodOfAPod(t *testing.T) {
 		spec, deletion, override *int64
 		want, stop               int64
 	}{
-		"its spec's":                    {spec: ptr.To(int64(30)), want: 30, stop: 30},
-		"its deletion's":                {spec: ptr.To(int64(30)), deletion: ptr.To(int64(5)), want: 5, stop: 5},
-		"an override":                   {spec: ptr.To(int64(30)), override: ptr.To(int64(7)), want: 7, stop: 7},
-		"an override of 0 is 1":         {spec: ptr.To(int64(30)), override: ptr.To(int64(0)), want: 1, stop: 2},
-		"a negative one is 1":           {spec: ptr.To(int64(30)), override: ptr.To(int64(-9)), want: 1, stop: 2},
-		"none at all is 1":              {want: 1, stop: 2},
-		"an override does not lengthen": {spec: ptr.To(int64(30)), deletion: ptr.To(int64(5)), override: ptr.To(int64(60)), want: 5, stop: 5},
+		"spec":                       {spec: ptr.To(int64(30)), want: 30, stop: 30},
+		"deletion":                   {spec: ptr.To(int64(30)), deletion: ptr.To(int64(5)), want: 5, stop: 5},
+		"override":                   {spec: ptr.To(int64(30)), override: ptr.To(int64(7)), want: 7, stop: 7},
+		"override of 0 is 1":         {spec: ptr.To(int64(30)), override: ptr.To(int64(0)), want: 1, stop: 2},
+		"negative override is 1":     {spec: ptr.To(int64(30)), override: ptr.To(int64(-9)), want: 1, stop: 2},
+		"none is 1":                  {want: 1, stop: 2},
+		"override does not lengthen": {spec: ptr.To(int64(30)), deletion: ptr.To(int64(5)), override: ptr.To(int64(60)), want: 5, stop: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 0, func(b *bed) {
+			inBubble(t, graceSeconds(0), func(b *testBed) {
 				b.pod.Spec.TerminationGracePeriodSeconds = test.spec
 				b.pod.DeletionGracePeriodSeconds = test.deletion
 				b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -118,13 +117,13 @@ func TestGracePeriodOfAPod(t *testing.T) {
 }
 
 func TestTwoCallersShareOneTermination(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		second := b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(4))})
 		require.Same(b, first, second)
 		<-first.Done()
-		require.Equal(b, 4*time.Second, b.at())
+		require.Equal(b, 4*time.Second, b.elapsed())
 		b.requireEvents("Killing")
 	})
 }
@@ -138,15 +137,15 @@ func TestInvalidOptions(t *testing.T) {
 	require.ErrorContains(t, err, "GiveUpAfter: must not be negative, is -1s")
 }
 
-func TestAPodWithoutContainersEndsAtOnce(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		require.Equal(b, lifecycle.OutcomeNotFound, b.kill().Outcome())
-		require.Zero(b, b.at())
+func TestPodWithoutContainersEndsAtOnce(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		require.Equal(b, lifecycle.OutcomeNotFound, b.killPod().Outcome())
+		require.Zero(b, b.elapsed())
 	})
 }
 
-func TestTheMessageOfTheKillingEvent(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+func TestMessageOfTheKillingEvent(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Message: "Preempted by a better pod"})
 		require.NoError(b, err)
@@ -155,23 +154,22 @@ func TestTheMessageOfTheKillingEvent(t *testing.T) {
 }
 
 func TestArgumentsAreNotChanged(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
-		b.addSidecar("proxy", sleep(1), lifecycletest.Script{})
-		b.addMain("app", sleep(60), lifecycletest.Script{})
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addSidecar("proxy", sleepHandler(1), lifecycletest.Script{})
+		b.addMain("app", sleepHandler(60), lifecycletest.Script{})
 		pod := b.pod.DeepCopy()
-		containers := []lifecycle.Container{named("app"), named("proxy")}
+		containers := []lifecycle.Container{containerNamed("app"), containerNamed("proxy")}
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: containers, GracePeriodSeconds: ptr.To(int64(5))})
 		require.NoError(b, err)
 		require.Equal(b, pod, b.pod)
-		require.Equal(b, []lifecycle.Container{named("app"), named("proxy")}, containers)
+		require.Equal(b, []lifecycle.Container{containerNamed("app"), containerNamed("proxy")}, containers)
 	})
 }
 
-// The phase of each container is in the result while the termination is under way.
 func TestPhases(t *testing.T) {
-	inBubble(t, 30, func(b *bed) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
-		b.addMain("app", sleep(5), lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
+		b.addMain("app", sleepHandler(5), lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
 		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 		synctest.Wait()
 		require.Equal(b, lifecycle.Outcome(""), termination.Result().Outcome())
@@ -180,16 +178,15 @@ func TestPhases(t *testing.T) {
 		} {
 			<-time.After(3 * time.Second)
 			containers := termination.Result().Containers
-			require.Equal(b, want, [2]lifecycle.Phase{containers[0].Phase, containers[1].Phase}, "after %v", b.at())
+			require.Equal(b, want, [2]lifecycle.Phase{containers[0].Phase, containers[1].Phase}, "after %v", b.elapsed())
 		}
 	})
 }
 
-// The ID of the container in the message of the Killing event becomes the name, unless it is a part
-// of the name.
-func TestTheIDInTheMessageOfTheKillingEvent(t *testing.T) {
-	inBubble(t, 60, func(b *bed) {
-		b.declare("web")
+// The container's ID in the message is replaced by the name, unless the name contains it.
+func TestIDInTheMessageOfTheKillingEvent(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		b.addStopped("web")
 		b.rt.Start(b.pod, "web", "eb", lifecycletest.Script{})
 		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "web", ID: "eb"}, lifecycle.ContainerRequest{Message: "web is to go"})
 		require.NoError(b, err)

@@ -12,7 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// A pod has one deadline: the earliest one requested. It only moves earlier.
+// deadlineIsEarliestRequested: a pod has one deadline: the earliest one requested. It only moves
+// earlier.
 func (p *podHistory) deadlineIsEarliestRequested() {
 	var requests []*Request // of all terminations: one for a late start keeps the previous deadline
 	for _, t := range p.terminations {
@@ -85,7 +86,7 @@ func (p *podHistory) earliestKill(s *Stop) (earliest time.Time) {
 	return earliest
 }
 
-// No run is killed before its deadline, or stopped without a request.
+// noKillBeforeDeadline: no run is killed before its deadline, or stopped without a request.
 func (p *podHistory) noKillBeforeDeadline() {
 	for _, s := range p.stops {
 		earliest := p.earliestKill(s)
@@ -104,7 +105,8 @@ func (p *podHistory) noKillBeforeDeadline() {
 	}
 }
 
-// No call gives a run more than the time until its deadline plus the minimum.
+// noStopOutlastsDeadlineAndMinimum: no call gives a run more than the time until its deadline plus
+// the minimum.
 func (p *podHistory) noStopOutlastsDeadlineAndMinimum() {
 	for _, c := range p.known {
 		for _, s := range p.stopsOf(c) {
@@ -125,9 +127,9 @@ func (p *podHistory) noStopOutlastsDeadlineAndMinimum() {
 	}
 }
 
-// By its deadline, or when it is listed if that is later, each run has had a StopContainer call with
-// the remaining time, whatever hooks, order, runtime and events do. After a call that returned, a list
-// and a pause may come first.
+// everyRunIsStoppedByItsDeadline: by its deadline, or when it is listed if that is later, each run
+// has had a StopContainer call with the remaining time, whatever hooks, order, runtime and events do.
+// After a call that returned, a list and a pause may come first.
 func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 	for _, t := range p.terminations {
 		for _, c := range p.known {
@@ -170,8 +172,8 @@ func (p *podHistory) stopPodsBefore(c lifecycle.Container) (stops []*Stop) {
 	return stops
 }
 
-// A hook runs once per run. A run ends when a list lacks it, or when the StopContainer of a named run
-// succeeds.
+// hookRunsOncePerRun: a hook runs once per run. A run ends when a list lacks it, or when the
+// StopContainer of a named run succeeds.
 func (p *podHistory) hookRunsOncePerRun() {
 	for i, h := range p.hooks {
 		for _, c := range p.known {
@@ -247,7 +249,7 @@ func (p *podHistory) isTrustedEnded(id string, by Moment) bool {
 	return p.isNamed(id) && slices.ContainsFunc(p.stops, func(s *Stop) bool { return (s.ID == id || s.ID == "") && s.succeeded() && s.Returned.Before(by) })
 }
 
-// A hook starts before its container's deadline, and its context ends by then.
+// hooksEndByTheDeadline: a hook starts before its container's deadline, and its context ends by then.
 func (p *podHistory) hooksEndByTheDeadline() {
 	for _, h := range p.hooks {
 		isOver := func(by time.Time) bool { return h.Cancelled.By(by) || h.Returned.By(by) }
@@ -274,8 +276,9 @@ func (p *podHistory) hooksEndByTheDeadline() {
 	}
 }
 
-// Before its deadline, a sidecar is not stopped while a container that needs it is listed, may have
-// been started since, or is named and has not been stopped. KillContainer ignores the order.
+// sidecarsStopLast: before its deadline, a sidecar is not stopped while a container that needs it is
+// listed, may have been started since, or is named and has not been stopped. KillContainer ignores
+// the order.
 func (p *podHistory) sidecarsStopLast() {
 	for _, s := range p.stops {
 		if s.ID == "" {
@@ -344,8 +347,9 @@ func (p *podHistory) dependentOf(t *Termination, c lifecycle.Container, at Momen
 	return ""
 }
 
-// A pod or a run is reported as ended only after a list that was requested after everything else and
-// lacks it, or that has a later run with its ID. For named containers, StopContainer decides.
+// noRunningContainerIsReportedEnded: a pod or a run is reported as ended only after a list that was
+// requested after everything else and lacks it, or that has a later run with its ID. For named
+// containers, StopContainer decides.
 func (p *podHistory) noRunningContainerIsReportedEnded() {
 	const rule = "noRunningContainerIsReportedEnded"
 	for _, t := range p.terminations {
@@ -404,7 +408,8 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 	}
 }
 
-// If KillContainer reports an end, a list requested since lacks the container.
+// noKilledContainerIsStillListed: if KillContainer reports an end, a list requested since lacks the
+// container.
 func (p *podHistory) noKilledContainerIsStillListed() {
 	for _, u := range p.kills {
 		seen := p.visibleLists(u.Returned)
@@ -430,8 +435,8 @@ func (p *podHistory) noKilledContainerIsStillListed() {
 	}
 }
 
-// A run that the runtime killed is not Graceful, unless the runtime had reported its end before: from
-// StopContainer, or in a list that is the termination's last.
+// killedIsNotGraceful: a run that the runtime killed is not Graceful, unless the runtime had reported
+// its end before: from StopContainer, or in a list that is the termination's last.
 func (p *podHistory) killedIsNotGraceful() {
 	for _, t := range p.terminations {
 		for _, run := range p.runs {
@@ -470,7 +475,7 @@ func (p *podHistory) wasUnlisted(t *Termination, run *Run) (unlisted bool) {
 	return unlisted
 }
 
-// Each run listed during a termination has its own result.
+// everyListedRunHasAResult: each run listed during a termination has its own result.
 func (p *podHistory) everyListedRunHasAResult() {
 	for _, t := range p.terminations {
 		for _, c := range p.known {
@@ -481,7 +486,8 @@ func (p *podHistory) everyListedRunHasAResult() {
 	}
 }
 
-// A run that has not ended is stopped again, after a pause and a list, until it is given up.
+// failedStopsAreRepeated: a run that has not ended is stopped again, after a pause and a list, until
+// it is given up.
 func (p *podHistory) failedStopsAreRepeated() {
 	for _, t := range p.terminations {
 		if p.isOneAttempt() || !t.usesList() {
@@ -521,7 +527,8 @@ func (p *podHistory) failedStopsAreRepeated() {
 	}
 }
 
-// Nothing is started after a termination has begun, except sidecars while it is in progress.
+// noStartAfterTermination: nothing is started after a termination has begun, except sidecars while it
+// is in progress.
 func (p *podHistory) noStartAfterTermination() {
 	for _, s := range p.starts {
 		isUnderWay := slices.ContainsFunc(p.terminations, func(t *Termination) bool {
@@ -538,8 +545,8 @@ func (p *podHistory) noStartAfterTermination() {
 	}
 }
 
-// What a late start leaves running is stopped before Start returns, unless a termination in progress
-// stops it.
+// lateStartsAreStopped: what a late start leaves running is stopped before Start returns, unless a
+// termination in progress stops it.
 func (p *podHistory) lateStartsAreStopped() {
 	for _, s := range p.starts {
 		isCovered := slices.ContainsFunc(p.terminations, func(t *Termination) bool {
@@ -574,8 +581,8 @@ func (p *podHistory) lateStartsAreStopped() {
 	}
 }
 
-// A run that was forced, is stuck or was left running has an error. Failures of the runtime are logged
-// or recorded as events.
+// failuresAreReported: a run that was forced, is stuck or was left running has an error. Failures of
+// the runtime are logged or recorded as events.
 func (p *podHistory) failuresAreReported() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {
@@ -620,8 +627,8 @@ func (p *podHistory) hasKillContainer(c lifecycle.Container, before Moment) bool
 	return slices.ContainsFunc(p.kills, func(u *Request) bool { return u.matches(c) && u.Called.Before(before) })
 }
 
-// Each call ends GiveUpAfter past the deadline, or past the first call that stops what was listed
-// later. Close ends all calls.
+// nothingHangs: each call ends GiveUpAfter past the deadline, or past the first call that stops what
+// was listed later. Close ends all calls.
 func (p *podHistory) nothingHangs() {
 	slack := maxPause + 4*p.options.StopTimeoutSlack + cancelSlack
 	lastAttempt := func(c lifecycle.Container) (first time.Time) { // the last first StopContainer call of a KillContainer, which may be a new attempt

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Whatever a hook says of scheme, path, port and headers: its request goes to the host that
-// it is meant for, or there is none.
+// Whatever scheme, path, port and headers a hook has, its request goes to the intended host, or none is
+// made.
 func FuzzRequest(f *testing.F) {
 	f.Add("10.0.0.1", "80", "HTTP", "/bye?a=b#c", "Host", "shop.example")
 	f.Add("fe80::1%eth0", "admin", "", "//evil.example/bye", "X-A", "1\r\nX-B: 2")
