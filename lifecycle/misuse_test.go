@@ -89,6 +89,7 @@ type misused struct {
 func (m misused) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	return m.list(ctx, pod)
 }
+
 func (m misused) StopContainer(ctx context.Context, id string, _ int64) error { return m.stop(ctx, id) }
 
 // running returns a runtime whose containers run until they are stopped.
@@ -149,7 +150,7 @@ func TestMisuse(t *testing.T) {
 				o.Runtime = running(lifecycle.Container{Name: "a", ID: "1"}, lifecycle.Container{Name: "b", ID: "1"})
 			},
 			do: func(m misuse) {
-				result, err := m.KillPod(m.context(), misusedPod(container("a", nil), container("b", nil)), lifecycle.Request{})
+				result, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil), containerSpec("b", nil)), lifecycle.Request{})
 				require.NoError(m, err)
 				require.Len(m, result.Containers, 2)
 				for _, c := range result.Containers {
@@ -160,7 +161,7 @@ func TestMisuse(t *testing.T) {
 		},
 		"T07 one ID for two containers of a request": {
 			do: func(m misuse) {
-				result, err := m.KillPod(m.context(), misusedPod(container("a", nil), container("b", nil), container("c", nil)),
+				result, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil), containerSpec("b", nil), containerSpec("c", nil)),
 					lifecycle.Request{Containers: []lifecycle.Container{{Name: "a", ID: "1"}, {Name: "b", ID: "1"}, {Name: "c", ID: "1"}}})
 				require.NoError(m, err)
 				require.Len(m, result.Containers, 3)
@@ -173,7 +174,7 @@ func TestMisuse(t *testing.T) {
 				o.Runtime = running(lifecycle.Container{Name: "/k8s_a_web", ID: "1"})
 			},
 			do: func(m misuse) {
-				_, err := m.KillPod(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
+				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
 				require.NoError(m, err)
 				m.require("Stopping container that is not in the pod's spec, without a hook pod=default/web containerName=/k8s_a_web containerID=1")
 			},
@@ -181,12 +182,12 @@ func TestMisuse(t *testing.T) {
 		"T10 a pod without UID and name": {
 			do: func(m misuse) {
 				const want = "the pod has neither a UID nor a name"
-				pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{container("a", nil)}}}
+				pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{containerSpec("a", nil)}}}
 				_, err := m.KillPod(m.context(), pod, lifecycle.Request{})
 				require.EqualError(m, err, want)
-				_, err = m.KillContainer(m.context(), pod, named("a"), lifecycle.ContainerRequest{})
+				_, err = m.KillContainer(m.context(), pod, containerNamed("a"), lifecycle.ContainerRequest{})
 				require.EqualError(m, err, want)
-				require.ErrorContains(m, m.PostStart(m.context(), pod, named("a")), want)
+				require.ErrorContains(m, m.PostStart(m.context(), pod, containerNamed("a")), want)
 				require.ErrorContains(m, m.Start(m.context(), pod, "a", func(context.Context) error { return nil }), want)
 				_, found := m.Termination(pod)
 				require.False(m, found)
@@ -215,14 +216,14 @@ func TestMisuse(t *testing.T) {
 		},
 		"T18b T26 a stop that hangs, and Close": {
 			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
-				o.Runtime = running(named("a"))
+				o.Runtime = running(containerNamed("a"))
 				o.Runtime.(*misused).stop = func(context.Context, string) error { <-release; return nil }
 			},
 			do: func(m misuse) {
-				m.Terminate(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
+				m.Terminate(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
 				synctest.Wait()
 				require.EqualError(m, m.close(), "the terminator was closed, calls that have not returned: StopContainer of default/web/a: context deadline exceeded")
-				closed := begin(func() error { return m.Close(m.context()) })
+				closed := startCall(func() error { return m.Close(m.context()) })
 				<-time.After(6 * time.Second)
 				m.require("Terminator.Close waits for calls that have not returned calls=[StopContainer of default/web/a]")
 				close(m.release)
@@ -231,27 +232,27 @@ func TestMisuse(t *testing.T) {
 		},
 		"T19 a stop that panics": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				o.Runtime = running(named("a"))
+				o.Runtime = running(containerNamed("a"))
 				o.Runtime.(*misused).stop = func(context.Context, string) error { panic("boom") }
 			},
 			do: func(m misuse) {
-				_, err := m.KillPod(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
+				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
 				require.ErrorContains(m, err, "StopContainer panicked: boom")
 				m.require("Recovered from a panic: StopContainer panicked: boom")
 			},
 		},
 		"T22b an httpGet hook without an address": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = running(named("a")) },
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = running(containerNamed("a")) },
 			do: func(m misuse) {
-				_, err := m.KillPod(m.context(), misusedPod(container("a", httpHandler(v1.HTTPGetAction{}))), lifecycle.Request{})
+				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", httpHandler(v1.HTTPGetAction{}))), lifecycle.Request{})
 				require.NoError(m, err)
 				m.require("PreStop hook failed: failed to find networking container: web_default(uid): status.podIPs and status.podIP are empty, and PodIP is nil")
 			},
 		},
 		"T27a a start that a termination waits for": {
 			do: func(m misuse) {
-				pod := misusedPod(container("a", nil))
-				started := begin(func() error {
+				pod := misusedPod(containerSpec("a", nil))
+				started := startCall(func() error {
 					return m.Start(m.context(), pod, "a", func(ctx context.Context) error {
 						_, err := m.KillPod(context.WithoutCancel(ctx), pod, lifecycle.Request{})
 						return err
@@ -273,29 +274,29 @@ func TestMisuse(t *testing.T) {
 				}
 			},
 			do: func(m misuse) {
-				m.Terminate(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
+				m.Terminate(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
 				<-time.After(150 * time.Millisecond)
 				m.require("Container counts as stopped, because the runtime lists a later run with its ID and another Began")
 			},
 		},
 		"T31b OnHook panics": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				o.Runtime = running(named("a"))
+				o.Runtime = running(containerNamed("a"))
 				o.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { panic("boom") }
 			},
 			do: func(m misuse) {
-				result, err := m.KillPod(m.context(), misusedPod(container("a", sleep(1))), lifecycle.Request{})
+				result, err := m.KillPod(m.context(), misusedPod(containerSpec("a", sleepHandler(1))), lifecycle.Request{})
 				require.NoError(m, err)
 				require.ErrorContains(m, result.Containers[0].Err, "OnHook panicked: boom")
 			},
 		},
 		"T32 OnHook hangs": {
 			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
-				o.Runtime = running(named("a"))
+				o.Runtime = running(containerNamed("a"))
 				o.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { <-release }
 			},
 			do: func(m misuse) {
-				_, err := m.KillPod(m.context(), misusedPod(container("a", sleep(1))), lifecycle.Request{})
+				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", sleepHandler(1))), lifecycle.Request{})
 				require.NoError(m, err)
 				<-time.After(6 * time.Second)
 				m.require("A call has not returned pod=default/web containerName=a call=OnHook after=5s")
@@ -304,11 +305,11 @@ func TestMisuse(t *testing.T) {
 		},
 		"T33 a preStop hook ignores its context": {
 			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
-				o.Runtime = running(named("a"))
+				o.Runtime = running(containerNamed("a"))
 				withHooks(func(context.Context) error { <-release; return nil })(o)
 			},
 			do: func(m misuse) {
-				result, err := m.KillPod(m.context(), misusedPod(container("a", exec())), lifecycle.Request{})
+				result, err := m.KillPod(m.context(), misusedPod(containerSpec("a", scriptedExec())), lifecycle.Request{})
 				require.NoError(m, err)
 				require.Equal(m, lifecycle.HookAbandoned, result.Containers[0].Hook.Outcome)
 				m.require("PreStop hook has not returned after its cancellation, no longer waiting for it pod=default/web containerName=a")
@@ -321,8 +322,8 @@ func TestMisuse(t *testing.T) {
 			},
 			do: func(m misuse) {
 				ctx, cancel := context.WithCancel(m.context())
-				pod := misusedPod(v1.Container{Name: "a", Lifecycle: &v1.Lifecycle{PostStart: exec()}})
-				hooked := begin(func() error { return m.PostStart(ctx, pod, named("a")) })
+				pod := misusedPod(v1.Container{Name: "a", Lifecycle: &v1.Lifecycle{PostStart: scriptedExec()}})
+				hooked := startCall(func() error { return m.PostStart(ctx, pod, containerNamed("a")) })
 				cancel()
 				<-time.After(6 * time.Second)
 				m.require("A call has not returned since its context ended pod=default/web containerName=a call=the postStart hook after=5s")
@@ -334,10 +335,10 @@ func TestMisuse(t *testing.T) {
 			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
 				let := make(hangingObserver)
 				go func() { <-release; close(let) }()
-				o.Runtime, o.Exits = running(named("a")), let
+				o.Runtime, o.Exits = running(containerNamed("a")), let
 			},
 			do: func(m misuse) {
-				pod := misusedPod(container("a", sleep(1)))
+				pod := misusedPod(containerSpec("a", sleepHandler(1)))
 				pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
 				_, err := m.KillPod(m.context(), pod, lifecycle.Request{})
 				require.NoError(m, err)
@@ -351,28 +352,28 @@ func TestMisuse(t *testing.T) {
 				o.Runtime = misused{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) { <-release; return nil, nil }}
 			},
 			do: func(m misuse) {
-				m.Terminate(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
+				m.Terminate(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
 				<-time.After(3 * time.Second)
 				m.require("the runtime did not list the pod's containers within 2s (StopTimeoutSlack)")
 			},
 		},
 		"T38 a stop does not find what is listed": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				o.Runtime = running(named("a"))
+				o.Runtime = running(containerNamed("a"))
 				o.Runtime.(*misused).stop = func(context.Context, string) error { return lifecycle.ErrContainerNotFound }
 			},
 			do: func(m misuse) {
-				m.Terminate(m.context(), misusedPod(container("a", nil)), lifecycle.Request{})
+				m.Terminate(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
 				synctest.Wait()
 				m.require(`Failed to stop container: StopContainer returned "container not found", but the runtime still lists the container`)
 			},
 		},
 		"W18 zero metrics": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				o.Runtime, o.Metrics = running(named("a")), &metrics.Lifecycle{}
+				o.Runtime, o.Metrics = running(containerNamed("a")), &metrics.Lifecycle{}
 			},
 			do: func(m misuse) {
-				_, err := m.KillPod(m.context(), misusedPod(container("a", sleep(1))), lifecycle.Request{})
+				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", sleepHandler(1))), lifecycle.Request{})
 				require.NoError(m, err)
 			},
 		},
@@ -403,14 +404,14 @@ func TestMisuse(t *testing.T) {
 
 func TestMisuseOfZeroValues(t *testing.T) {
 	const want = "the Terminator was not made with NewTerminator"
-	ctx, pod := t.Context(), misusedPod(v1.Container{Name: "a", Lifecycle: &v1.Lifecycle{PostStart: exec()}})
+	ctx, pod := t.Context(), misusedPod(v1.Container{Name: "a", Lifecycle: &v1.Lifecycle{PostStart: scriptedExec()}})
 	for _, tr := range []*lifecycle.Terminator{nil, {}} {
 		_, err := tr.KillPod(ctx, pod, lifecycle.Request{})
 		require.EqualError(t, err, want)
-		_, err = tr.KillContainer(ctx, pod, named("a"), lifecycle.ContainerRequest{})
+		_, err = tr.KillContainer(ctx, pod, containerNamed("a"), lifecycle.ContainerRequest{})
 		require.EqualError(t, err, want)
 		require.ErrorContains(t, tr.Start(ctx, pod, "a", func(context.Context) error { return nil }), want)
-		require.ErrorContains(t, tr.PostStart(ctx, pod, named("a")), want)
+		require.ErrorContains(t, tr.PostStart(ctx, pod, containerNamed("a")), want)
 		require.EqualError(t, tr.Close(ctx), want)
 		tr.Forget(pod)
 		_, found := tr.Termination(pod)
@@ -429,7 +430,7 @@ func TestMisuseOfZeroValues(t *testing.T) {
 	}
 	_, err := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
 		Commands: (*lifecycletest.Runtime)(nil), Events: (*lifecycletest.Events)(nil), Gates: featuregate.FeatureGate(nil),
-	}).Run(ctx, "id", pod, &pod.Spec.Containers[0], exec())
+	}).Run(ctx, "id", pod, &pod.Spec.Containers[0], scriptedExec())
 	require.EqualError(t, err, "no command runner for exec hooks: Commands is nil")
 	require.EqualError(t, lifecycle.AddFeatureGates(nil), "the feature gate is nil")
 }

@@ -46,9 +46,7 @@ type stopReply struct {
 	err        error
 }
 
-var (
-	errNoTimeLeft = errors.New("killed at once, because the deadline had passed before StopContainer was called")
-)
+var errNoTimeLeft = errors.New("killed at once, because the deadline had passed before StopContainer was called")
 
 // stopUntilEnded repeats the call until the containers have ended or are given up. It returns the
 // outcome and the newest failure, even if a later call succeeded.
