@@ -50,13 +50,15 @@ func (l logLines) Error(err error, text string, values ...any) {
 	l.add(text, values)
 }
 
-func (l logLines) add(line string, values []any) {
+func (l logLines) add(text string, values []any) {
+	parts := []string{text}
 	values = append(append([]any{}, l.about...), values...)
 	for i := 0; i+1 < len(values); i += 2 {
 		if values[i] != "stack" {
-			line += fmt.Sprintf(" %v=%v", values[i], values[i+1])
+			parts = append(parts, fmt.Sprintf("%v=%v", values[i], values[i+1]))
 		}
 	}
+	line := strings.Join(parts, " ")
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	*l.lines = append(*l.lines, line)

@@ -260,7 +260,7 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 				c.reported = "" // the call reported an end that is not true
 			}
 			if reply != nil && errors.Is(reply.err, ErrContainerNotFound) {
-				return fmt.Errorf("%s returned %q, but the runtime still lists the container", c.method(), reply.err)
+				return fmt.Errorf("%s returned %q, but the runtime still lists the container", c.method(), reply.err.Error()) // not wrapped: that would be a success
 			}
 			return s.errStillListed()
 		}
