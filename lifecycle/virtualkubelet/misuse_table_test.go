@@ -425,5 +425,5 @@ func TestMisuseOfOptions(t *testing.T) {
 	require.EqualError(t, err, `failed to make a provider: Runtime: is a nil *virtualkubelet_test.misusedRuntime, leave it out or make one
 MaxStarts: must not be negative, is -1
 PollInterval: must not be negative, is -1ns
-failed to make a terminator: StopTimeoutSlack: must not be negative, is -1ns`)
+failed to create terminator: StopTimeoutSlack: must not be negative, is -1ns`)
 }
