@@ -375,7 +375,7 @@ func TestMisuse(t *testing.T) {
 			require.NoError(m, m.DeletePod(m.Context(), pod))
 			wait(time.Minute)
 			m.require("Stop has returned, but Statuses still has the pod as running after its grace period pod=default/w")
-			m.require("Failed to stop a container: StopPod has not returned for")
+			m.require("Failed to stop container: StopPod has not returned after")
 		},
 		"V36 a phase that is none": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
