@@ -103,7 +103,11 @@ func (t *Termination) run() {
 	logger := klog.FromContext(t.ctx).WithValues("pod", klog.KObj(t.apiPod))
 	logger.V(1).Info("Terminating pod")
 	var failure error // of the last list
-	for pause := backoff(0); !t.finishIfDone(failure); {
+	pause := backoff(0)
+	for {
+		if t.logGivenUp(logger, failure); t.finishIfDone(failure) {
+			break
+		}
 		l := t.nextList()
 		if l == nil {
 			t.waitForChange()
@@ -125,23 +129,30 @@ func (t *Termination) run() {
 		}
 		failure = err
 	}
-	t.logGivenUp(logger, failure)
 	if logger.V(1).Enabled() {
 		logger.V(1).Info("Pod terminated", "outcome", t.Result().Outcome(), "took", time.Since(t.startedAt))
 	}
 }
 
-// logGivenUp logs the containers that were given up without a StopContainer call, because of a list or a
-// start. Stops log that themselves.
+// logGivenUp logs the containers that are given up now without a StopContainer call, because of a list or
+// a start. Stops log that themselves. It comes before the end, so that the log is complete then.
 func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
-	if t.ctx.Err() != nil || errors.Is(failure, errors.ErrUnsupported) {
-		return
+	for _, c := range t.givenUp(failure) {
+		logger.Error(c.Err, "Gave up waiting for container", "containerName", c.Name)
 	}
-	for _, c := range t.Result().Containers {
-		if c.Outcome == OutcomeRuntimeStuck && c.ID == "" {
-			logger.Error(c.Err, "Gave up waiting for container", "containerName", c.Name)
-		}
+}
+
+// givenUp returns the results of the containers without a run that finishIfDone gives up now. It locks
+// the mutex.
+func (t *Termination) givenUp(failure error) []ContainerResult {
+	t.pod.mu.Lock()
+	defer t.pod.mu.Unlock()
+	isWaiting := t.needsList() || len(t.pod.starts) > 0
+	isStopping := slices.ContainsFunc(t.stops, (*stop).inProgress)
+	if !isWaiting || isStopping || t.ctx.Err() != nil || t.isForgotten() || errors.Is(failure, errors.ErrUnsupported) || time.Now().Before(t.giveUpAt()) {
+		return nil
 	}
+	return slices.DeleteFunc(t.finalResults(failure), func(c ContainerResult) bool { return c.ID != "" || c.Outcome != OutcomeRuntimeStuck })
 }
 
 // nextList requests the list that the termination waits for; nil if it waits for none.

@@ -42,7 +42,7 @@ func (tr *Terminator) check(pod *v1.Pod) error {
 
 // Terminator terminates pods. Create it with [NewTerminator], and end it with [Terminator.Close]. All
 // methods are safe for concurrent use. A pod is identified by its UID, or by its namespace and name
-// without one.
+// without one. Methods return an error for the zero Terminator, and for a pod with neither.
 type Terminator struct {
 	opts         TerminatorOptions
 	sleepEnabled bool            // PodLifecycleSleepAction is on
@@ -140,7 +140,8 @@ func (tr *Terminator) Forget(pod *v1.Pod) {
 // calls, which run in the agent's goroutines.
 //
 // When ctx ends first, the error is a [*StillRunningError] that names the containers whose hook,
-// StopContainer or list ignores its context. Close may be called again.
+// StopContainer or list ignores its context, and these calls. They are logged after 5 s. Close may be
+// called again.
 func (tr *Terminator) Close(ctx context.Context) error {
 	if tr == nil || tr.ctx == nil {
 		return errNotMade

@@ -24,7 +24,7 @@ const (
 
 // TerminatorOptions configures a [Terminator]. Runtime or Pods is required.
 type TerminatorOptions struct {
-	// Runtime lists and stops the containers; nil is an error unless Pods is set.
+	// Runtime lists and stops the containers. Either Runtime or Pods must be set, not both.
 	Runtime Runtime
 	// Pods replaces Runtime for pods that stop as a unit; nil: containers stop one by one. The preStop
 	// hooks of all containers run in parallel. After the last hook, or at the deadline, StopPod is

@@ -616,7 +616,8 @@ func (p *podHistory) failuresAreReported() {
 	}
 	isLogged := slices.ContainsFunc(p.logs, func(s LogEntry) bool { return s.IsError })
 	for _, l := range p.Record.lists {
-		if l.Pod == p.key && l.Err != nil && len(p.logs) > 0 && !isLogged && !p.closedAt().Before(l.Returned) {
+		isUnsupported := errors.Is(l.Err, errors.ErrUnsupported) // which KillContainer need not log
+		if l.Pod == p.key && l.Err != nil && !isUnsupported && len(p.logs) > 0 && !isLogged && !p.closedAt().Before(l.Returned) {
 			p.violation("failuresAreReported", l.Returned.At, "a list failed, and nothing was logged")
 		}
 	}

@@ -17,8 +17,8 @@ import (
 )
 
 // Provider is a provider for virtual-kubelet and a [shutdown.PodKiller]. Make one with [New] and end it
-// with [Provider.Close]. All methods may be called concurrently, but not by [Options.Status]. Methods return an error for the zero
-// Provider and for a nil pod.
+// with [Provider.Close]. All methods may be called concurrently. Methods return an error for the zero
+// Provider, for a nil pod, and for one with neither a UID nor a name.
 type Provider struct {
 	agent *agent
 }
