@@ -17,11 +17,8 @@ type HTTPDoer interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
-// The errors of an httpGet hook whose pod has no IP address.
-var (
-	errNoStatusIP = errors.New("status.podIPs and status.podIP are empty, and PodIP is nil")
-	errNoPodIP    = errors.New("PodIP has returned no address")
-)
+// errNoPodIP is the kubelet's error of an httpGet hook whose pod has no IP address.
+var errNoPodIP = errors.New("failed to find networking container")
 
 // get sends the request of an httpGet hook to the hook's host, or to its pod if the hook has none.
 func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) error {
@@ -33,7 +30,7 @@ func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Cont
 		return err
 	}
 	if host == "" {
-		return fmt.Errorf("failed to find networking container: %s: %w", formatPod(pod), r.noIP)
+		return fmt.Errorf("%w: %s", errNoPodIP, formatPod(pod))
 	}
 	sender := hookhttp.Sender{Doer: r.HTTP, UserAgent: r.UserAgent, FailOnStatus: r.FailOnHTTPStatus}
 	plain, err := sender.Get(ctx, host, pod, container, action)

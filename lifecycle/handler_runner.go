@@ -65,8 +65,7 @@ type HandlerRunnerOptions struct {
 type handlerRunner struct {
 	HandlerRunnerOptions
 
-	sleepEnabled bool  // PodLifecycleSleepAction is on
-	noIP         error // that a pod has no IP address
+	sleepEnabled bool // PodLifecycleSleepAction is on
 }
 
 // NewHandlerRunner returns a runner of exec, httpGet and sleep hooks. It behaves like the kubelet's and
@@ -95,11 +94,10 @@ func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 	if nilcheck.IsTypedNil(opts.Gates) {
 		opts.Gates = nil
 	}
-	noIP := errNoPodIP
 	if opts.PodIP == nil {
-		opts.PodIP, noIP = statusIP, errNoStatusIP
+		opts.PodIP = statusIP
 	}
-	return &handlerRunner{HandlerRunnerOptions: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction), noIP: noIP}
+	return &handlerRunner{HandlerRunnerOptions: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction)}
 }
 
 // Run implements [HandlerRunner]. Of several handlers, Run uses the first of exec, httpGet and sleep.

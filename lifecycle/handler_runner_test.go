@@ -123,7 +123,7 @@ func TestHooksAcceptNilArguments(t *testing.T) {
 		},
 		"httpGet without a pod": {
 			v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Port: intstr.FromInt32(80)}},
-			`HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: failed to find networking container: <nil>: status.podIPs and status.podIP are empty, and PodIP is nil`,
+			`HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: failed to find networking container: <nil>`,
 		},
 		"httpGet without a container": {
 			v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Host: "localhost", Port: intstr.FromString("admin")}},

@@ -248,7 +248,7 @@ func TestMisuse(t *testing.T) {
 			do: func(m misuse) {
 				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", httpHandler(v1.HTTPGetAction{}))), lifecycle.Request{})
 				require.NoError(m, err)
-				m.require("PreStop hook failed: failed to find networking container: web_default(uid): status.podIPs and status.podIP are empty, and PodIP is nil")
+				m.require("PreStop hook failed: failed to find networking container: web_default(uid)")
 			},
 		},
 		"T27a a start that a termination waits for": {

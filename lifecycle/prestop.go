@@ -113,7 +113,7 @@ func (s *stop) hookReturned(err error) {
 		return
 	}
 	logger := s.logger()
-	if !logger.V(1).Enabled() && !errors.Is(err, errNoCommands) && !errors.Is(err, errNoStatusIP) && !errors.Is(err, errNoPodIP) {
+	if !logger.V(1).Enabled() && !errors.Is(err, errNoCommands) && !errors.Is(err, errNoPodIP) {
 		err = errHookFailed
 	}
 	logger.Error(err, "PreStop hook failed")
