@@ -72,6 +72,6 @@ func TestRemoveDropInNeedsTheBusOnlyForTheReload(t *testing.T) {
 	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.NoError(t, err)
 	h.bus.Stop()
-	require.ErrorContains(t, h.source(t).RemoveDropIn(t.Context()), "is removed, but")
+	require.ErrorContains(t, h.source(t).RemoveDropIn(t.Context()), "the drop-in was removed, but")
 	require.NoFileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
 }
