@@ -255,9 +255,9 @@ func TestAnAdoptedContainerInBackOffRestarts(t *testing.T) {
 // A failed start is repeated with the restart back-off, and delays no other container.
 func TestAFailedStartIsRepeatedWithBackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		failures := 3
+		var attempts atomic.Int32
 		b.rt.start = func(_ context.Context, name string) error {
-			if failures--; name == "app" && failures >= 0 {
+			if name == "app" && attempts.Add(1) <= 2 {
 				return errors.New("no such image")
 			}
 			return nil
