@@ -90,14 +90,16 @@ func TestPolicyDeleteNeedsAReporterThatDeletes(t *testing.T) {
 
 // A PriorityOf that panics or hangs costs a second of Plan, and a warning names it.
 func TestPlanWithAPriorityOfThatMisbehaves(t *testing.T) {
-	release := make(chan struct{})
-	for want, of := range map[string]func(string) (int32, bool){
-		"panicked: a bug": func(string) (int32, bool) { panic("a bug") },
-		"time":            func(string) (int32, bool) { <-release; return 0, false },
+	for want, misbehave := range map[string]func(release chan struct{}){
+		"panicked: a bug": func(chan struct{}) { panic("a bug") },
+		"time":            func(release chan struct{}) { <-release },
 	} {
 		inBubble(t, []*v1.Pod{{Spec: v1.PodSpec{PriorityClassName: "batch"}}}, func(t *testing.T, n *node) {
-			release = make(chan struct{})
-			n.opts.Plan.PriorityOf = of
+			release := make(chan struct{})
+			n.opts.Plan.PriorityOf = func(string) (int32, bool) {
+				misbehave(release)
+				return 0, false
+			}
 			n.run()
 			began := time.Now()
 			warnings := n.m.Plan().Warnings

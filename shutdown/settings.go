@@ -140,8 +140,9 @@ func (s *settings) plan(ctx context.Context, calls *call.Group, limit time.Durat
 	})
 	planned, priorityErr := computed.Await(ctx, time.Now().Add(answerTime))
 	if priorityErr != nil {
-		opts.PriorityOf = nil
-		planned = plan.New(schedule, pods, opts)
+		builtIn := opts // a call that hangs still reads opts
+		builtIn.PriorityOf = nil
+		planned = plan.New(schedule, pods, builtIn)
 		planned.Warnings = append(planned.Warnings, fmt.Sprintf("priority classes that are not built in count as priority 0: %v", priorityErr))
 	}
 	switch {
