@@ -20,7 +20,6 @@ type lists struct {
 	queued       *list // nil: not requested
 	failed       error // the newest failure since the last success; nil: none
 	failures     int   // number of failures since the last success
-	hasSharedIDs bool  // the newest list has containers with the same ID, which was logged
 }
 
 // listFailed notes the failure of a list, and reports whether it must be logged: if it is the first, or
@@ -115,42 +114,26 @@ func (p *pod) startList() {
 // finishList sets a list's result, applies it to the pod, and starts the next list. It ignores a result
 // that arrives after the timeout.
 func (p *pod) finishList(l *list, running []Container, err error) {
-	shared := sharedIDs(running)
-	if p.isNewSharing(shared) {
-		shared.log(l.ctx, l.pod)
-	}
 	p.mu.Lock()
 	defer p.unlock()
 	if isClosed(l.done) {
 		return
 	}
-	for i := range running {
-		if invalid := running[i].check(); err == nil && invalid != nil {
-			err = fmt.Errorf("the runtime's list: %w", invalid)
-		}
+	if invalid := checkContainers(running); err == nil && invalid != nil {
+		err = fmt.Errorf("the runtime's list: %w", invalid)
 	}
 	l.running, l.err = running, err
 	if p.lists.inProgress = nil; err == nil {
 		p.lists.newestNumber, p.lists.newestRuns = l.number, running
-		p.applyList(l, shared)
+		p.applyList(l)
 	}
 	close(l.done)
 	p.startList()
 }
 
-// isNewSharing reports whether a list has containers with the same ID and the list before had none. It
-// locks the mutex.
-func (p *pod) isNewSharing(shared idNames) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	isNew := shared != nil && !p.lists.hasSharedIDs
-	p.lists.hasSharedIDs = shared != nil
-	return isNew
-}
-
 // applyList updates the pod from a list. A run that is not listed has ended. During a termination,
 // every listed run is stopped. The caller holds the mutex.
-func (p *pod) applyList(l *list, shared idNames) {
+func (p *pod) applyList(l *list) {
 	t := p.termination
 	stopsAll := t.inProgress() && t.usesLists
 	for _, c := range l.running {
@@ -161,9 +144,6 @@ func (p *pod) applyList(l *list, shared idNames) {
 		if s != nil {
 			s.listedBy = l.number
 		}
-	}
-	if stopsAll {
-		t.share(shared)
 	}
 	p.dropEnded(func(s *stop) bool { return s.listedBy != l.number })
 	for c := range p.starts {

@@ -105,6 +105,21 @@ func (r *ContainerRequest) message(pod *v1.Pod, name string) string {
 	}
 }
 
+// checkContainers returns the first error of a list: an invalid container, or two containers with one ID.
+func checkContainers(containers []Container) error {
+	nameOf := make(map[string]string, len(containers))
+	for _, c := range containers {
+		if err := c.check(); err != nil {
+			return err
+		}
+		if name, known := nameOf[c.ID]; known && name != c.Name {
+			return fmt.Errorf("container %q: ID: must be unique, %q is that of container %q", c.Name, c.ID, name)
+		}
+		nameOf[c.ID] = c.Name
+	}
+	return nil
+}
+
 // check returns an error if the container's ID is missing or has a prefix.
 func (c Container) check() error {
 	if c.ID == "" {

@@ -46,7 +46,6 @@ type stop struct {
 	// firstCallAt is the time of the first StopContainer call. It stays when the runtime lists a run
 	// again after not listing it, so that such a runtime does not postpone GiveUpAfter.
 	firstCallAt time.Time
-	sharing     []string // the names of the containers that have its ID, with its own; nil: no other has it
 	result      ContainerResult
 }
 

@@ -49,9 +49,9 @@ func (t *Termination) orNone() *Termination {
 	return t
 }
 
-// terminate begins a termination of the pod, or adds the request to the one in progress. shared has the
-// IDs that several containers of the request have. The caller holds the mutex.
-func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request, shared idNames) *Termination {
+// terminate begins a termination of the pod, or adds the request to the one in progress. The caller holds
+// the mutex.
+func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Termination {
 	t := p.termination
 	if !t.inProgress() {
 		t = p.newTermination(ctx, apiPod, req, deadlineIn(req.grace(apiPod, 0)))
@@ -72,7 +72,6 @@ func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request, share
 		for _, c := range req.Containers {
 			t.stopContainer(c, p.stopOf(c), stopOptions{trustSuccess: true, oneAttempt: req.OneAttempt, message: req.Message, hooks: req.Hooks})
 		}
-		t.share(shared)
 		p.unblockStops()
 	}
 	t.wake()
@@ -134,8 +133,9 @@ func (t *Termination) run() {
 	}
 }
 
-// logGivenUp logs the containers that are given up now without a StopContainer call, because of a list or
-// a start. Stops log that themselves. It comes before the end, so that the log is complete then.
+// logGivenUp logs the containers that the termination gives up now and that have no run: no list arrived,
+// or their start did not return. A container with a run is logged by its stop. run calls logGivenUp before
+// finishIfDone, so that the log is complete when the termination is done.
 func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
 	for _, c := range t.givenUp(failure) {
 		logger.Error(c.Err, "Gave up waiting for container", "containerName", c.Name)
@@ -147,9 +147,7 @@ func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
 func (t *Termination) givenUp(failure error) []ContainerResult {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
-	isWaiting := t.needsList() || len(t.pod.starts) > 0
-	isStopping := slices.ContainsFunc(t.stops, (*stop).inProgress)
-	if !isWaiting || isStopping || t.ctx.Err() != nil || t.isForgotten() || errors.Is(failure, errors.ErrUnsupported) || time.Now().Before(t.giveUpAt()) {
+	if t.isStopping() || t.isComplete() || t.mustNotWait(failure) || !t.isOverdue() {
 		return nil
 	}
 	return slices.DeleteFunc(t.finalResults(failure), func(c ContainerResult) bool { return c.ID != "" || c.Outcome != OutcomeRuntimeStuck })
@@ -257,10 +255,8 @@ func (t *Termination) isRestartedSidecar(c Container) bool {
 	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *stop) bool { return s.container.Name == c.Name })
 }
 
-// finishIfDone ends the termination and returns true if no stop is in progress, and either no start is
-// in progress and a new enough list has succeeded, or there is no reason to wait for them: the
-// terminator was closed, the pod was forgotten, the runtime cannot list, or GiveUpAfter has passed.
-// failure is the last list's error.
+// finishIfDone ends the termination and returns true if no stop is in progress, and nothing else is
+// waited for: the termination is complete, must not wait, or is overdue. failure is the last list's error.
 func (t *Termination) finishIfDone(failure error) bool {
 	p := t.pod
 	p.mu.Lock()
@@ -268,10 +264,8 @@ func (t *Termination) finishIfDone(failure error) bool {
 	if t.deadline.hasPassed() {
 		p.cancelStarts()
 	}
-	isStopping := slices.ContainsFunc(t.stops, (*stop).inProgress)
-	isComplete := !t.needsList() && len(p.starts) == 0
-	isGivenUp := t.ctx.Err() != nil || t.isForgotten() || errors.Is(failure, errors.ErrUnsupported) || !time.Now().Before(t.giveUpAt())
-	if isStopping || !isComplete && !isGivenUp {
+	isGivenUp := t.mustNotWait(failure) || t.isOverdue()
+	if t.isStopping() || !t.isComplete() && !isGivenUp {
 		return false
 	}
 	reappeared := t.reappeared()
@@ -293,6 +287,21 @@ func (t *Termination) finishIfDone(failure error) bool {
 	close(t.done)
 	return true
 }
+
+// isStopping reports whether a container is being stopped.
+func (t *Termination) isStopping() bool { return slices.ContainsFunc(t.stops, (*stop).inProgress) }
+
+// isComplete reports whether no start is in progress and a list is new enough.
+func (t *Termination) isComplete() bool { return !t.needsList() && len(t.pod.starts) == 0 }
+
+// mustNotWait reports whether no list and no start can matter any more: the terminator was closed, the
+// pod was forgotten, or the runtime cannot list. failure is the last list's error.
+func (t *Termination) mustNotWait(failure error) bool {
+	return t.ctx.Err() != nil || t.isForgotten() || errors.Is(failure, errors.ErrUnsupported)
+}
+
+// isOverdue reports whether GiveUpAfter has passed.
+func (t *Termination) isOverdue() bool { return !time.Now().Before(t.giveUpAt()) }
 
 // reappeared returns the stops of ended runs that are listed again.
 func (t *Termination) reappeared() (stops []*stop) {

@@ -33,7 +33,6 @@ func (t *Termination) stopResults() []ContainerResult {
 	results := make([]ContainerResult, len(t.stops))
 	for i, s := range t.stops {
 		results[i] = s.result
-		results = t.addShared(results, i)
 	}
 	return t.sorted(results)
 }

@@ -94,19 +94,15 @@ func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *
 	if err := tr.check(pod); err != nil {
 		return endedTermination(OutcomeRuntimeStuck, err)
 	}
-	for _, c := range req.Containers {
-		if err := c.check(); err != nil {
-			return endedTermination(OutcomeRuntimeStuck, fmt.Errorf("failed to terminate pod %q: Containers: %w", formatPod(pod), err))
-		}
+	if err := checkContainers(req.Containers); err != nil {
+		return endedTermination(OutcomeRuntimeStuck, fmt.Errorf("failed to terminate pod %q: Containers: %w", formatPod(pod), err))
 	}
 	if tr.ctx.Err() != nil {
 		return endedTermination(OutcomeLeftRunning, ErrClosed)
 	}
-	shared := sharedIDs(req.Containers)
-	shared.log(ctx, pod)
 	p := tr.lock(pod)
 	defer p.unlock()
-	return p.terminate(tr.callContext(ctx), pod, &req, shared)
+	return p.terminate(tr.callContext(ctx), pod, &req)
 }
 
 // Termination returns the pod's newest termination, in progress or ended. It returns nil and false if

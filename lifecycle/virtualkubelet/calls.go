@@ -3,8 +3,6 @@ package virtualkubelet
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -109,24 +107,5 @@ func (f *failures) log(ctx context.Context, err error, failed, recovered string,
 	case f.count > 0:
 		logger.Info(recovered, "failures", f.count)
 		*f = failures{}
-	}
-}
-
-// isInStatus reports whether [Options.Status] has called the provider, in this goroutine. Such a call
-// would call Status again, without an end.
-func isInStatus() bool {
-	var callers [64]uintptr
-	for skip := 2; ; skip += len(callers) {
-		n := runtime.Callers(skip, callers[:])
-		for frames, more := runtime.CallersFrames(callers[:n]), n > 0; more; {
-			var frame runtime.Frame
-			frame, more = frames.Next()
-			if strings.HasSuffix(frame.Function, "virtualkubelet.(*record).callStatus") {
-				return true
-			}
-		}
-		if n < len(callers) {
-			return false
-		}
 	}
 }

@@ -14,7 +14,6 @@ type container struct {
 	init       bool // an init container
 	id         string
 	state      v1.ContainerState            // empty: not started
-	listed     string                       // the ID of the last run that a list had
 	failed     failures                     // of the starts; only the start uses it
 	gone       bool                         // this run has ended, but ContainerEnded has not returned
 	exited     chan struct{}                // closed once the container has ended and will not restart

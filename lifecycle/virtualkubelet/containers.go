@@ -71,7 +71,7 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (begun in
 			lasts[i] = c.adoptStatus(&statuses[at])
 		}
 		if at := slices.IndexFunc(listed, func(r lifecycle.Container) bool { return r.Name == c.spec.Name }); at >= 0 {
-			running[i], c.listed = &listed[at].ID, listed[at].ID
+			running[i] = &listed[at].ID
 		}
 		if running[i] != nil || lasts[i] != (v1.ContainerState{}) {
 			begun = i + 1

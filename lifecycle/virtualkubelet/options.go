@@ -44,8 +44,8 @@ type Options struct {
 	// Status sets the status fields that only the author knows: podIP, hostIP, image IDs, readiness. It
 	// is called with a copy of the pod for each status, from any goroutine. Annotations that it sets are
 	// kept and sent too. After a change, call [Provider.StatusChanged]. Nil sets nothing; httpGet hooks
-	// without a host then fail, because there is no podIP. It must not call the provider, which then
-	// returns an error.
+	// without a host then fail, because there is no podIP. It must not call the provider, which
+	// would call it again.
 	Status func(pod *v1.Pod)
 	// MaxStarts bounds the concurrent calls of StartContainer or Create, for all pods. 0 means 10; a
 	// negative value is an error.

@@ -60,7 +60,6 @@ var (
 	errNoPod   = errors.New("the pod is nil")
 
 	errNoIdentity  = errors.New("the pod has neither a UID nor a name")
-	errInStatus    = errors.New("Options.Status must not call the provider")
 	errNoContainer = errors.New("spec.containers: must not be empty")
 )
 
@@ -107,9 +106,6 @@ func (p *Provider) check(pods ...*v1.Pod) error {
 	}
 	if slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return pod.UID == "" && pod.Name == "" }) {
 		return errNoIdentity
-	}
-	if p.agent.opts.Status != nil && isInStatus() {
-		return errInStatus
 	}
 	return nil
 }

@@ -136,17 +136,12 @@ func (r *record) copyLocked() *v1.Pod {
 func (r *record) complete(pod *v1.Pod, final bool) *v1.Pod {
 	if set := r.agent.opts.Status; !final && set != nil {
 		given := maps.Clone(pod.Annotations)
-		r.callStatus(set, pod)
+		_ = r.safely("Status", func() { set(pod) }) // a panic was logged
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.desired.annotate(given, pod.Annotations)
 	}
 	return pod
-}
-
-// callStatus calls Options.Status. isInStatus looks for this function.
-func (r *record) callStatus(set func(*v1.Pod), pod *v1.Pod) {
-	_ = r.safely("Status", func() { set(pod) }) // a panic was logged
 }
 
 // markedView is view with the terminatingAnnotation of a terminating pod.

@@ -77,7 +77,6 @@ func (r *record) observe(before []run, listed []lifecycle.Container, isSecond bo
 	certain = true
 	for _, was := range before {
 		if slices.ContainsFunc(listed, func(l lifecycle.Container) bool { return l.ID == was.id }) {
-			r.markListed(was)
 			continue
 		}
 		end, known := r.exitOf(was.id)
@@ -85,14 +84,9 @@ func (r *record) observe(before []run, listed []lifecycle.Container, isSecond bo
 		case !known && !isSecond:
 			certain = false
 		case r.markGone(was):
-			switch {
-			case known:
-			case !r.wasListed(was):
-				klog.FromContext(r.ctx).Info("The runtime has never listed a container that StartContainer has returned, and does not know its exit code",
+			if !known { // perhaps StartContainer returned another ID than the one that is listed
+				klog.FromContext(r.ctx).Info("The runtime does not list a container and does not know its exit code",
 					"pod", r.name, "containerName", was.c.spec.Name, "containerID", was.id, "listedIDs", idsOf(listed))
-			default:
-				klog.FromContext(r.ctx).Info("The runtime no longer lists a container and does not know its exit code",
-					"pod", r.name, "containerName", was.c.spec.Name, "containerID", was.id)
 			}
 			r.agent.spawn(r.name, func() { r.runEnded(was, end) })
 		}
@@ -117,20 +111,6 @@ func idsOf(listed []lifecycle.Container) (ids []string) {
 		ids = append(ids, c.ID)
 	}
 	return ids
-}
-
-// markListed records that a list has a run.
-func (r *record) markListed(was run) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	was.c.listed = was.id
-}
-
-// wasListed reports whether a list had a run.
-func (r *record) wasListed(was run) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return was.c.listed == was.id
 }
 
 // markGone records that a run has ended, and returns true for the first call.
@@ -197,7 +177,6 @@ func (r *record) findStarted(c *container) (id string, err error) {
 		if err == nil {
 			for _, l := range listed {
 				if l.Name == c.spec.Name {
-					r.markListed(run{c, l.ID})
 					return l.ID, r.checkID("Running", c, l.ID)
 				}
 			}
