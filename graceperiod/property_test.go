@@ -256,13 +256,15 @@ func checkRemaining(t *testing.T, seconds int64, elapsed, later time.Duration) {
 	}
 }
 
+// The properties hold for all combinations of edge values. Elapsed times are edge values in nanoseconds
+// and in seconds.
 func TestDurationsAtEdgeValues(t *testing.T) {
 	for _, seconds := range edges() {
-		for _, more := range edges() {
-			checkDurations(t, seconds, more)
+		for _, other := range edges() {
+			checkDurations(t, seconds, other)
 			for _, elapsed := range edges() {
-				checkRemaining(t, seconds, time.Duration(elapsed), time.Duration(more))
-				checkRemaining(t, seconds, graceperiod.Duration(elapsed), graceperiod.Duration(more))
+				checkRemaining(t, seconds, time.Duration(elapsed), time.Duration(other))
+				checkRemaining(t, seconds, graceperiod.Duration(elapsed), graceperiod.Duration(other))
 			}
 		}
 	}

@@ -96,6 +96,8 @@ func TestShortenDoesNotAffectHooksThatEndEarlier(t *testing.T) {
 	})
 }
 
+// Shorten during a StopContainer call makes a concurrent call with a shorter timeout. After two calls of
+// Shorten in a row, the first of the new timeouts may be skipped.
 func TestShortenMakesASecondStopContainerCall(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})

@@ -69,11 +69,12 @@ func (s *stop) isListedAgain() bool {
 	return s.result.Outcome.hasEnded() && !s.options.trustSuccess && s.listedBy > 0 && s.listedBy == s.pod.lists.newestNumber
 }
 
-// begin starts the stop's goroutine. The caller holds the mutex.
+// begin starts the stop's goroutine, for the first time or again. A stop that was given up resumes: it
+// keeps its old deadline if that is earlier, and records no second Killing event. If the previous request
+// had OneAttempt it does record one, as the kubelet does in each attempt. The caller holds the mutex.
 func (s *stop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, options stopOptions) {
-	// A stop that was given up resumes under its old deadline, without a second Killing event. After OneAttempt, each request records one, as each attempt of the kubelet does.
 	resumes := !s.deadline.end.IsZero()
-	recordsKilling := !resumes || s.options.oneAttempt
+	recordsKilling := !resumes || s.options.oneAttempt // the options of the previous request
 	if resumes && s.deadline.end.Before(until.end) {
 		until = s.deadline
 	}
@@ -164,7 +165,7 @@ func (s *stop) execute(recordsKilling bool) {
 
 // waitForOrder waits until no other container blocks this one, at most until the deadline.
 func (s *stop) waitForOrder() {
-	for began := time.Now(); s.isWaiting(began); {
+	for began := time.Now(); s.updateWait(began); {
 		select {
 		case <-s.unblocked:
 		case <-s.expired:
@@ -173,9 +174,10 @@ func (s *stop) waitForOrder() {
 	}
 }
 
-// isWaiting reports whether the container still waits for others. It also updates the result, and
-// replaces a closed unblocked channel.
-func (s *stop) isWaiting(since time.Time) bool {
+// updateWait reports whether the container must keep waiting for others, and updates the result's phase and
+// waiting time. If a newer list blocks a container that was unblocked before, it makes a new unblocked
+// channel. since is when the wait began.
+func (s *stop) updateWait(since time.Time) bool {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Waited = max(s.result.Waited, time.Since(since))

@@ -57,7 +57,7 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	c.slack = c.pod.terminator.opts.StopTimeoutSlack
 	c.setFirstCall()
 	for pause := backoff(0); c.ctx.Err() == nil; {
-		if c.isKnownEnded() {
+		if c.noteKnownEnd() {
 			return c.outcomeOfEnded()
 		}
 		reply := c.callAndWait()
@@ -89,10 +89,10 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	return OutcomeLeftRunning, c.failure
 }
 
-// isKnownEnded reports whether the newest list makes another call unnecessary: it started after the
-// last call returned and lacks the containers, or it has a later run with the same ID, which another
-// call would stop.
-func (c *stopCalls) isKnownEnded() bool {
+// noteKnownEnd returns true if the newest list makes another call unnecessary: it started after the last
+// call returned and lacks the containers, or it has a later run with the same ID, which another call would
+// stop. A run that was replaced before the first call counts as not found.
+func (c *stopCalls) noteKnownEnd() bool {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
 	newest := c.pod.lists.newestNumber
@@ -175,8 +175,8 @@ func (c *stopCalls) returnBy() time.Time {
 	return times.Earlier(c.killAt.Add(c.slack), c.giveUpAt())
 }
 
-// giveUpAt returns when the containers are given up: GiveUpAfter past the deadline, or past the first
-// call if that was later.
+// giveUpAt returns the time at which the containers are given up: GiveUpAfter past the deadline, or past
+// the first call if that was later.
 func (c *stopCalls) giveUpAt() time.Time {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
@@ -199,7 +199,7 @@ func (c *stopCalls) makeCall(seconds int64) {
 	})
 }
 
-// killAt returns when the call's timeout ends, and the runtime kills.
+// killAt returns the time at which the call's timeout ends, and the runtime kills.
 func (a stopReply) killAt() time.Time { return a.at.Add(graceperiod.Duration(a.seconds)) }
 
 // isSuccess reports whether the runtime replied that the container has ended.

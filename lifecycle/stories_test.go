@@ -35,13 +35,13 @@ func TestStopContainerReturnsEarly(t *testing.T) {
 	})
 }
 
-// StopContainer does nothing and returns nil. The container is still listed, so StopContainer is
-// repeated.
+// The first StopContainer call is lost: it does nothing and returns nil. The container is still listed, so
+// StopContainer is called again.
 func TestStopContainerIsLost(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
 		require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
-		require.Equal(b, []stopCall{{30, 100}}, b.stopCalls("app"), "the second call")
+		require.Equal(b, []stopCall{{30, 100}}, b.stopCalls("app"), "only the second call reaches the runtime")
 		require.Equal(b, 1100*time.Millisecond, b.elapsed())
 	}, func(o *lifecycle.TerminatorOptions) {
 		o.Runtime = &losingRuntime{Runtime: o.Runtime.(*lifecycletest.Runtime)}

@@ -219,7 +219,7 @@ func (t *Termination) wake() {
 	}
 }
 
-// giveUpAt returns when the termination stops waiting for starts and lists: GiveUpAfter past the
+// giveUpAt returns the time at which the termination stops waiting for starts and lists: GiveUpAfter past the
 // deadline, or past the start of the termination if that was later. Stops have their own limit.
 func (t *Termination) giveUpAt() time.Time {
 	return times.Later(t.deadline.end, t.startedAt).Add(t.pod.terminator.opts.GiveUpAfter)

@@ -448,7 +448,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// changeLock changes the inhibitor lock.
+// changeLock carries out an effect on the inhibitor lock: Suspend, Retake, HoldAgain or Release. It does
+// nothing without a host.
 func (s *shell) changeLock(e node.Effect) {
 	h := s.host.Load()
 	if h == nil {
@@ -468,7 +469,7 @@ func (s *shell) changeLock(e node.Effect) {
 			s.hold.End()
 			s.hold = nil
 		}
-	default:
+	default: // node.Release
 		if s.hold == nil {
 			return
 		}

@@ -255,7 +255,7 @@ func (flushFunc) PublishNode(context.Context, shutdown.NodeState) error { return
 
 func (f flushFunc) FlushPod(_ context.Context, pod *v1.Pod) error { return f(pod) }
 
-// A nil *StatusError of a reporter affects only the status of that pod.
+// A reporter's nil *StatusError, whose Error method panics, leaves only that pod's status unflushed.
 func TestAReportersErrorMayPanic(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Reporter = flushFunc(func(pod *v1.Pod) error {

@@ -127,7 +127,7 @@ func (n node) pods() (pods []*v1.Pod) {
 			pods = append(pods, c.pod)
 		}
 	}
-	return slices.Compact(pods)
+	return slices.Compact(pods) // once each: the containers of a pod are adjacent
 }
 
 func printReport(_ context.Context, report shutdown.Report) {

@@ -154,6 +154,8 @@ func TestAnExitedPodIsNotDrained(t *testing.T) {
 	require.NotContains(t, strings.Join(p.seen, "\n"), "pod default/job")
 }
 
+// The container's shell exits at SIGTERM and leaves its sleep behind. The agent kills that too: stop fails
+// the test if any process still runs.
 func TestChildProcessesOfAContainerAreKilled(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -83,8 +83,8 @@ func (p *Proxy) Script(script Script) { p.faults.Script(script) }
 // these.
 func (p *Proxy) Requests() []Request { return p.faults.Requests() }
 
-// Die closes the listener and all connections. Running requests end without a response, although the server
-// may still process them. Die does not wait for them, so a script may call it.
+// Die closes the listener and all connections. Requests in progress end without a response, although the
+// server may still process them. Die does not wait for them, so a [Script] may call it during a request.
 func (p *Proxy) Die() {
 	p.mu.Lock()
 	f := p.current

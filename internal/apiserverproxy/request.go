@@ -51,7 +51,8 @@ func describe(r *http.Request, body []byte) Request {
 }
 
 // locate sets Resource, Namespace and Name from the elements of a path that begins with api/VERSION or
-// apis/GROUP/VERSION. The path of a Namespace is a prefix of the paths of its objects.
+// apis/GROUP/VERSION. namespaces/NAME, alone or followed by status or finalize, is a Namespace object;
+// followed by anything else it is the namespace of another object.
 func (r *Request) locate(parts []string) {
 	root := map[string]int{"api": 2, "apis": 3}[parts[0]]
 	if root == 0 || len(parts) <= root {

@@ -58,6 +58,9 @@ func requireSame(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions) delet
 	return got
 }
 
+// graceperiod.BeforeDelete and the API server's rest.BeforeDelete agree, and both return what Kubernetes' own
+// unit tests expect (testdata/vectors.yaml). A row of RepeatedDelete has the stored and the requested grace
+// period, those of the pod and the options after the delete, and the results graceful and pending.
 func TestUpstreamVectors(t *testing.T) {
 	all := readVectors(t)
 	require.Len(t, all.FirstDelete.Cases, 6)

@@ -16,7 +16,8 @@ type PanicError struct {
 	Value any    // the value of the panic; nil: runtime.Goexit
 }
 
-// Error returns the name of the call and the value of its panic.
+// Error returns the name of the call with the value of its panic, or says that the call ended its goroutine
+// (runtime.Goexit).
 func (e *PanicError) Error() string {
 	if e.Value == nil {
 		return e.Call + " ended its goroutine"

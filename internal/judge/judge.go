@@ -140,7 +140,8 @@ func (r *Record) podHistories() []*podHistory {
 	return sorted
 }
 
-// withoutStale drops lists that were requested before a list that returned earlier.
+// withoutStale drops each list that was requested before a list that had returned earlier: it arrived later
+// but is older. lists is in the order of the returns.
 func withoutStale(lists []*List) (newer []*List) {
 	var last Moment
 	for _, l := range lists {

@@ -67,13 +67,17 @@ func refuseAndPublishBeforeKill(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// logIsSyncedBeforeRelease checks that the lock is released only after a sync that started after the
-// last signalled pod was stored, or when the release is due.
+// logIsSyncedBeforeRelease checks that the lock is released only when the log is safely on disk: each pod
+// that this agent was the first to signal must be stored before a sync begins, and that sync must succeed
+// before the release. A release that is due, or that follows the end of Run, need not wait. TerminateAll's
+// own kills do not count, because they are not stored.
 func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
-	killed, stored, syncs := map[string]bool{}, map[string]int{}, map[int]int{}
+	killed := map[string]bool{}  // pods signalled since the machine booted
+	stored := map[string]int{}   // for each pod, the index of the fact that stored it last
+	syncs := map[int]int{}       // for each sync call, the index of the fact that began it
 	unsynced := map[string]int{} // signalled pods, with the index of the fact that stored them
-	var until time.Time
-	isEnding := false
+	var until time.Time          // when the release is due
+	isEnding := false            // Run has ended
 	for i, f := range r.Facts {
 		switch f.What {
 		case NodeLogged:

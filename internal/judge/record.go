@@ -32,7 +32,7 @@ type Moment struct {
 	Order int // from 1
 }
 
-// IsZero reports whether it has not happened.
+// IsZero reports whether m has not happened.
 func (m Moment) IsZero() bool { return m.Order == 0 }
 
 // Before reports whether m has happened, and other has not happened or happened later.
@@ -84,7 +84,7 @@ func (s *Stop) succeeded() bool {
 	return !s.Returned.IsZero() && (s.Err == nil || errors.Is(s.Err, lifecycle.ErrKilled) || errors.Is(s.Err, lifecycle.ErrContainerNotFound))
 }
 
-// killAt returns when the call's timeout ends, and the runtime kills.
+// killAt returns the time at which the call's timeout ends, and the runtime kills.
 func (s *Stop) killAt() time.Time {
 	return s.Called.At.Add(graceperiod.Duration(max(s.Seconds, 0)))
 }

@@ -18,7 +18,7 @@ type Lists struct {
 	// Poll is the interval of a runtime that polls: a list waits for the next poll, counted from
 	// [Runtime.SetLists], and returns the state at that time. 0 or less: no polling.
 	Poll time.Duration
-	// Takes delays the result after that; 0 or less: no delay.
+	// Takes is the time from reading the running containers to returning them, or Err. 0 or less: none.
 	Takes time.Duration
 	// Err is the error of each list, or nil.
 	Err error

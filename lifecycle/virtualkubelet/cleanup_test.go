@@ -16,7 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// recordEnds appends each call of ContainerEnded to ends. The first calls fail, as many as failures.
+// recordEnds appends "TIME CONTAINER ID AGAIN" to ends for each call of ContainerEnded. The first calls
+// fail, as many as failures.
 func recordEnds(b **testbed, ends *[]string, failures int) func(*virtualkubelet.Options) {
 	return func(o *virtualkubelet.Options) {
 		o.ContainerEnded = func(_ context.Context, _ *v1.Pod, c *v1.Container, id string, again bool) error {
@@ -79,7 +80,8 @@ func TestContainerEndedIsCalledAgainIfTheRestartIsCancelled(t *testing.T) {
 	}
 }
 
-// ContainerEnded is also called for a container that had ended before it was adopted.
+// ContainerEnded is also called for a container that had ended before it was adopted. Here its first call
+// fails and is repeated after 10 s; until then the pod has not ended.
 func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 	var ends []string
 	var b *testbed

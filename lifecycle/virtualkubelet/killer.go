@@ -64,7 +64,7 @@ func (p *Provider) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if p.agent.poller.start(ctx); !p.agent.poller.isListed() {
+	if p.agent.poller.start(ctx); !p.agent.poller.hasListed() {
 		return nil, errNotListed
 	}
 	records := p.agent.pods.all()

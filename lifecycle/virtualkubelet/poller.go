@@ -91,12 +91,13 @@ func (p *poller) lastFailure() error {
 	return errNotListed
 }
 
-// isListed reports whether the first list has arrived. With a [Runtime] none is needed.
-func (p *poller) isListed() bool { return p == nil || isClosed(p.first) }
+// hasListed reports whether the first list has arrived. With a [Runtime], the poller is nil and no list is
+// needed.
+func (p *poller) hasListed() bool { return p == nil || isClosed(p.first) }
 
 // await waits for the first list.
 func (p *poller) await(ctx context.Context) error {
-	if p.isListed() {
+	if p.hasListed() {
 		return nil
 	}
 	select {
@@ -167,7 +168,7 @@ func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, n
 		r.whole().observe(listed[r.key], number)
 		delete(listed, r.key)
 	}
-	isFirst, orphans := !p.isListed(), map[types.UID]time.Time{}
+	isFirst, orphans := !p.hasListed(), map[types.UID]time.Time{}
 	for key, pod := range listed {
 		since, known := p.orphans[key]
 		switch {

@@ -218,8 +218,9 @@ func (p *Provider) DeletePod(ctx context.Context, pod *v1.Pod) error {
 	return r.ender.stopError()
 }
 
-// GetPod returns a copy of a pod with its current status. The copy of a terminating pod has an
-// additional annotation, by which DeletePod recognizes it. An unknown pod is an errdefs.ErrNotFound.
+// GetPod returns a copy of a pod with its current status. The copy of a terminating pod has an additional
+// annotation, so that DeletePod can tell such a copy from a pod of the API server. If the pod is unknown,
+// the error is an errdefs.ErrNotFound.
 func (p *Provider) GetPod(_ context.Context, namespace, name string) (*v1.Pod, error) {
 	if err := p.check(); err != nil {
 		return nil, err

@@ -118,7 +118,8 @@ func (w *wholePod) await(ctx context.Context, isTrue func() bool) bool {
 	}
 }
 
-// awaitList waits until a list that begins after the call has been observed.
+// awaitList requests a list and waits until the pod has observed it, or a later one. A list that is
+// already in progress is not enough.
 func (w *wholePod) awaitList(ctx context.Context) error {
 	number := w.agent.poller.request()
 	if !w.await(ctx, func() bool { return w.observedAt >= number }) {

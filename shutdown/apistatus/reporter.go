@@ -154,8 +154,8 @@ func nodeCondition(status *v1.NodeStatus, conditionType v1.NodeConditionType) *v
 	return &status.Conditions[i]
 }
 
-// twoWayPatch returns the strategic merge patch from before to after. A UID or
-// resourceVersion that only after has becomes a precondition.
+// twoWayPatch returns the strategic merge patch that changes before into after. A UID or resourceVersion
+// that is set only in after becomes a precondition.
 func twoWayPatch[T any](before, after T) ([]byte, error) {
 	old, errOld := json.Marshal(before)
 	changed, errChanged := json.Marshal(after)

@@ -98,8 +98,8 @@ func (a *announcements) handlePrepare(signal *dbus.Signal) {
 	}
 }
 
-// deadline returns when logind shuts down: now plus the limit. logind's timer started slightly before,
-// and a later reload does not change it. While this process changes the limit, the lower one counts. If
+// deadline returns the time at which logind shuts down: now plus the limit. logind's timer started
+// slightly before, and a later reload does not change it. While this process changes the limit, the lower one counts. If
 // the limit cannot be read within 1 s, there is no deadline.
 func (a *announcements) deadline() time.Time {
 	ctx, cancel := a.conn.callContext()

@@ -24,7 +24,9 @@ type delayRequest struct {
 	requested time.Duration
 }
 
-// apply writes or removes the drop-in and reloads logind, if needed.
+// apply makes logind's limit sufficient for the requested delay, if it can, and returns the limit. It
+// changes nothing if a change would have no effect, or if another process needs the present drop-in.
+// Otherwise it removes the drop-in if the other files suffice, or else writes it, and reloads logind.
 func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	granted, err := r.conn.limit(ctx)
 	if err != nil {
@@ -130,7 +132,7 @@ func (r *delayRequest) result(ctx context.Context, failed error) (time.Duration,
 		return 0, errors.Join(failed, err)
 	}
 	if granted >= r.requested {
-		if r.files.isNewFailure(failed) {
+		if r.files.noteFailure(failed) {
 			r.logger.Error(failed, "The granted delay is sufficient, but the drop-in cannot be changed")
 		}
 		return granted, nil

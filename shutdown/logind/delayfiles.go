@@ -47,15 +47,16 @@ func (f *delayFiles) change(before time.Duration) (done func()) {
 	return func() {} // part of another change
 }
 
-// isNewFailure reports whether a failure was not logged yet. The limit is read every few seconds.
-func (f *delayFiles) isNewFailure(failed error) bool {
+// noteFailure notes the newest failure, or nil, and reports whether it differs from the one before and so
+// must be logged. The limit is read every 10 s, and a lasting failure must not be logged each time.
+func (f *delayFiles) noteFailure(failed error) (isNew bool) {
 	text := ""
 	if failed != nil {
 		text = failed.Error()
 	}
-	news := text != "" && text != f.logged
+	isNew = text != "" && text != f.logged
 	f.logged = text
-	return news
+	return isNew
 }
 
 // attempt is a requested delay and the setting of the files. If logind did not apply it after a reload,

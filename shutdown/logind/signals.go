@@ -85,15 +85,15 @@ func (q *signalQueue) take() []*dbus.Signal {
 	return taken
 }
 
-// subscribe subscribes to changes of logind's owner, finds the owner, and subscribes to logind's
-// signals. In this order no change is missed and signals of other senders are dropped. Missing features
-// are passed to missing.
+// subscribe subscribes to changes of the owner of logind's bus name, finds the present owner, and then
+// subscribes to logind's signals. In this order no change of the owner is missed, and signals of other
+// senders can be dropped. It calls missing with each feature that the bus or logind lacks.
 func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(feature)) error {
-	lacks := func(err error, l feature) error {
+	lacks := func(err error, f feature) error {
 		if !isUnknown(err) {
 			return err
 		}
-		missing(l)
+		missing(f)
 		return nil
 	}
 	// match adds the kubelet's match with the options exact, which exclude other senders, or without

@@ -59,8 +59,8 @@ type answer struct {
 	status  int
 	header  http.Header
 	body    []byte
-	// clockAhead is how far this machine's clock is ahead of the service's, as far as the duration of
-	// the request permits to know. It is added to times of the service.
+	// clockAhead is how far this machine's clock is ahead of the service's, as closely as the
+	// duration of the request allows. It is added to times of the service.
 	clockAhead time.Duration
 }
 

@@ -53,10 +53,11 @@ func (b Budget) Window(i int, start time.Duration, opts Options) Window {
 	return w
 }
 
-// Seconds returns the grace period override, 0 or more, for a pod that is killed at a time: its own grace
-// period, or the remaining whole seconds of the bucket's pods if those are less
-// ([graceperiod.ForNodeShutdown]). A timer may be up to 100 ms late without costing a second. A pod without a
-// grace period gets at most the bucket's own time.
+// Seconds returns the grace period override, 0 or more, for a pod that is killed at the time at, counted from
+// the announcement of the shutdown. It is the pod's own grace period or, if that is less, the time left for the
+// bucket's pods ([graceperiod.ForNodeShutdown]). That time gets 100 ms added before it is rounded down to
+// seconds, so that a late timer does not cost a second. A pod without a grace period gets at most
+// [BucketBudget].Pods, without the time that lower buckets leave.
 func (w Window) Seconds(pod *v1.Pod, at time.Duration) int64 {
 	grace := min(w.graceEnd-max(at, 0), w.mostGrace)
 	if pod.Spec.TerminationGracePeriodSeconds == nil {

@@ -102,8 +102,8 @@ func (h *Host) Held() int {
 	return h.held
 }
 
-// Released returns when the last lock was released. It returns false if a lock is held or none ever
-// was.
+// Released returns the time at which the last lock was released. It returns false if a lock is held or none
+// ever was.
 func (h *Host) Released() (time.Time, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -144,7 +144,7 @@ func (h *Host) Connect(ctx context.Context) (source.Session, error) {
 	return s, nil
 }
 
-// Adopt implements [source.Adopter].
+// Adopt implements [source.Adopter]. It returns a lock only if Left is set, and resets Left.
 func (h *Host) Adopt() io.Closer {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -73,9 +73,9 @@ func strictReason(err error) string {
 	return "unknown field"
 }
 
-// locate returns an error that names the field which cannot be decoded. The decoder's own
-// error does not name a field whose type has a decoder of its own (a duration, a quantity).
-// So locate decodes each leaf value in a document that contains nothing else.
+// locate returns an error that names the field that cannot be decoded. The decoder's own error lacks the
+// name if the type of the field has a decoder of its own (a duration, a quantity). So locate decodes each
+// leaf value alone, in a document that contains nothing else.
 func locate[T any](text []byte, err error) error {
 	for path, value := range values(text) {
 		if !isLeaf(value) {
@@ -87,7 +87,7 @@ func locate[T any](text []byte, err error) error {
 		}
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(alone, new(T)); err != nil {
 			if len(path) == 0 {
-				return fmt.Errorf("wanted is an object, a mapping of fields, and not %v", shortened(value))
+				return fmt.Errorf("must be a mapping of fields, not %v", shortened(value))
 			}
 			return field.Invalid(path.toField(), shortened(value), typeReason(err))
 		}

@@ -60,8 +60,8 @@ func TestErrorsNameSourceFieldAndValue(t *testing.T) {
 		"own decoder":        {"spec: {containers: [{resources: {limits: {cpu: lots}}}]}", `f: spec.containers[0].resources.limits.cpu: Invalid value: "lots": quantities must match`},
 		"two unknown fields": {"a: 1\nb: 2", "f: a: Invalid value: 1: unknown field\nf: b: Invalid value: 2: unknown field"},
 		"no object":          {"- a", "f: "},
-		"a scalar":           {"5", "f: wanted is an object, a mapping of fields, and not 5"},
-		"a sentence":         {"not a pod", "f: wanted is an object, a mapping of fields, and not not a pod"},
+		"a scalar":           {"5", "f: must be a mapping of fields, not 5"},
+		"a sentence":         {"not a pod", "f: must be a mapping of fields, not not a pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := decodeAll(test.text)

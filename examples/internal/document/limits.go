@@ -55,8 +55,8 @@ func checkAliases(text []byte) error {
 	return nil
 }
 
-// expandedSizes holds the sizes of YAML values in bytes, with their aliases expanded. Sizes
-// above MaxDocumentBytes are not told apart.
+// expandedSizes holds the sizes of YAML values in bytes, with their aliases expanded. Sums are capped at
+// MaxDocumentBytes+1, which means too large.
 type expandedSizes map[*yaml.Node]int
 
 // of returns the expanded size of a value. A value that contains itself is too large.

@@ -205,12 +205,12 @@ func (m *Machine) AwaitReboot(t testing.TB) {
 // Ended returns a channel that is closed when the machine is off. [Machine.Boot] replaces it.
 func (m *Machine) Ended() <-chan struct{} { return m.nspawnEnded }
 
-// awaitEnd returns when the machine is off.
+// awaitEnd waits until the machine is off.
 func (m *Machine) awaitEnd(t testing.TB) {
 	t.Helper()
 	select {
 	case <-m.nspawnEnded:
 	case <-time.After(powerOffTimeout):
-		require.Fail(t, "the machine does not go down")
+		require.Fail(t, "the machine did not power off")
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// at returns when a container has written a file; zero: it has not.
+// at returns the time at which a container has written a file; zero: it has not.
 func (o *ordeal) at(t *testing.T, pod *v1.Pod, what string) time.Time {
 	info, err := os.Stat(filepath.Join(o.seen, pod.Name+what))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -134,7 +134,7 @@ func checkPowerOff(t *testing.T, exits exitsByName, journal []machine.Entry) {
 	}), "a delay lock was not released")
 }
 
-// shutdownTime returns when logind began the shutdown.
+// shutdownTime returns the time at which logind began the shutdown.
 func shutdownTime(t *testing.T, journal []machine.Entry) time.Time {
 	t.Helper()
 	i := slices.IndexFunc(journal, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })

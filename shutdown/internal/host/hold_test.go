@@ -184,7 +184,8 @@ func TestALateAdoptedLockIsUsedOrClosed(t *testing.T) {
 	}
 }
 
-// A lock that the host keeps for the previous agent is adopted by Inhibit.
+// During a shutdown, Inhibit may return the lock that the host has kept for the previous agent; it counts
+// as adopted. When the shutdown is cancelled, the agent takes a lock of its own.
 func TestTheLockIsAdoptedFromTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.pending, r.script.keptLock = &source.Event{}, true

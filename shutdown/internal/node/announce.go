@@ -239,7 +239,7 @@ func (n *Node) startDrain(s *Shutdown) {
 	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
 	n.publish(s)
 	n.drain.begin(n, s)
-	n.killRunning()
+	n.continueKills()
 }
 
 // restartDrain begins another drain after the release, because a new announcer leaves time. Earlier
@@ -281,7 +281,7 @@ func (n *Node) cancel() {
 	for _, p := range n.pods.all {
 		p.isGivenUp = false // retry, because the node keeps running
 	}
-	n.killRunning()
+	n.continueKills()
 	n.emit(Effect{Do: HoldAgain})
 }
 
@@ -304,7 +304,7 @@ func (n *Node) closeUnsettled() {
 	n.queueReport(s)
 	n.setState(StateNone)
 	n.clearMeant()
-	n.killRunning()
+	n.continueKills()
 	n.emit(Effect{Do: HoldAgain})
 }
 

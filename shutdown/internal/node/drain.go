@@ -185,9 +185,9 @@ func (d *drain) prepareEnd() time.Time {
 	return times.Earlier(d.stageBegan.Add(min(d.shutdown.table.Budget().Prepare, d.shutdown.end().Sub(d.stageBegan)/2)), d.shutdown.waitEnd())
 }
 
-// isCallDone reports whether the call of the stage returned or timed out. It reports an error and a
-// timeout.
-func (d *drain) isCallDone(n *Node, until time.Time) bool {
+// finishCall returns true once the call of the stage has returned or timed out. It then puts an error or a
+// timeout into the report, and aborts a call that timed out.
+func (d *drain) finishCall(n *Node, until time.Time) bool {
 	switch {
 	case d.call == 0 || d.isAnswered && d.callErr == nil:
 	case !d.isAnswered && !n.reached(until):
@@ -213,11 +213,11 @@ func (n *Node) advance() bool {
 	}
 	switch d.stage {
 	case preparing:
-		return d.isCallDone(n, d.prepareEnd()) && d.enterStage(n, planning)
+		return d.finishCall(n, d.prepareEnd()) && d.enterStage(n, planning)
 	case planning:
 		return d.plan(n)
 	case holding:
-		if !d.isCallDone(n, s.table.HoldEnd()) {
+		if !d.finishCall(n, s.table.HoldEnd()) {
 			return false
 		}
 		s.Held = true
@@ -240,14 +240,14 @@ func (n *Node) advance() bool {
 	case listing:
 		return d.pickBucket(n)
 	case awaitingNotReady:
-		return d.isReadinessDone(n) && d.enterStage(n, awaitingEnds)
+		return d.finishReadiness(n) && d.enterStage(n, awaitingEnds)
 	case awaitingEnds:
 		if d.waitsFor(d.picked, (*Pod).isTerminating) && !n.reached(d.window.KillsEnd) {
 			return false
 		}
 		return d.enterStage(n, unmounting)
 	case unmounting:
-		return d.isCallDone(n, d.window.UnmountsEnd) && d.enterStage(n, flushing)
+		return d.finishCall(n, d.window.UnmountsEnd) && d.enterStage(n, flushing)
 	case flushing:
 		isLast := d.bucket == len(s.table.Schedule())-1
 		if !isLast && !n.isFlushed(d.picked, d.stageBegan, d.window.End) {
@@ -274,9 +274,9 @@ func (n *Node) advance() bool {
 		}
 		return d.enterStage(n, syncing)
 	case syncing:
-		return d.isCallDone(n, s.releaseBy()) && d.enterStage(n, releasing)
+		return d.finishCall(n, s.releaseBy()) && d.enterStage(n, releasing)
 	case releasing:
-		return d.isCallDone(n, s.releaseBy()) && d.finish(n)
+		return d.finishCall(n, s.releaseBy()) && d.finish(n)
 	default:
 		return false
 	}
@@ -401,7 +401,7 @@ func (d *drain) pickBucket(n *Node) bool {
 		if n.lister.lists == 0 && n.reached(d.stageBegan.Add(answerTimeout)) {
 			n.lister.reportTimeout(n)
 			d.takeBucket(n, schedule.Index) // the pods of the log
-			d.isReadinessDone(n)
+			d.finishReadiness(n)
 		}
 		return false
 	}
@@ -415,8 +415,9 @@ func (d *drain) pickBucket(n *Node) bool {
 	return d.enterStage(n, awaitingNotReady)
 }
 
-// isReadinessDone reports whether no pod waits for NotReady. It kills the pods whose wait timed out.
-func (d *drain) isReadinessDone(n *Node) bool {
+// finishReadiness returns true once no pod waits for NotReady any more. It kills the pods whose wait has
+// timed out, and puts the pods that were not marked into the report.
+func (d *drain) finishReadiness(n *Node) bool {
 	if d.waitsFor(d.picked, func(p *Pod) bool {
 		if p.awaitsNotReady && n.reached(p.update.notReadyBy) {
 			n.signalWaiting(p, false)

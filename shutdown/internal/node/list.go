@@ -84,12 +84,15 @@ func (l Listed) apply(n *Node) {
 	n.drain.firstAwaited = 0 // the indexes have changed
 }
 
-// updateFromList updates a pod from a list. A pod that ended in an earlier shutdown, and is listed
-// during a later drain, runs again.
+// updateFromList adds or updates a pod from the newest list. A listed pod that had ended before the drain
+// in progress has started again, if the list was requested after that end: its old reports are sent now,
+// and the listed pod replaces it. Until its final status is accepted, only a static pod counts as started
+// again.
 func (n *Node) updateFromList(listed *Pod) {
 	p := n.pods.byKey[listed.Key]
-	isAgain := p != nil && !p.Ended.IsZero() && (p.Static || !n.isPending(p)) && n.drain.shutdown != nil && !p.belongsTo(n.drain.shutdown) && n.lister.newest > p.lastCallAtEnd
-	if isAgain {
+	endedBefore := p != nil && !p.Ended.IsZero() && n.drain.shutdown != nil && !p.belongsTo(n.drain.shutdown)
+	startedAgain := endedBefore && n.lister.newest > p.lastCallAtEnd && (p.Static || !n.isPending(p))
+	if startedAgain {
 		for _, s := range slices.Clone(n.reports) {
 			if p.belongsTo(s) {
 				n.reportNow(s)
@@ -100,7 +103,7 @@ func (n *Node) updateFromList(listed *Pod) {
 		}
 		p.update = apiUpdate{}
 	}
-	if p == nil || isAgain {
+	if p == nil || startedAgain {
 		p = listed
 		n.pods.put(p)
 	}

@@ -96,7 +96,7 @@ func (n *Node) Step(at time.Time, in Input) []Effect {
 	return effects
 }
 
-// Wake returns when Step is due with a [Tick]; zero: not before the next input.
+// Wake returns the time at which Step is due with a [Tick]; zero: not before the next input.
 func (n *Node) Wake() time.Time { return n.wake }
 
 // reached reports whether t has come. If it has not, it schedules a Tick at t.

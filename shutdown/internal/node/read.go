@@ -50,7 +50,7 @@ func (r Read) apply(n *Node) {
 		n.setState(StateNone)
 	}
 	n.startLog()
-	n.killRunning()
+	n.continueKills()
 }
 
 // entities returns the shutdown and the pods of the log. The last entry of each entity counts.
@@ -174,9 +174,10 @@ func (n *Node) adoptPod(p *Pod) {
 	n.setWanted(known)
 }
 
-// killRunning kills the pods that were signalled before and are still terminating, within their
-// deadlines, and adds them to the drain in progress.
-func (n *Node) killRunning() {
+// continueKills continues the kills of pods that this agent or the previous one has signalled and that have
+// not ended, each within its own deadline. If a drain is in progress, these pods join it first. A kill
+// whose retry is already scheduled is left to that retry.
+func (n *Node) continueKills() {
 	if s := n.drain.shutdown; s != nil {
 		n.addRunningPods(s)
 	}

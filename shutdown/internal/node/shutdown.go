@@ -116,10 +116,11 @@ func (s *Shutdown) setTable(t timetable.Table) {
 // Table returns the timetable of the newest drain.
 func (s *Shutdown) Table() timetable.Table { return s.table }
 
-// WaitEnd returns when the newest drain stops waiting for pods.
+// WaitEnd returns the time at which the newest drain stops waiting for pods, or Began if it has no
+// timetable.
 func (s *Shutdown) WaitEnd() time.Time { return s.waitEnd() }
 
-// waitEnd returns when the newest drain stops waiting for pods; Began without a timetable.
+// waitEnd is WaitEnd.
 func (s *Shutdown) waitEnd() time.Time {
 	if s.Timetable == nil {
 		return s.Began
@@ -127,12 +128,12 @@ func (s *Shutdown) waitEnd() time.Time {
 	return s.table.WaitEnd()
 }
 
-// end returns when the host shuts down at the latest, by the timetable.
+// end returns the time at which the host shuts down at the latest, by the timetable.
 func (s *Shutdown) end() time.Time {
 	return timeOf(s.Timetable.Received + s.Timetable.Budget.End)
 }
 
-// releaseBy returns when the lock is released at the latest; Began without a timetable.
+// releaseBy returns the time at which the lock is released at the latest; Began without a timetable.
 func (s *Shutdown) releaseBy() time.Time {
 	if s.Timetable == nil {
 		return s.Began

@@ -159,7 +159,7 @@ func (t *Table) PublishEnd() time.Time {
 	return t.At(min(t.budget.Prepare+t.budget.Hold+t.budget.Publish, t.budget.WaitEnd))
 }
 
-// WaitEnd returns when the drain stops waiting for pods, hooks and statuses.
+// WaitEnd returns the time at which the drain stops waiting for pods, hooks and statuses.
 func (t *Table) WaitEnd() time.Time { return t.At(t.budget.WaitEnd) }
 
 // Unlock returns the deadline for releasing the inhibitor lock: half-way between WaitEnd and the end,

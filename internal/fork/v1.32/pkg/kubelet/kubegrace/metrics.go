@@ -106,8 +106,9 @@ func ShutdownMetrics(logger klog.Logger) *metrics.Shutdown {
 // not registered: they count what a kubelet does not do.
 type declared struct{ prometheus.Registerer }
 
-// Register registers the declared series with the name of c, which replaces c. It does not register the kubelet's series,
-// because metrics.Register does so later and panics if a name is taken.
+// Register makes package metrics count in a series of this package, or of the kubelet, instead of in c: it returns the
+// series with c's name as the ExistingCollector of an AlreadyRegisteredError. It registers only the series of this package.
+// The kubelet's are registered later, by metrics.Register, which panics if a name is taken.
 func (declared) Register(c prometheus.Collector) error {
 	descriptions := make(chan *prometheus.Desc, 1) // each collector of kubegrace has one
 	c.Describe(descriptions)
