@@ -170,7 +170,7 @@ func ExampleForNodeShutdown() {
 func ExampleExplainNodeShutdown() {
 	fmt.Println(graceperiod.ExplainNodeShutdown(web(), 20))
 	// Output:
-	// The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is no shorter with 30.
+	// The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds (30) is not shorter.
 }
 
 func ExampleKillTimeout() {

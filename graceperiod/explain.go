@@ -73,7 +73,7 @@ func (s step) fieldClause(previous *int64) string {
 	case s.rule == ruleStartupProbe || s.rule == ruleLivenessProbe:
 		return name + " of " + value + " applies only if the pod's spec has a grace period"
 	default:
-		return name + " is no shorter with " + value
+		return name + " (" + value + ") is not shorter"
 	}
 }
 

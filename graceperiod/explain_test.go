@@ -51,11 +51,11 @@ func TestExplanationSentences(t *testing.T) {
 		},
 		{
 			"pod, longer deletion grace period", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, ptr.To(int64(25))), 20, nil),
-			"The grace period is 20 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is no shorter with 25, and the override is not set.",
+			"The grace period is 20 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds (25) is not shorter, and the override is not set.",
 		},
 		{
 			"pod, equal override", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, nil), 20, ptr.To(int64(20))),
-			"The grace period is 20 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is not set, and the override is no shorter with 20.",
+			"The grace period is 20 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is not set, and the override (20) is not shorter.",
 		},
 		{
 			"pod, override equal to the minimum", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, nil), 0, ptr.To(int64(1))),
@@ -97,7 +97,7 @@ func TestExplanationSentences(t *testing.T) {
 
 		{
 			"soft eviction, limited", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(ptr.To(int64(60)), nil), 20),
-			"The grace period is 20 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is no shorter with 60.",
+			"The grace period is 20 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds (60) is not shorter.",
 		},
 		{
 			"soft eviction, shorter spec", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(ptr.To(int64(5)), nil), 20),
@@ -110,7 +110,7 @@ func TestExplanationSentences(t *testing.T) {
 
 		{
 			"node shutdown, bucket", graceperiod.ExplainNodeShutdown(podWithSpecAndDeletion(ptr.To(int64(60)), nil), 20),
-			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is no shorter with 60.",
+			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds (60) is not shorter.",
 		},
 		{
 			"node shutdown, equal spec", graceperiod.ExplainNodeShutdown(podWithSpecAndDeletion(ptr.To(int64(20)), nil), 20),

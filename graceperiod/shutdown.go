@@ -3,27 +3,27 @@ package graceperiod
 import v1 "k8s.io/api/core/v1"
 
 // ForNodeShutdown returns the override, in seconds, for a pod that is killed in a node
-// shutdown: the shorter of bucketSeconds, the remaining time of the pod's bucket (its range
+// shutdown: the shorter of remainingSeconds, the remaining time of the pod's bucket (its range
 // of priorities), and spec.terminationGracePeriodSeconds (killPods of the kubelet's
 // nodeshutdown manager, KEP-2712).
 //
 // The result may be 0 or less; [ForPod] raises it to the minimum. A nil pod has no grace
 // period. [ExplainNodeShutdown] names the rule that decided.
-func ForNodeShutdown(pod *v1.Pod, bucketSeconds int64) int64 {
-	return forNodeShutdown(nil, pod, bucketSeconds)
+func ForNodeShutdown(pod *v1.Pod, remainingSeconds int64) int64 {
+	return forNodeShutdown(nil, pod, remainingSeconds)
 }
 
 // ExplainNodeShutdown explains the result of [ForNodeShutdown].
-func ExplainNodeShutdown(pod *v1.Pod, bucketSeconds int64) Explanation {
+func ExplainNodeShutdown(pod *v1.Pod, remainingSeconds int64) Explanation {
 	var t trace
-	return Explanation{Seconds: forNodeShutdown(&t, pod, bucketSeconds), steps: t.steps}
+	return Explanation{Seconds: forNodeShutdown(&t, pod, remainingSeconds), steps: t.steps}
 }
 
-func forNodeShutdown(t *trace, pod *v1.Pod, bucketSeconds int64) int64 {
-	t.constant(ruleBucket, "bucketSeconds", bucketSeconds, true)
+func forNodeShutdown(t *trace, pod *v1.Pod, remainingSeconds int64) int64 {
+	t.constant(ruleBucket, "bucketSeconds", remainingSeconds, true)
 	spec := specGrace(pod)
-	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil && *spec <= bucketSeconds) {
+	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil && *spec <= remainingSeconds) {
 		return *spec
 	}
-	return bucketSeconds
+	return remainingSeconds
 }

@@ -95,8 +95,8 @@
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. A caller's context provides values and limits only the caller's
-// wait. [Terminator.Close] ends all goroutines. No mutex is held during a callback.
+// All methods may run concurrently. A caller's context provides values, such as the klog logger, and limits
+// only the caller's wait. [Terminator.Close] ends all goroutines. No mutex is held during a callback.
 //
 // # Testing
 //
@@ -104,5 +104,5 @@
 //
 // # Stability
 //
-// Stable: exported names change only in minor releases, and the changelog says how.
+// v0: minor releases may change exported names; the changelog says how.
 package lifecycle

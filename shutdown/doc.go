@@ -33,13 +33,13 @@
 //	func main() {
 //		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 //		defer stop()
-//		source, err := logind.New(logind.Options{})
+//		host, err := logind.New(logind.Options{})
 //		if err != nil {
 //			log.Fatal(err)
 //		}
 //		manager, err := shutdown.NewManager(shutdown.Options{
 //			Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-//			Source:   source,
+//			Source:   host,
 //			ListPods: shutdown.ListPodsFunc(pods, nil),
 //			Killer:   shutdown.PodKillerFunc(kill),
 //		})
@@ -73,7 +73,7 @@
 //
 // # Failures
 //
-// All failures are logged. [Report.Err] joins those of a shutdown.
+// All failures are logged with klog, to Run's logger. [Report.Err] joins those of a shutdown.
 //
 //	what fails                    what happens                         what to do
 //	the lock is refused or lost   retried every second                 check Inhibitor().Err
@@ -97,7 +97,7 @@
 //
 // # Concurrency
 //
-// All methods of Manager may be called concurrently.
+// Manager's methods may be called concurrently.
 //
 // # Testing
 //
@@ -105,5 +105,5 @@
 //
 // # Stability
 //
-// Stable: from v0.1.0 on, exported names change in minor releases only; see the changelog.
+// v0: minor releases may change exported names; the changelog says how.
 package shutdown

@@ -42,7 +42,7 @@ func run(ctx context.Context, kubeconfig, name string, opts virtualkubelet.Optio
 	if err != nil {
 		return err
 	}
-	var manager *shutdown.Manager // set before the first pod is created
+	var manager *shutdown.Manager // needs the provider, which needs Admit; set before the first pod is created
 	opts.Admit = func(pod *v1.Pod) shutdown.Admission { return manager.Admit(pod) }
 	provider, err := virtualkubelet.New(opts)
 	if err != nil {

@@ -85,5 +85,5 @@
 //
 // # Stability
 //
-// Experimental: exported names may change in patch releases, and the changelog says how.
+// Experimental: any release may change exported names; the changelog says how.
 package criruntime

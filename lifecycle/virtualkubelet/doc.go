@@ -73,7 +73,8 @@
 // back-off, and statuses.
 //
 // For the node's drain, a Provider is a [shutdown.PodKiller], [Provider.Pods] lists its pods, and
-// [Options.Admit] refuses new ones.
+// [Options.Admit] refuses new ones. Give the manager an apistatus.Reporter too: it makes the drain wait for
+// the API server to accept the final statuses, which virtual-kubelet sends without waiting.
 //
 // It has no probes, no restarts of sidecars during a termination (KEP-4438), and no restart rules
 // (KEP-5307).
@@ -103,6 +104,6 @@
 //
 // # Stability
 //
-// Experimental: exported names may change in patch releases, and the changelog says how. The package
+// Experimental: any release may change exported names; the changelog says how. The package
 // follows virtual-kubelet's interfaces.
 package virtualkubelet

@@ -97,5 +97,5 @@
 //
 // # Stability
 //
-// Stable: exported names change in minor releases only, and the changelog says how.
+// v0: minor releases may change exported names; the changelog says how.
 package apistatus

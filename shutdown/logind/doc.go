@@ -28,13 +28,13 @@
 //	func main() {
 //		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 //		defer stop()
-//		source, err := logind.New(logind.Options{})
+//		host, err := logind.New(logind.Options{})
 //		if err != nil {
 //			log.Fatal(err) // on systems other than Linux it wraps errors.ErrUnsupported
 //		}
 //		manager, err := shutdown.NewManager(shutdown.Options{
 //			Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-//			Source:   source,
+//			Source:   host,
 //			ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}} }, nil),
 //			Killer:   shutdown.PodKillerFunc(kill),
 //		})
@@ -98,5 +98,5 @@
 //
 // # Stability
 //
-// Stable: from v0.1.0 on, the API changes in minor releases only, and the changelog says how.
+// v0: minor releases may change exported names; the changelog says how.
 package logind

@@ -103,5 +103,5 @@
 //
 // # Stability
 //
-// Experimental: the API may change in patch releases, and the changelog says how. The clouds own what it reads.
+// Experimental: any release may change exported names; the changelog says how. The clouds own what it reads.
 package notice

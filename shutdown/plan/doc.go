@@ -64,5 +64,5 @@
 //
 // # Stability
 //
-// Stable: from v0.1.0 on, exported names change in minor releases only; see the changelog.
+// v0: minor releases may change exported names; the changelog says how.
 package plan

@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// Plan says what a drain does if each pod uses all of its time. If pods end earlier, later buckets start
-// earlier or have more time.
+// Plan is the worst case of a drain, in which every step and every pod uses all of its time. If one of them
+// ends earlier, the pods after it are killed earlier and may be granted more.
 type Plan struct {
 	// Wanted is the budget without a limit. Its Total is the delay to request from the host, or
 	// [Options.Limit] if that is less. Fitted is Wanted, shortened to the limit.
@@ -32,10 +32,12 @@ type BucketPlan struct {
 	// Priority names the bucket, as in [Bucket].
 	Priority int32
 	// WantedSeconds is the configured time of the bucket. Seconds is that time shortened to the limit, in
-	// whole seconds. Both are 0 or more.
+	// whole seconds. Both are 0 or more. What is left for a pod when it is killed may be more, because it
+	// includes the time that earlier steps and lower buckets did not use ([Window.Seconds]).
 	WantedSeconds, Seconds int64
-	// Start is when the bucket starts at the latest, and End when the next one then starts, counted
-	// from the announcement of the shutdown. They are equal for a bucket without pods or with 0 s.
+	// Start is the latest time at which the bucket starts, and End the time at which the next bucket then
+	// starts, both counted from the announcement of the shutdown. They are equal for a bucket without
+	// pods or with 0 s.
 	Start, End time.Duration
 	// Pods are the bucket's pods, in the order of the argument.
 	Pods []PodPlan
@@ -50,7 +52,7 @@ type PodPlan struct {
 	// WantedSeconds is the pod's terminationGracePeriodSeconds, 0 or more; GrantedSeconds if the pod has
 	// none.
 	WantedSeconds int64
-	// GrantedSeconds is the grace period override for the kill, 0 or more.
+	// GrantedSeconds is the least grace period override of the kill, 0 or more.
 	GrantedSeconds int64
 	// Start is when the pod is killed at the latest, and End when all its containers have then stopped
 	// if the runtime works, counted from the announcement of the shutdown. Every container gets at

@@ -63,5 +63,5 @@
 //
 // # Stability
 //
-// For tests: exported names may change in patch releases.
+// For tests: any release may change exported names.
 package shutdowntest

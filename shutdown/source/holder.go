@@ -31,7 +31,8 @@ type Holder struct {
 	Delay time.Duration
 	// OnShutdown is called once for each announced shutdown, never concurrently. When it returns, or
 	// panics, which is logged, the inhibitor lock is released. Its context ends at the deadline of the
-	// event, when the host cancels the shutdown, and with the context of Run. It is required.
+	// event, when the host cancels the shutdown, and with the context of Run. If the deadline is not
+	// known, OnShutdown must limit its work to Delay itself. It is required.
 	OnShutdown func(context.Context, Event)
 	// Logger logs when the lock cannot be held or the host grants less than Delay, and when that is over.
 	// A repeated failure is logged once. Nil means [slog.Default].
@@ -324,7 +325,11 @@ func (h *holding) log(ctx context.Context, err error) {
 	case ctx.Err() != nil || text == h.failure:
 	case err != nil:
 		h.failure = text
-		h.Logger.WarnContext(ctx, "Failed to hold the inhibitor lock for the requested delay, will retry", "err", err)
+		if errors.As(err, new(*DelayCappedError)) {
+			h.Logger.WarnContext(ctx, "The inhibitor lock is held, but the host grants less than the requested delay", "err", err)
+		} else {
+			h.Logger.WarnContext(ctx, "Failed to hold the inhibitor lock, will retry", "err", err)
+		}
 	default:
 		h.failure = ""
 		h.Logger.InfoContext(ctx, "The inhibitor lock is held for the requested delay")

@@ -96,5 +96,5 @@
 //
 // # Stability
 //
-// Stable: from v0.1.0 on, the API changes in minor releases only, and the changelog says how.
+// v0: minor releases may change exported names; the changelog says how.
 package unixsocket

@@ -42,5 +42,5 @@
 //
 // # Stability
 //
-// Stable: exported names change only in minor releases, and the changelog says how.
+// v0: minor releases may change exported names; the changelog says how.
 package featuregates

@@ -27,5 +27,5 @@
 //
 // # Stability
 //
-// For tests: the API may change in patch releases.
+// For tests: any release may change exported names.
 package logindtest
