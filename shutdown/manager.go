@@ -210,13 +210,11 @@ func (m *Manager) LastReport() (Report, bool) {
 // cancels the calls to your code that have not returned, waits up to 10 s for them, and then returns an
 // error that names them.
 //
-// If ctx has already ended, nothing is drained, and the error says so. A later call drains the node.
+// If the context of the first call has already ended, nothing is drained, and the error says so. The next call
+// then drains the node.
 func (m *Manager) TerminateAll(ctx context.Context) (Report, error) {
 	if !m.isMade() {
 		return Report{}, errNotMade
-	}
-	if err := context.Cause(ctx); err != nil {
-		return Report{}, fmt.Errorf("no pod was signalled, because the context had ended before the drain: %w", err)
 	}
 	return m.shell.terminateAll(ctx)
 }

@@ -47,16 +47,19 @@ type nilGate struct{ featuregate.FeatureGate }
 
 // A context that ends before the drain begins signals no pod, and the next call drains them all.
 func TestTerminateAllWithAContextThatHasEnded(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()
 		ended, end := context.WithCancel(t.Context())
 		end()
 		report, err := n.m.TerminateAll(ended)
-		require.EqualError(t, err, "no pod was signalled, because the context had ended before the drain: context canceled")
+		require.EqualError(t, err, "TerminateAll has signalled no pod, because its context had ended: context canceled")
 		require.Empty(t, report.Pods)
 		report, err = n.m.TerminateAll(t.Context())
 		require.NoError(t, err)
-		require.Len(t, report.Pods, len(n.pods))
+		require.Len(t, report.Pods, 2)
+		again, err := n.m.TerminateAll(ended)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, report.Pods, again.Pods, "the report of the first drain")
 	})
 }
 

@@ -467,6 +467,11 @@ func (s *shell) interruption() error {
 func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	s.enter(ctx)
 	s.mu.Lock()
+	begun, _ := s.node.Terminated()
+	if err := context.Cause(ctx); err != nil && begun == nil && s.waiting == 0 {
+		s.mu.Unlock()
+		return Report{}, errors.Join(fmt.Errorf("TerminateAll has signalled no pod, because its context had ended: %w", err), s.leave(time.Now()))
+	}
 	s.waiting++
 	s.mu.Unlock()
 	s.step(node.TerminateAll{Wall: s.opts.Clock.Now()})

@@ -92,7 +92,7 @@ type holding struct {
 
 // session holds the lock until the session is lost or ctx ends.
 func (h *holding) session(ctx context.Context) (err error) {
-	session, err := called(ctx, h, "Connect", h.Source.Connect)
+	session, err := callSource(ctx, h, "Connect", h.Source.Connect)
 	if err != nil {
 		return fmt.Errorf("failed to connect to the host: %w", err)
 	}
@@ -104,7 +104,7 @@ func (h *holding) session(ctx context.Context) (err error) {
 	if events == nil {
 		return errors.New("the session with the host has no channel of events")
 	}
-	switch pending, err := called(ctx, h, "Pending", session.Pending); {
+	switch pending, err := callSource(ctx, h, "Pending", session.Pending); {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:
 		return fmt.Errorf("failed to ask the host for a pending shutdown: %w", err)
@@ -182,7 +182,7 @@ func (h *holding) takeKeptLock(ctx context.Context, session Session) {
 
 // inhibit takes a lock and closes the old one.
 func (h *holding) inhibit(ctx context.Context, session Session) error {
-	lock, err := called(ctx, h, "Inhibit", session.Inhibit)
+	lock, err := callSource(ctx, h, "Inhibit", session.Inhibit)
 	if err == nil && lock == nil {
 		err = errors.New("the session has returned no lock and no error")
 	}
@@ -198,7 +198,7 @@ func (h *holding) inhibit(ctx context.Context, session Session) error {
 
 // requestDelay requests Delay from the host. If the host grants less, capped is a *DelayCappedError.
 func (h *holding) requestDelay(ctx context.Context, session Session) (capped, err error) {
-	_, err = called(ctx, h, "RequestDelay", func(ctx context.Context) (time.Duration, error) { return session.RequestDelay(ctx, h.Delay) })
+	_, err = callSource(ctx, h, "RequestDelay", func(ctx context.Context) (time.Duration, error) { return session.RequestDelay(ctx, h.Delay) })
 	if errors.As(err, new(*DelayCappedError)) {
 		return err, nil
 	}
@@ -208,8 +208,8 @@ func (h *holding) requestDelay(ctx context.Context, session Session) (capped, er
 	return nil, nil
 }
 
-// called makes a call of the source or its session. It logs a call that has not returned after hangTime.
-func called[T any](ctx context.Context, h *holding, name string, do func(context.Context) (T, error)) (T, error) {
+// callSource calls a method of the source or its session. It logs a call that has not returned after hangTime.
+func callSource[T any](ctx context.Context, h *holding, name string, do func(context.Context) (T, error)) (T, error) {
 	logger := h.Logger
 	slow := time.AfterFunc(hangTime, func() {
 		logger.ErrorContext(ctx, "A call of the source has not returned", "call", name, "time", hangTime)
@@ -248,6 +248,7 @@ func (h *holding) call(ctx context.Context) {
 	h.called, h.returned = true, returned
 	go func() {
 		defer close(returned)
+		defer h.logIfSlow(ctx)()
 		defer func() {
 			if value := recover(); value != nil {
 				h.Logger.ErrorContext(ctx, "OnShutdown panicked, the inhibitor lock is released", "panic", value, "stack", string(debug.Stack()))
@@ -255,17 +256,30 @@ func (h *holding) call(ctx context.Context) {
 		}()
 		h.OnShutdown(ctx, event)
 	}()
-	context.AfterFunc(ctx, func() { h.logIfSlow(ctx, returned) })
 }
 
-// logIfSlow logs that OnShutdown goes on after its context has ended, because the lock stays held as long.
-func (h Holder) logIfSlow(ctx context.Context, returned <-chan struct{}) {
-	timer := time.NewTimer(hangTime)
-	defer timer.Stop()
-	select {
-	case <-returned:
-	case <-timer.C:
-		h.Logger.ErrorContext(ctx, "OnShutdown has not returned since its context ended, and the inhibitor lock stays held", "time", hangTime)
+// logIfSlow logs if OnShutdown has not returned hangTime after the end of its context, since the lock stays
+// held until it returns. Call done when it has returned.
+func (h Holder) logIfSlow(ctx context.Context) (done func()) {
+	returned, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-ctx.Done():
+		case <-returned:
+			return
+		}
+		timer := time.NewTimer(hangTime)
+		defer timer.Stop()
+		select {
+		case <-returned:
+		case <-timer.C:
+			h.Logger.ErrorContext(ctx, "OnShutdown has not returned since its context ended, and the inhibitor lock stays held", "time", hangTime)
+		}
+	}()
+	return func() {
+		close(returned)
+		<-watched
 	}
 }
 

@@ -28,13 +28,13 @@
 //	func main() {
 //		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 //		defer stop()
-//		source, err := unixsocket.New(unixsocket.Options{Path: "/run/agent/shutdown.sock"})
+//		host, err := unixsocket.New(unixsocket.Options{Path: "/run/agent/shutdown.sock"})
 //		if err != nil {
 //			log.Fatal(err)
 //		}
 //		manager, err := shutdown.NewManager(shutdown.Options{
 //			Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}},
-//			Source:   source,
+//			Source:   host,
 //			ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}} }, nil),
 //			Killer:   shutdown.PodKillerFunc(kill),
 //		})
