@@ -148,7 +148,7 @@ lint: ## formatting, linters, tidy modules, the oldest Go, builds off Linux, imp
 	@cd examples && go vet -tags e2e ./...
 	@set -e; for module in $(CONTAINERD); do (cd $$module && go mod tidy -diff); done
 	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do for module in . lifecycle/virtualkubelet lifecycle/criruntime; do (cd $$module && GOOS=$$os go vet ./...); done; done
-	@go test -count=1 -short ./internal/deptest ./internal/readme # they read what the cache of tests does not see
+	@go test -short ./internal/deptest ./internal/readme
 	@set -e; for module in lifecycle/virtualkubelet lifecycle/criruntime; do (cd $$module && go test -run TestImports .); done
 	@$(TOOL) actionlint
 	@cd internal/tools && go run ./house --root $(CURDIR)

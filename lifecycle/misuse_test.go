@@ -438,14 +438,14 @@ func TestMisuseOfOptions(t *testing.T) {
 		Runtime: runtime, Pods: (*lifecycletest.Unit)(nil), Commands: runtime, Exits: runtime, Events: (*lifecycletest.Events)(nil),
 		Hooks: hookFunc(nil), Gates: gates,
 	})
-	require.EqualError(t, err, `failed to create terminator: Runtime: is a nil *lifecycletest.Runtime, leave it out or make one
+	require.EqualError(t, err, `failed to create terminator: Runtime is a nil *lifecycletest.Runtime: leave it out or set a value
 Runtime: must not be set with Pods, which replaces it
-Pods: is a nil *lifecycletest.Unit, leave it out or make one
-Commands: is a nil *lifecycletest.Runtime, leave it out or make one
-Hooks: is a nil lifecycle_test.hookFunc, leave it out or make one
-Exits: is a nil *lifecycletest.Runtime, leave it out or make one
-Events: is a nil *lifecycletest.Events, leave it out or make one
-Gates: is a nil *lifecycle_test.nilGates, leave it out or make one`)
+Pods is a nil *lifecycletest.Unit: leave it out or set a value
+Commands is a nil *lifecycletest.Runtime: leave it out or set a value
+Hooks is a nil lifecycle_test.hookFunc: leave it out or set a value
+Exits is a nil *lifecycletest.Runtime: leave it out or set a value
+Events is a nil *lifecycletest.Events: leave it out or set a value
+Gates is a nil *lifecycle_test.nilGates: leave it out or set a value`)
 }
 
 type nilGates struct{ featuregate.FeatureGate }

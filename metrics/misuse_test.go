@@ -36,7 +36,7 @@ func TestMisuse(t *testing.T) {
 			}
 		},
 		"M45b a registerer that is a nil pointer": func(t *testing.T) {
-			const want = "failed to register metrics: the registerer: is a nil *prometheus.Registry, leave it out or make one"
+			const want = "failed to register metrics: the registerer is a nil *prometheus.Registry: leave it out or set a value"
 			_, err := metrics.NewLifecycle(registry, metrics.Options{})
 			require.EqualError(t, err, want)
 			_, err = metrics.NewShutdown(registry, metrics.Options{})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"time"
 
 	"k8s.io/component-base/featuregate"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/internal/nilcheck"
 	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -176,9 +176,7 @@ func (o *Options) validate() error {
 		{"Options.Gates", o.Gates},
 		{"Options.Clock", o.Clock},
 	} {
-		if isTypedNil(option.value) {
-			errs = append(errs, fmt.Errorf("%s is a nil %T: leave it out or set a value", option.name, option.value))
-		}
+		errs = append(errs, nilcheck.Option(option.name, option.value))
 	}
 	switch {
 	case o.StateDir == "" && o.RequireStateDir:
@@ -193,22 +191,10 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("Options.StateDir %q is not a directory", o.StateDir))
 		}
 	}
-	if !isTypedNil(o.Gates) {
+	if !nilcheck.IsTypedNil(o.Gates) {
 		errs = append(errs, o.validateConfig())
 	}
 	return errors.Join(errs...)
-}
-
-// isTypedNil reports whether an interface holds a nil pointer, function, map, channel or slice, which
-// does not compare equal to nil but fails when it is used.
-func isTypedNil(value any) bool {
-	v := reflect.ValueOf(value)
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan, reflect.Slice:
-		return v.IsNil()
-	default:
-		return false
-	}
 }
 
 func (o *Options) validateConfig() error {

@@ -23,5 +23,5 @@ func Option(name string, value any) error {
 	if !IsTypedNil(value) {
 		return nil
 	}
-	return fmt.Errorf("%s: is a nil %T, leave it out or make one", name, value)
+	return fmt.Errorf("%s is a nil %T: leave it out or set a value", name, value)
 }

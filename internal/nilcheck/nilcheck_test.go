@@ -21,6 +21,6 @@ func TestTypedNils(t *testing.T) {
 	for _, value := range []any{nil, none, reader{}, &reader{}, 0, func() {}, []int{}} {
 		require.False(t, nilcheck.IsTypedNil(value), "%T", value)
 	}
-	require.EqualError(t, nilcheck.Option("Runtime", pointer), "Runtime: is a nil *nilcheck_test.reader, leave it out or make one")
+	require.EqualError(t, nilcheck.Option("Runtime", pointer), "Runtime is a nil *nilcheck_test.reader: leave it out or set a value")
 	require.NoError(t, errors.Join(nilcheck.Option("Runtime", nil), nilcheck.Option("Runtime", &reader{})))
 }

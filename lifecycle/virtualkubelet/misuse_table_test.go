@@ -420,7 +420,7 @@ func TestMisuseOfOptions(t *testing.T) {
 	_, err := virtualkubelet.New(virtualkubelet.Options{
 		Runtime: (*misusedRuntime)(nil), MaxStarts: -1, PollInterval: -1, Terminator: lifecycle.TerminatorOptions{StopTimeoutSlack: -1},
 	})
-	require.EqualError(t, err, `failed to make a provider: Runtime: is a nil *virtualkubelet_test.misusedRuntime, leave it out or make one
+	require.EqualError(t, err, `failed to make a provider: Runtime is a nil *virtualkubelet_test.misusedRuntime: leave it out or set a value
 MaxStarts: must not be negative, is -1
 PollInterval: must not be negative, is -1ns
 failed to create terminator: StopTimeoutSlack: must not be negative, is -1ns`)
