@@ -165,18 +165,20 @@ func (s *stop) waitForHook() {
 	if s.hook.returned == nil {
 		return
 	}
-	timer := time.NewTimer(time.Until(s.hook.cancelledAt.Add(abandonAfter)))
-	defer timer.Stop()
-	select {
-	case <-s.hook.returned:
-	case <-timer.C:
-		if s.abandonHook() {
-			s.logger().Error(nil, "PreStop hook has not returned after its cancellation, no longer waiting for it")
+	if left := time.Until(s.hook.cancelledAt.Add(abandonAfter)); left > 0 {
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		select {
+		case <-s.hook.returned:
+		case <-timer.C:
 		}
+	}
+	if s.abandonHook() {
+		s.logger().Error(nil, "PreStop hook has not returned after its cancellation, no longer waiting for it")
 	}
 }
 
-// abandonHook stops waiting for a cancelled hook, and reports whether it has not returned.
+// abandonHook abandons a cancelled hook, unless it has returned. It reports whether it did.
 func (s *stop) abandonHook() bool {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()

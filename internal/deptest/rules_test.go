@@ -88,7 +88,7 @@ func loadGraph(t *testing.T, goos string) deptest.Graph {
 // these reads a new package would not make the cached result of this test stale.
 func readFolders(t *testing.T) {
 	t.Helper()
-	require.NoError(t, filepath.WalkDir(filepath.Join("..", ".."), func(path string, entry fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(filepath.Join("..", ".."), func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() && (entry.Name() == ".git" || entry.Name() == ".cache") {
 			return filepath.SkipDir
 		}

@@ -67,16 +67,12 @@ func (r *Runtime) Start(pod *v1.Pod, name, id string, s Script) lifecycle.Contai
 // it in the function passed to [lifecycle.Terminator.Start]. If the start fails or ctx ends, there is
 // no container, and the error wraps StartErr or the cause of ctx.
 func (r *Runtime) StartContainer(ctx context.Context, pod *v1.Pod, name, id string, s Script) error {
-	ended := ctx.Done()
+	waits := ctx
 	if s.StartIgnoresContext {
-		ended = nil
+		waits = context.WithoutCancel(ctx)
 	}
-	takes := time.NewTimer(s.StartTakes)
-	defer takes.Stop()
-	select {
-	case <-takes.C:
-	case <-ended:
-		return fmt.Errorf("failed to start container %q: %w", id, context.Cause(ctx))
+	if err := wait(waits, s.StartTakes); err != nil {
+		return fmt.Errorf("failed to start container %q: %w", id, err)
 	}
 	if s.StartErr != nil {
 		return fmt.Errorf("failed to start container %q: %w", id, s.StartErr)

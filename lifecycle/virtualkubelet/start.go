@@ -194,13 +194,14 @@ func (s *starter) awaitInit(c *container) error {
 func (s *starter) restart(c *container) error {
 	for {
 		s.r.mu.Lock()
-		pause := time.NewTimer(time.Until(c.restartAt))
+		pause := time.Until(c.restartAt)
 		s.r.mu.Unlock()
-		select {
-		case <-pause.C:
-		case <-s.r.active.Done():
+		if pause > 0 {
+			select {
+			case <-time.After(pause):
+			case <-s.r.active.Done():
+			}
 		}
-		pause.Stop()
 		if s.isClosed() {
 			return lifecycle.ErrClosed
 		}
