@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"context"
 	"time"
+
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // backoff is the pause before a failed call is repeated. It doubles each time.
@@ -23,7 +25,7 @@ func (r *backoff) next() time.Duration {
 
 // sleepContext sleeps for d, or until ctx ends.
 func sleepContext(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(max(d, times.Shortest))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

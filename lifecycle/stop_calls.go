@@ -132,7 +132,7 @@ func (c *stopCalls) replacedBy() (by *Container) {
 func (c *stopCalls) callAndWait() *stopReply {
 	c.makeCall(c.timeout())
 	for {
-		timer := time.NewTimer(time.Until(c.returnBy()))
+		timer := time.NewTimer(times.Until(c.returnBy()))
 		select {
 		case a := <-c.replies:
 			timer.Stop()
@@ -140,6 +140,7 @@ func (c *stopCalls) callAndWait() *stopReply {
 				c.setReported(a)
 				return &a
 			}
+			c.recordFailure(c.callError(&a)) // the newer call decides
 		case <-c.deadlineMoved:
 			timer.Stop()
 			if seconds := c.timeout(); time.Now().Add(graceperiod.Duration(seconds)).Before(c.killAt) {

@@ -440,7 +440,7 @@ func (s *shell) watchWrites() {
 
 // sleep waits for d or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(max(d, times.Shortest))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

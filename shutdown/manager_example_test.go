@@ -66,9 +66,9 @@ func exampleOptions() shutdown.Options {
 
 // Trigger announces a shutdown that the host does not announce, such as that of a UPS.
 func ExampleManager_Trigger() {
-	released := make(chan struct{})
+	reported := make(chan struct{})
 	opts := exampleOptions()
-	opts.OnRelease = func(context.Context) { close(released) }
+	opts.OnReport = func(context.Context, shutdown.Report) { close(reported) }
 	manager, err := shutdown.NewManager(opts)
 	if err != nil {
 		fmt.Println(err)
@@ -82,7 +82,7 @@ func ExampleManager_Trigger() {
 		<-time.After(time.Millisecond) // until Run has begun
 	}
 	fmt.Println(manager.ShutdownStatus())
-	<-released
+	<-reported
 	stop()
 	fmt.Println(<-ended)
 	// Unordered output:

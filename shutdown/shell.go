@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
@@ -193,7 +194,7 @@ func (s *shell) setTimer(wake time.Time) {
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.stopTimer = cancel
-	passed := s.opts.Clock.After(wake.Sub(s.now()))
+	passed := s.opts.Clock.After(max(wake.Sub(s.now()), times.Shortest))
 	s.calls.Go(func() string { return "the timer of the drain" }, func() {
 		select {
 		case <-passed:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // ErrTimeSpent is the error of [Future.Await] without a result in time.
@@ -51,7 +53,7 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 
 // Await is [Future.Wait] with a time limit. Without a result until then, the error is [ErrTimeSpent].
 func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
-	timer := time.NewTimer(time.Until(until))
+	timer := time.NewTimer(times.Until(until))
 	defer timer.Stop()
 	err := ErrTimeSpent
 	select {

@@ -39,7 +39,7 @@ func allowedImports() map[string][]string {
 		"shutdown":                    {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/nilcheck", module + "/internal/podcondition", module + "/internal/podkey", module + "/internal/staticpod", module + "/internal/times", module + "/shutdown/plan", module + "/shutdown/source", module + "/internal/call", parts + "/host", parts + "/node", parts + "/statelog"},
 		"shutdown/plan":               {api, machine, module + "/graceperiod", module + "/internal/times"},
 		// The manager's parts do not import the manager. node imports nothing that blocks or logs.
-		"shutdown/internal/host":      {klog, module + "/metrics", module + "/shutdown/source", module + "/internal/call"},
+		"shutdown/internal/host":      {klog, module + "/metrics", module + "/shutdown/source", module + "/internal/call", module + "/internal/times"},
 		"shutdown/internal/node":      {api, machine, module + "/graceperiod", module + "/internal/times", module + "/shutdown/plan", module + "/shutdown/source", parts + "/timetable"},
 		"shutdown/internal/statelog":  {"golang.org/x/sys/unix", api, machine, module + "/graceperiod", module + "/internal/atomicfile", module + "/internal/call", module + "/internal/podkey", parts + "/node"},
 		"shutdown/internal/timetable": {api, module + "/shutdown/plan"},
@@ -58,7 +58,7 @@ func allowedImports() map[string][]string {
 		"internal/features":   {gates, module + "/internal/nilcheck"},
 		"internal/nilcheck":   {},
 		"internal/atomicfile": {},
-		"internal/call":       {klog},
+		"internal/call":       {klog, module + "/internal/times"},
 		"internal/podkey":     {api, machine},
 		"internal/judge":      {api, machine, "github.com/go-logr/logr", module + "/lifecycle", module + "/graceperiod", module + "/internal/times"},
 		"internal/deptest":    {},

@@ -599,11 +599,10 @@ func (p *podHistory) failuresAreReported() {
 			if again.ID != s.ID || !s.Returned.Before(again.Called) || s.Returned.At.Equal(again.Called.At) {
 				continue
 			}
-			isSuperseded := slices.ContainsFunc(p.stops, func(other *Stop) bool { // a newer call decides, or another call succeeded
-				isNewer := s.Called.Before(other.Called) && other.Called.Before(s.Returned) && !other.Returned.Before(s.Returned)
-				return other.ID == s.ID && (isNewer || other.succeeded() && s.Called.Before(other.Returned) && other.Returned.Before(s.Returned))
+			hasSucceeded := slices.ContainsFunc(p.stops, func(other *Stop) bool { // a concurrent call, so that nobody waited for s
+				return other.ID == s.ID && other.succeeded() && s.Called.Before(other.Returned) && other.Returned.Before(s.Returned)
 			})
-			if isSuperseded {
+			if hasSucceeded {
 				break
 			}
 			if !slices.ContainsFunc(p.logs, func(line LogEntry) bool {

@@ -15,6 +15,13 @@ func WholeSeconds(remaining time.Duration) int64 {
 	return int64(max(min(remaining, math.MaxInt64-Lag)+Lag, 0) / time.Second)
 }
 
+// Shortest is the duration of a timer for a time that has passed. In a bubble of testing/synctest a select
+// with a timer of 0 or less crashes the race detector of Go 1.26 on a busy machine.
+const Shortest = time.Nanosecond
+
+// Until returns the duration of a timer that fires at t: at least [Shortest].
+func Until(t time.Time) time.Duration { return max(time.Until(t), Shortest) }
+
 // Earlier returns the earlier one of two times. A zero time is ignored.
 func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -122,13 +123,13 @@ func (p *poller) run(ctx context.Context) {
 		p.failed = err
 		p.mu.Unlock()
 		select {
-		case <-time.After(time.Until(began.Add(p.opts.PollInterval))):
+		case <-time.After(times.Until(began.Add(p.opts.PollInterval))):
 			continue
 		case <-p.asked:
 		case <-ctx.Done():
 		}
 		select {
-		case <-time.After(time.Until(began.Add(min(minPollInterval, p.opts.PollInterval)))):
+		case <-time.After(times.Until(began.Add(min(minPollInterval, p.opts.PollInterval)))):
 		case <-ctx.Done():
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // Hold controls the lock during a shutdown, from [Host.Suspend] to End. Its methods do nothing after
@@ -94,7 +96,7 @@ func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
 	}
 	select {
 	case <-adoption:
-	case <-time.After(time.Until(until)):
+	case <-time.After(times.Until(until)):
 	case <-ctx.Done():
 	}
 }
