@@ -3,8 +3,6 @@ package lifecycle
 import (
 	"context"
 	"time"
-
-	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // backoff is the pause before a failed call is repeated. It doubles each time.
@@ -25,7 +23,10 @@ func (r *backoff) next() time.Duration {
 
 // sleepContext sleeps for d, or until ctx ends.
 func sleepContext(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(max(d, times.Shortest))
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

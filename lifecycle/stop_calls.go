@@ -132,26 +132,22 @@ func (c *stopCalls) replacedBy() (by *Container) {
 func (c *stopCalls) callAndWait() *stopReply {
 	c.makeCall(c.timeout())
 	for {
-		timer := time.NewTimer(times.Until(c.returnBy()))
 		select {
 		case a := <-c.replies:
-			timer.Stop()
 			if a.isSuccess() || a.number == c.made {
 				c.setReported(a)
 				return &a
 			}
 			c.recordFailure(c.callError(&a)) // the newer call decides
 		case <-c.deadlineMoved:
-			timer.Stop()
 			if seconds := c.timeout(); time.Now().Add(graceperiod.Duration(seconds)).Before(c.killAt) {
 				c.makeCall(seconds)
 			}
-		case <-timer.C:
+		case <-times.After(c.returnBy()):
 			c.timedOut = true
 			c.slack = 2 * min(c.slack, math.MaxInt64/2) // do not pile up calls in a runtime that hangs
 			return nil
 		case <-c.ctx.Done():
-			timer.Stop()
 			return nil
 		}
 	}

@@ -440,7 +440,10 @@ func (s *shell) watchWrites() {
 
 // sleep waits for d or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(max(d, times.Shortest))
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -194,7 +194,10 @@ func (s *shell) setTimer(wake time.Time) {
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.stopTimer = cancel
-	passed := s.opts.Clock.After(max(wake.Sub(s.now()), times.Shortest))
+	passed := times.Passed()
+	if left := wake.Sub(s.now()); left > 0 {
+		passed = s.opts.Clock.After(left)
+	}
 	s.calls.Go(func() string { return "the timer of the drain" }, func() {
 		select {
 		case <-passed:

@@ -53,12 +53,10 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 
 // Await is [Future.Wait] with a time limit. Without a result until then, the error is [ErrTimeSpent].
 func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
-	timer := time.NewTimer(times.Until(until))
-	defer timer.Stop()
 	err := ErrTimeSpent
 	select {
 	case <-f.done:
-	case <-timer.C:
+	case <-times.After(until):
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}

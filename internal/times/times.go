@@ -15,12 +15,21 @@ func WholeSeconds(remaining time.Duration) int64 {
 	return int64(max(min(remaining, math.MaxInt64-Lag)+Lag, 0) / time.Second)
 }
 
-// Shortest is the duration of a timer for a time that has passed. In a bubble of testing/synctest a select
-// with a timer of 0 or less crashes the race detector of Go 1.26 on a busy machine.
-const Shortest = time.Nanosecond
+// After returns a channel that delivers a time at t, or that is closed if t has passed. A timer of 0 or less
+// would not do: in a bubble of testing/synctest it crashes the race detector of Go 1.26 on a busy machine.
+func After(t time.Time) <-chan time.Time {
+	if left := time.Until(t); left > 0 {
+		return time.After(left)
+	}
+	return Passed()
+}
 
-// Until returns the duration of a timer that fires at t: at least [Shortest].
-func Until(t time.Time) time.Duration { return max(time.Until(t), Shortest) }
+// Passed returns a closed channel, which stands for a timer that has fired.
+func Passed() <-chan time.Time {
+	passed := make(chan time.Time)
+	close(passed)
+	return passed
+}
 
 // Earlier returns the earlier one of two times. A zero time is ignored.
 func Earlier(a, b time.Time) time.Time {

@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -123,16 +122,26 @@ func (p *poller) run(ctx context.Context) {
 		p.failed = err
 		p.mu.Unlock()
 		select {
-		case <-time.After(times.Until(began.Add(p.opts.PollInterval))):
+		case <-after(began.Add(p.opts.PollInterval)):
 			continue
 		case <-p.asked:
 		case <-ctx.Done():
 		}
 		select {
-		case <-time.After(times.Until(began.Add(min(minPollInterval, p.opts.PollInterval)))):
+		case <-after(began.Add(min(minPollInterval, p.opts.PollInterval))):
 		case <-ctx.Done():
 		}
 	}
+}
+
+// after returns a channel that delivers a time at t, or that is closed if t has passed.
+func after(t time.Time) <-chan time.Time {
+	if left := time.Until(t); left > 0 {
+		return time.After(left)
+	}
+	passed := make(chan time.Time)
+	close(passed)
+	return passed
 }
 
 // poll gets one list and passes it to the records.

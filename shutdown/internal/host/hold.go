@@ -96,7 +96,7 @@ func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
 	}
 	select {
 	case <-adoption:
-	case <-time.After(times.Until(until)):
+	case <-times.After(until):
 	case <-ctx.Done():
 	}
 }
