@@ -26,9 +26,12 @@ func (t *Termination) ShouldRestart(name string) (restart bool, left time.Durati
 
 // canRestart is ShouldRestart for callers that hold the mutex.
 func (t *Termination) canRestart(name string) bool {
+	if !t.inProgress() || t.isForgotten() {
+		return false
+	}
 	hasTime := !t.deadline.hasPassed() && t.deadline.granted > graceperiod.MinimumPodSeconds
 	stopsAsUnit := t.pod.terminator.opts.Pods != nil
-	if !t.inProgress() || t.isForgotten() || !hasTime || stopsAsUnit {
+	if !hasTime || stopsAsUnit {
 		return false
 	}
 	for start := range t.pod.starts {
