@@ -18,7 +18,7 @@ type lists struct {
 	inProgress   *listCall
 	queued       *listCall // is made when the one in progress has returned; nil: none is requested
 	failed       error     // the newest failure since the last success; nil: none
-	failures     int   // number of failures since the last success
+	failures     int       // number of failures since the last success
 }
 
 // listFailed notes the failure of a list. isNews says to log it: it is the first one, or differs from the one before.

@@ -22,9 +22,9 @@ type Termination struct {
 	previous  *Termination // of the same pod; nil: there is none, or this one has ended
 	deadline  deadline
 	startedAt time.Time
-	usesLists bool    // the runtime lists the containers; false: the request names them
-	minList   int     // the number of the first list that is new enough: it began after the newest request and start
-	stops     []*stop // of the containers that belong to the termination, in progress or ended
+	usesLists bool          // the runtime lists the containers; false: the request names them
+	minList   int           // the number of the first list that is new enough: it began after the newest request and start
+	stops     []*stop       // of the containers that belong to the termination, in progress or ended
 	wakeup    chan struct{} // has a value when run must check the termination again
 	done      chan struct{}
 	results   []ContainerResult // nil until the termination has ended
