@@ -28,6 +28,8 @@ func (c errorLog) Error(err error, _ string, _ ...any) { c.errors <- err }
 func (c errorLog) WithValues(...any) logr.LogSink      { return c }
 func (c errorLog) WithName(string) logr.LogSink        { return c }
 
+// The log has no text of the hook, which may be secret. OnHook gets the real error, and PreStopDone for the
+// next agent.
 func TestFailedHookIsLoggedAndPassedToOnHook(t *testing.T) {
 	log := errorLog{make(chan error, 10)}
 	var results []lifecycle.HookResult

@@ -15,12 +15,13 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// killPodOnce and killContainerOnce make one StopContainer call for the container "app".
+// killPodOnce terminates the pod with OneAttempt, which makes one StopContainer call for each container.
 func killPodOnce(b *testBed) (lifecycle.Outcome, error) {
 	result, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{OneAttempt: true})
 	return result.Outcome(), err
 }
 
+// killContainerOnce kills the container "app" with OneAttempt, which is one StopContainer call.
 func killContainerOnce(b *testBed) (lifecycle.Outcome, error) {
 	result, err := b.KillContainer(b.quietContext(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{OneAttempt: true})
 	return result.Outcome, err

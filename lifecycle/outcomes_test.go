@@ -45,6 +45,7 @@ func TestMetricsKnowAllOutcomes(t *testing.T) {
 	require.Empty(t, killed)
 }
 
+// An outcome that this version does not know must not be taken for a success.
 func TestUnknownOutcomeIsTheWorst(t *testing.T) {
 	for _, o := range lifecycle.Outcomes() {
 		result := lifecycle.Result{Containers: []lifecycle.ContainerResult{{Outcome: o}, {Outcome: "Gone"}, {Outcome: o}}}

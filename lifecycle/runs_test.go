@@ -36,6 +36,7 @@ func TestIDReusedDuringAKillIsANewRun(t *testing.T) {
 	})
 }
 
+// A sidecar exits and is started again under the same ID. The result has both runs, with different Began.
 func TestTwoRunsWithOneIDHaveTwoResults(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})

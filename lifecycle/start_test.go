@@ -21,6 +21,8 @@ func withStartTaking(d time.Duration, s lifecycletest.Script) lifecycletest.Scri
 	return s
 }
 
+// Start does not call its function after the termination, until Forget says that the pod may be started
+// again. After Close it never does.
 func TestStartIsRefusedAfterTheTerminationHasBegun(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")
@@ -39,6 +41,7 @@ func TestStartIsRefusedAfterTheTerminationHasBegun(t *testing.T) {
 	})
 }
 
+// Invalid arguments are errors, and the start function is not called.
 func TestStartRejectsInvalidArguments(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		nothing := func(context.Context) error { return nil }
@@ -127,6 +130,9 @@ func TestStartIsCancelledBeforeTheFirstList(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.StopTimeoutSlack = 10 * time.Second })
 }
 
+// A start ignores its cancellation. The termination waits for it until GiveUpAfter past the deadline,
+// because it may still create a container, which is RuntimeStuck. The sidecar waits only until the
+// deadline.
 func TestStartThatNeverReturnsIsStuck(t *testing.T) {
 	inBubble(t, graceSeconds(3), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
@@ -191,6 +197,7 @@ func TestTwoStartsOfOneContainer(t *testing.T) {
 	})
 }
 
+// The error of a failed start is that of the start function, and nothing is kept of the pod.
 func TestFailedStartIsWrapped(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")
@@ -202,6 +209,7 @@ func TestFailedStartIsWrapped(t *testing.T) {
 	})
 }
 
+// Close cancels a start function in progress, even if its pod was forgotten.
 func TestCloseEndsTheContextOfAStart(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")
@@ -221,6 +229,7 @@ func TestCloseEndsTheContextOfAStart(t *testing.T) {
 	})
 }
 
+// A start ignores its context. Close cannot wait for it, because it runs in the agent's goroutine.
 func TestCloseDoesNotWaitForAStart(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")

@@ -97,6 +97,7 @@ func TestSidecarThatExitsMayBeRestarted(t *testing.T) {
 	}
 }
 
+// The runtime lists an ended container for 4 s. StopContainer is repeated until a list lacks it.
 func TestStopIsRepeatedWhileAStaleListHasTheContainer(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})

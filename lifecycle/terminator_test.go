@@ -18,6 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// The simplest termination: one container that ends 3 s after its stop signal.
 func TestContainerStopsWithinItsGrace(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
@@ -33,6 +34,8 @@ func TestContainerStopsWithinItsGrace(t *testing.T) {
 	})
 }
 
+// A millisecond after the beginning, the Killing event is recorded and the hook runs, but StopContainer has
+// not been called.
 func TestEventComesBeforeHookAndStop(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Second)})
@@ -88,6 +91,8 @@ func (s *callSequence) StopContainer(context.Context, string, int64) error {
 	return nil
 }
 
+// want is the grace period that results from the pod's spec, its deletion and the request; stop is the
+// timeout of StopContainer, at least 2 s.
 func TestGracePeriodOfAPod(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec, deletion, override *int64
