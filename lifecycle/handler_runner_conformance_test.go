@@ -131,6 +131,8 @@ func listHeaders(headers map[string]string) []v1.HTTPHeader {
 	return list
 }
 
+// testdata/hooks.yaml has the cases of the kubelet's own tests: the URL and the headers that an httpGet
+// hook must send.
 func TestVectorsOfHTTPRequests(t *testing.T) {
 	for _, v := range readHookVectors(t).HTTP.Cases {
 		t.Run(v.Name, func(t *testing.T) {
@@ -156,6 +158,8 @@ func TestVectorsOfHTTPRequests(t *testing.T) {
 	}
 }
 
+// testdata/hooks.yaml has the cases of the kubelet's own tests: the message and the error that each hook
+// must return.
 func TestVectorsOfTheHandlerRunner(t *testing.T) {
 	for _, v := range readHookVectors(t).Runner {
 		t.Run(v.Test, func(t *testing.T) {

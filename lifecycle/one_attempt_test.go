@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// killPodOnce terminates the pod with OneAttempt, which makes one StopContainer call for each container.
+// killPodOnce terminates the pod with OneAttempt, so that each container has one StopContainer call.
 func killPodOnce(b *testBed) (lifecycle.Outcome, error) {
 	result, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{OneAttempt: true})
 	return result.Outcome(), err

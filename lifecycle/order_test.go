@@ -73,6 +73,7 @@ func TestVectorsTerminationOrdering(t *testing.T) {
 	}
 }
 
+// run terminates a pod as the case describes, and compares how many seconds each container has waited.
 func (c orderingCase) run(t *testing.T) {
 	grace := max(c.In.Grace, c.In.Waits["init"])
 	inBubble(t, graceSeconds(grace), func(b *testBed) {

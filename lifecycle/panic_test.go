@@ -91,6 +91,8 @@ func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 	}
 }
 
+// A postStart hook that panics or ends its goroutine has failed: PostStart returns an error and kills the
+// container.
 func TestPostStartThatPanicsOrGoexits(t *testing.T) {
 	for how, code := range brokenCallbacks {
 		t.Run(how, func(t *testing.T) {

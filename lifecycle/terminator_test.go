@@ -121,6 +121,8 @@ func TestGracePeriodOfAPod(t *testing.T) {
 	}
 }
 
+// Two callers terminate one pod, 30 and 4 s. They share a termination, to which the shorter grace period
+// applies.
 func TestTwoCallersShareOneTermination(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -133,6 +135,7 @@ func TestTwoCallersShareOneTermination(t *testing.T) {
 	})
 }
 
+// The error of NewTerminator names each invalid option, not only the first.
 func TestInvalidOptions(t *testing.T) {
 	_, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycle.RuntimeFunc(nil)})
 	require.ErrorContains(t, err, "Runtime: must be set")
@@ -142,6 +145,7 @@ func TestInvalidOptions(t *testing.T) {
 	require.ErrorContains(t, err, "GiveUpAfter: must not be negative, is -1s")
 }
 
+// A pod of which nothing runs has ended at once, without waiting for any grace period.
 func TestPodWithoutContainersEndsAtOnce(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		require.Equal(b, lifecycle.OutcomeNotFound, b.killPod().Outcome())
@@ -149,6 +153,7 @@ func TestPodWithoutContainersEndsAtOnce(t *testing.T) {
 	})
 }
 
+// A request's message replaces the default message of the Killing event.
 func TestMessageOfTheKillingEvent(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
@@ -158,6 +163,7 @@ func TestMessageOfTheKillingEvent(t *testing.T) {
 	})
 }
 
+// A termination writes neither to the caller's pod nor to the containers of the request.
 func TestArgumentsAreNotChanged(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addSidecar("proxy", sleepHandler(1), lifecycletest.Script{})
@@ -171,6 +177,8 @@ func TestArgumentsAreNotChanged(t *testing.T) {
 	})
 }
 
+// The phases of app and proxy at 3, 6 and 9 s: the hook, which ends at 5 s; the stop, which ends at 7 s;
+// and then the proxy's stop.
 func TestPhases(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})

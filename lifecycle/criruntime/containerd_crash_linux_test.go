@@ -32,6 +32,8 @@ func TestContainerdIsKilledDuringAStop(t *testing.T) {
 	containerdtest.Each(t, testContainerdIsKilledDuringAStop)
 }
 
+// One container ends by itself 6 s after TERM, the other is killed at its deadline. Neither may get more or
+// less time because containerd was away.
 func testContainerdIsKilledDuringAStop(t *testing.T, build containerdtest.Build) {
 	t.Parallel()
 	c := newContainerd(t, build)

@@ -67,6 +67,7 @@ func complete(pod *v1.Pod) {
 	}
 }
 
+// newDrained starts a containerd with four pods, each of another kind, and a manager that will drain them.
 func newDrained(t *testing.T, build containerdtest.Build) *drained {
 	t.Helper()
 	server := build.Start(t,
@@ -137,6 +138,8 @@ func (d *drained) run(t *testing.T) {
 	<-manager.Ready()
 }
 
+// testContainerdIsDrained announces a poweroff on a node with four pods, and checks the report, the exit
+// codes and the order of the ends.
 func testContainerdIsDrained(t *testing.T, build containerdtest.Build, restarts bool) {
 	d := newDrained(t, build)
 	if restarts {

@@ -123,6 +123,8 @@ func dial(t *testing.T, endpoint string, options criruntime.Options) *criruntime
 	return runtime
 }
 
+// intercept records each call that the fake gets. It makes the call fail if a test wants that, before or
+// after the fake has done its work.
 func (s *fake) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	received := call{method: path.Base(info.FullMethod), request: request}
 	if deadline, ok := ctx.Deadline(); ok {

@@ -18,6 +18,8 @@ const (
 	pollEvery  = 20 * time.Millisecond
 )
 
+// A server runs pods and records their exits. When its test ends, no process, mount, file or cgroup of it
+// is left.
 func TestServerRunsPodsAndLeavesNothing(t *testing.T) {
 	containerdtest.Each(t, testServerRunsPodsAndLeavesNothing)
 }
