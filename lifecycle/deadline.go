@@ -46,15 +46,16 @@ func (d deadline) cause() Cause {
 	return CauseGraceSpent
 }
 
-// graceContext is the parent of a hook's context. Its Deadline returns the container's current deadline, so that a
-// hook can learn that it has moved earlier; the deadline of a standard context cannot move. The context does not end
-// at the deadline by itself: the stop cancels the hook with a [Cause].
+// graceContext is the parent of a hook's context. Its Deadline returns the container's current deadline,
+// so that a hook can learn that it has moved earlier; the deadline of a standard context cannot move. The
+// context does not end at the deadline by itself: the stop cancels the hook with a [Cause].
 type graceContext struct {
 	context.Context
 
 	stop *stop
 }
 
+// Deadline implements [context.Context].
 func (g *graceContext) Deadline() (time.Time, bool) {
 	g.stop.pod.mu.Lock()
 	defer g.stop.pod.mu.Unlock()

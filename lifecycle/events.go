@@ -18,8 +18,9 @@ func (s *stop) recordKilling() {
 	s.record(containerReference(s.apiPod, s.role, s.container.Name), v1.EventTypeNormal, "Killing", killingMessage(s.options.message, s.container))
 }
 
-// killingMessage returns the message of the Killing event. Like the kubelet, it replaces the container's ID with the
-// name, so that the API server can aggregate the events of several runs. It leaves an ID that is part of the name.
+// killingMessage returns the message of the Killing event. Like the kubelet, it replaces the container's
+// ID with the name, so that the API server can aggregate the events of several runs. It leaves an ID that
+// is part of the name.
 func killingMessage(message string, c Container) string {
 	if message == "" || strings.Contains(c.Name, c.ID) {
 		return cmp.Or(message, "Stopping container "+c.Name)
@@ -41,9 +42,9 @@ func (s *stop) recordLocked(object runtime.Object, eventtype, reason, message st
 	}
 }
 
-// notifyLocked runs notify, which calls the event recorder or OnHook, in another goroutine, so that a slow one does
-// not use up the grace period. The calls for one container run in order; only the end of its stop waits for them.
-// what names the call in the log. The caller holds the mutex.
+// notifyLocked runs notify, which calls the event recorder or OnHook, in another goroutine, so that a slow
+// one does not use up the grace period. The calls for one container run in order; only the end of its stop
+// waits for them. what names the call in the log. The caller holds the mutex.
 func (s *stop) notifyLocked(what string, notify func()) {
 	previous, notified := s.lastNotified, make(chan struct{})
 	s.lastNotified = notified
@@ -70,8 +71,9 @@ func (s *stop) addError(err error) {
 	s.result.Err = errors.Join(s.result.Err, err)
 }
 
-// waitForEvents waits up to abandonAfter until the container's events are recorded and OnHook has returned. So both
-// usually precede the end of the termination, but a recorder that hangs cannot prevent it.
+// waitForEvents waits up to abandonAfter until the container's events are recorded and OnHook has
+// returned. So both usually precede the end of the termination, but a recorder that hangs cannot prevent
+// it.
 func (s *stop) waitForEvents() {
 	s.pod.mu.Lock()
 	notified := s.lastNotified
@@ -88,8 +90,8 @@ func (s *stop) waitForEvents() {
 	}
 }
 
-// recordWarning records a Warning event about object, and waits up to abandonAfter for the recorder. It is for events
-// that do not belong to a stop, which record handles.
+// recordWarning records a Warning event about object, and waits up to abandonAfter for the recorder. It is
+// for events that do not belong to a stop, which record handles.
 func (p *pod) recordWarning(ctx context.Context, apiPod *v1.Pod, container string, object runtime.Object, reason, message string) {
 	recorder := p.terminator.opts.Events
 	if recorder == nil {
@@ -110,8 +112,8 @@ func (p *pod) recordWarning(ctx context.Context, apiPod *v1.Pod, container strin
 	}
 }
 
-// containerReference returns the object of a container's events: the pod, with the path of the container in its spec
-// (the kubelet's GenerateContainerRef).
+// containerReference returns the object of a container's events: the pod, with the path of the container
+// in its spec (the kubelet's GenerateContainerRef).
 func containerReference(pod *v1.Pod, r role, name string) *v1.ObjectReference {
 	return &v1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod",

@@ -77,9 +77,9 @@ type handlerRunner struct {
 //   - A sleep succeeds if ctx ends with the cause [CauseContainerExited] (k/k#134338), or less than
 //     100 ms before the end of the sleep.
 //
-// A hook ends when ctx ends, with an error that wraps ctx's cause. The runner is safe for concurrent use. The pod,
-// container and handler of Run may be nil. An option that holds a nil pointer counts as nil. The runner does not
-// recover panics of Commands, HTTP or PodIP; a [Terminator] does.
+// A hook ends when ctx ends, with an error that wraps ctx's cause. The runner is safe for concurrent use.
+// The pod, container and handler of Run may be nil. An option that holds a nil pointer counts as nil. The
+// runner does not recover panics of Commands, HTTP or PodIP; a [Terminator] does.
 func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 	opts.UserAgent = cmp.Or(opts.UserAgent, defaultUserAgent)
 	if opts.HTTP == nil || nilcheck.IsTypedNil(opts.HTTP) {
@@ -100,9 +100,10 @@ func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 	return &handlerRunner{HandlerRunnerOptions: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction)}
 }
 
-// Run implements [HandlerRunner]. If several fields of handler are set, Run uses the first of exec, httpGet and sleep.
-// If none of these is set, as with tcpSocket, it returns an error, as the kubelet does. The message is the kubelet's
-// and ends with the output of a failed command, which may be secret; the error never contains it.
+// Run implements [HandlerRunner]. If several fields of handler are set, Run uses the first of exec,
+// httpGet and sleep. If none of these is set, as with tcpSocket, it returns an error, as the kubelet does.
+// The message is the kubelet's and ends with the output of a failed command, which may be secret; the
+// error never contains it.
 func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	var err error
 	var hook, action, output string
@@ -142,9 +143,9 @@ func kindOf(handler *v1.LifecycleHandler) handlerKind {
 	}
 }
 
-// hookFailed returns the kubelet's message for a failed hook. hook is its kind in the message, and action what it
-// does. It avoids fmt, which needs a larger stack: when many sleeps are cancelled at once, all their stacks would
-// grow.
+// hookFailed returns the kubelet's message for a failed hook. hook is its kind in the message, and action
+// what it does. It avoids fmt, which needs a larger stack: when many sleeps are cancelled at once, all
+// their stacks would grow.
 func hookFailed(hook, action string, pod *v1.Pod, container *v1.Container, err error) string {
 	name := ""
 	if container != nil {
@@ -168,8 +169,8 @@ const maxOutput = 64 << 10
 
 var errNoCommands = errors.New("no command runner for exec hooks: Commands is nil")
 
-// exec runs the command of an exec hook. If it fails, output has what the command printed, as a part of the hook's
-// message.
+// exec runs the command of an exec hook. If it fails, output has what the command printed, as a part of
+// the hook's message.
 func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []string) (output string, err error) {
 	var printed []byte
 	var timeout time.Duration // 0: no limit
@@ -193,9 +194,9 @@ func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []stri
 	return fmt.Sprintf(", message: %q", printed[:min(len(printed), maxOutput)]), err
 }
 
-// sleepTolerance is how much a cancelled sleep may lack and still count as completed. A sleep may be as long as the
-// grace period (KEP-3960), and because the grace period starts a moment before it, would always be cut. The kubelet
-// lets such a sleep complete too.
+// sleepTolerance is how much a cancelled sleep may lack and still count as completed. A sleep may be as
+// long as the grace period (KEP-3960), and because the grace period starts a moment before it, would
+// always be cut. The kubelet lets such a sleep complete too.
 const sleepTolerance = 100 * time.Millisecond
 
 // sleepCancelledError is the error of a cancelled sleep. It wraps the cause.
@@ -228,8 +229,9 @@ func (r *handlerRunner) sleep(ctx context.Context, seconds int64) error {
 	return err
 }
 
-// sleepEnded counts a sleep that was cancelled with cause when left of it remained, and returns its error. The error
-// is nil for a sleep that was all but over, and [CauseContainerExited] for one whose container exited.
+// sleepEnded counts a sleep that was cancelled with cause when left of it remained, and returns its error.
+// The error is nil for a sleep that was all but over, and [CauseContainerExited] for one whose container
+// exited.
 func (r *handlerRunner) sleepEnded(left time.Duration, cause error) error {
 	switch {
 	case left < sleepTolerance:

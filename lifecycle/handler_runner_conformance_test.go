@@ -100,6 +100,7 @@ type httpVector struct {
 	ExtraHeaders map[string]string `json:"extra_headers"`
 }
 
+// readHookVectors reads testdata/hooks.yaml.
 func readHookVectors(t *testing.T) hookVectors {
 	t.Helper()
 	data, err := os.ReadFile("testdata/hooks.yaml")
@@ -123,6 +124,7 @@ func vectorPod() (*v1.Pod, *v1.Container) {
 	return pod, &pod.Spec.Containers[0]
 }
 
+// listHeaders returns the headers of a hook, sorted by name.
 func listHeaders(headers map[string]string) []v1.HTTPHeader {
 	var list []v1.HTTPHeader
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -182,6 +184,7 @@ type vectorRun struct {
 	seen     *http.Request // by the server
 }
 
+// newVectorRun prepares the fakes and the handler that a vector describes.
 func newVectorRun(t *testing.T, v runnerVector) *vectorRun {
 	t.Helper()
 	r := &vectorRun{vector: v, commands: &recordingCommands{output: v.In.RunnerOutput}, events: &lifecycletest.Events{}}
@@ -267,6 +270,7 @@ func requireErr(t *testing.T, want any, err error) {
 	}
 }
 
+// requireCommand checks which command the hook has run, if the vector says it.
 func (r *vectorRun) requireCommand(t *testing.T) {
 	t.Helper()
 	if want := r.vector.Out.RunnerCalledWith; want != nil {
@@ -274,6 +278,7 @@ func (r *vectorRun) requireCommand(t *testing.T) {
 	}
 }
 
+// requireRequest checks which request the hook has sent, if the vector says it; an empty URL means none.
 func (r *vectorRun) requireRequest(t *testing.T) {
 	t.Helper()
 	want := r.vector.Out
@@ -291,6 +296,7 @@ func (r *vectorRun) requireRequest(t *testing.T) {
 	}
 }
 
+// requireFallback checks what the fallback from HTTPS to HTTP has sent and recorded, if the vector says it.
 func (r *vectorRun) requireFallback(t *testing.T) {
 	t.Helper()
 	want := r.vector.Out

@@ -36,6 +36,7 @@ func (c *recordingCommands) RunInContainer(_ context.Context, id string, cmd []s
 	return []byte(c.output), c.err
 }
 
+// execHandler returns an exec hook with a command.
 func execHandler(cmd ...string) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: cmd}}
 }

@@ -28,6 +28,7 @@ func (d *recordingDoer) Do(req *http.Request) (*http.Response, error) {
 	return d.response, d.err
 }
 
+// httpHandler returns an httpGet hook.
 func httpHandler(action v1.HTTPGetAction) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{HTTPGet: &action}
 }

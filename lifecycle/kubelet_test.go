@@ -411,6 +411,7 @@ func (in *killInput) pod() *v1.Pod {
 	return pod
 }
 
+// handler returns the preStop hook of the container as the API has it.
 func (c killContainer) handler() *v1.LifecycleHandler {
 	switch c.Hook {
 	case execHook:

@@ -9,8 +9,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// lists makes the Running calls for a pod, one at a time. A list that is requested during a call must not come from
-// that call, which may miss the latest change. All requests that arrive during a call share the next one.
+// lists makes the Running calls for a pod, one at a time. A list that is requested during a call must not
+// come from that call, which may miss the latest change. All requests that arrive during a call share the
+// next one.
 type lists struct {
 	started      int         // number of calls begun
 	newestNumber int         // number of the newest call that succeeded
@@ -21,8 +22,8 @@ type lists struct {
 	failures     int       // number of failures since the last success
 }
 
-// listFailed notes the failure of a list. isNews says to log it: it is the first one, or differs from the one before.
-// It locks the mutex.
+// listFailed notes the failure of a list. isNews says to log it: it is the first one, or differs from the
+// one before. It locks the mutex.
 func (p *pod) listFailed(err error) (isNews bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,8 +33,8 @@ func (p *pod) listFailed(err error) (isNews bool) {
 	return isNews
 }
 
-// listSucceeded notes the success of a list, and returns the number of failures since the success before. It locks
-// the mutex.
+// listSucceeded notes the success of a list, and returns the number of failures since the success before.
+// It locks the mutex.
 func (p *pod) listSucceeded() (failures int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,8 +60,8 @@ func (l *lists) has(c Container) bool {
 	})
 }
 
-// requestList returns a Running call that begins after requestList was called: now, or when the call in progress has
-// returned. The caller holds the mutex, and calls wait without it.
+// requestList returns a Running call that begins after requestList was called: now, or when the call in
+// progress has returned. The caller holds the mutex, and calls wait without it.
 func (p *pod) requestList(ctx context.Context, apiPod *v1.Pod) *listCall {
 	list := p.lists.queued
 	if list == nil {
@@ -73,8 +74,8 @@ func (p *pod) requestList(ctx context.Context, apiPod *v1.Pod) *listCall {
 	return list
 }
 
-// startList makes the queued call, if there is one. If the runtime ignores the end of its context, the call counts as
-// failed anyway, so that the next one can be made. The caller holds the mutex.
+// startList makes the queued call, if there is one. If the runtime ignores the end of its context, the
+// call counts as failed anyway, so that the next one can be made. The caller holds the mutex.
 func (p *pod) startList() {
 	list := p.lists.queued
 	p.lists.queued = nil
@@ -110,8 +111,8 @@ func (p *pod) startList() {
 	})
 }
 
-// finishList sets the result of a list, applies it to the pod, and makes the next call. If the list has timed out
-// before, its late result is ignored. It locks the mutex.
+// finishList sets the result of a list, applies it to the pod, and makes the next call. If the list has
+// timed out before, its late result is ignored. It locks the mutex.
 func (p *pod) finishList(list *listCall, running []Container, err error) {
 	p.mu.Lock()
 	defer p.unlock()
@@ -131,8 +132,8 @@ func (p *pod) finishList(list *listCall, running []Container, err error) {
 	p.startList()
 }
 
-// applyList updates the pod from a list that has arrived. A run that it lacks has ended. During a termination, every
-// run that it has is stopped. The caller holds the mutex.
+// applyList updates the pod from a list that has arrived. A run that it lacks has ended. During a
+// termination, every run that it has is stopped. The caller holds the mutex.
 func (p *pod) applyList(list *listCall) {
 	t := p.termination
 	stopsAll := t.inProgress() && t.usesLists
@@ -154,8 +155,8 @@ func (p *pod) applyList(list *listCall) {
 	p.unblockStops()
 }
 
-// find returns the run that this list has with c.ID and, unless that is zero, with c.Began. It has c's name, and
-// PreStopDone if either has it.
+// find returns the run that this list has with c.ID and, unless that is zero, with c.Began. It has c's
+// name, and PreStopDone if either has it.
 func (l *listCall) find(c Container) (listed Container, found bool) {
 	for _, other := range l.running {
 		if other.ID == c.ID && (c.Began.IsZero() || runOf(other) == runOf(c)) {
@@ -166,8 +167,8 @@ func (l *listCall) find(c Container) (listed Container, found bool) {
 	return Container{}, false
 }
 
-// wait waits until the list has arrived, and returns its error. If ctx ends first or the terminator is closed, it
-// returns the cause.
+// wait waits until the list has arrived, and returns its error. If ctx ends first or the terminator is
+// closed, it returns the cause.
 func (l *listCall) wait(ctx context.Context) error {
 	select {
 	case <-l.done:

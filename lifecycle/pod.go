@@ -12,14 +12,16 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// pod is what the terminator keeps about a pod: its termination, the calls of Start, and the stops of its containers.
-// It does not know what is running; only the runtime does.
+// pod is what the terminator keeps about a pod: its termination, the calls of Start, and the stops of its
+// containers. It does not know what is running; only the runtime does.
 type pod struct {
 	terminator *Terminator
 	key        types.UID
 
-	mu          sync.Mutex // guards the fields below, the stops and the termination; the caller of a method holds it, unless the method locks it
-	dropped     bool       // no longer in Terminator.pods
+	// mu guards the fields below, the stops and the termination. The caller of a method holds it, unless the
+	// method locks it.
+	mu          sync.Mutex
+	dropped     bool // no longer in Terminator.pods
 	lists       lists
 	starts      map[*startCall]struct{} // in progress, or returned without a list since
 	stops       map[run]*stop
@@ -29,7 +31,8 @@ type pod struct {
 	nextStop    chan struct{} // closed when the next stop begins; nil: nobody waits for it
 }
 
-// run identifies one run of a container, from a start to the exit. A runtime may use an ID again for the next run.
+// run identifies one run of a container, from a start to the exit. A runtime may use an ID again for the
+// next run.
 type run struct {
 	id    string
 	began int64 // Unix time in nanoseconds; 0: unknown
@@ -43,12 +46,14 @@ func runOf(c Container) run {
 	return run{id: c.ID, began: c.Began.UnixNano()}
 }
 
+// newPod returns the entry of a pod of which nothing is known yet.
 func newPod(tr *Terminator, key types.UID) *pod {
 	return &pod{terminator: tr, key: key, starts: map[*startCall]struct{}{}, stops: map[run]*stop{}}
 }
 
-// unlock frees what nobody needs any more, and unlocks the mutex. It drops the stops of containers that have ended,
-// unless a termination or a PostStart may still read them. It drops the pod itself if nothing of it remains.
+// unlock frees what nobody needs any more, and unlocks the mutex. It drops the stops of containers that
+// have ended, unless a termination or a PostStart may still read them. It drops the pod itself if nothing
+// of it remains.
 func (p *pod) unlock() {
 	if !p.termination.inProgress() && p.postStarts == 0 {
 		for key, s := range p.stops {
@@ -86,8 +91,9 @@ func (p *pod) forget() {
 	}
 }
 
-// stop begins to stop a run and returns its stop. If the run is being stopped already, it only shortens the deadline
-// to until. If the run could not be stopped before, it tries again, under the old deadline if that is earlier.
+// stop begins to stop a run and returns its stop. If the run is being stopped already, it only shortens
+// the deadline to until. If the run could not be stopped before, it tries again, under the old deadline if
+// that is earlier.
 func (p *pod) stop(ctx context.Context, apiPod *v1.Pod, c Container, until deadline, options stopOptions) *stop {
 	s := p.stopOf(c)
 	if s == nil {
@@ -115,8 +121,8 @@ func (p *pod) stop(ctx context.Context, apiPod *v1.Pod, c Container, until deadl
 	return s
 }
 
-// stopOf returns the stop of a run, in progress or ended; nil if there is none. If c.Began is zero, any run with the
-// ID matches, preferably one that is being stopped.
+// stopOf returns the stop of a run, in progress or ended; nil if there is none. If c.Began is zero, any
+// run with the ID matches, preferably one that is being stopped.
 func (p *pod) stopOf(c Container) *stop {
 	if s := p.stops[runOf(c)]; s != nil {
 		return s
@@ -137,8 +143,8 @@ func (p *pod) stopOf(c Container) *stop {
 	return found
 }
 
-// dropEnded drops the stops that were given up and whose containers have ended since, as hasEnded says. They then no
-// longer block the stops of sidecars.
+// dropEnded drops the stops that were given up and whose containers have ended since, as hasEnded says.
+// They then no longer block the stops of sidecars.
 func (p *pod) dropEnded(hasEnded func(*stop) bool) {
 	for key, s := range p.stops {
 		if hasEnded(s) && s.isGivenUp() {
@@ -147,9 +153,9 @@ func (p *pod) dropEnded(hasEnded func(*stop) bool) {
 	}
 }
 
-// isBlocked reports whether containers of a role must not stop yet. A sidecar waits for main containers and for
-// sidecars declared after it, because they may need it. Only a container that may be running is waited for
-// (k/k#125880); blockers finds these.
+// isBlocked reports whether containers of a role must not stop yet. A sidecar waits for main containers
+// and for sidecars declared after it, because they may need it. Only a container that may be running is
+// waited for (k/k#125880); blockers finds these.
 func (p *pod) isBlocked(r role) bool {
 	if !r.isSidecar() {
 		return false
@@ -182,8 +188,9 @@ func (p *pod) blockers() (main bool, last role) {
 	return main, last
 }
 
-// unblockStops unblocks the stops of sidecars whose turn it is now. During a termination it also cancels the starts
-// of containers whose turn it is: nothing that needs them is left. It is called whenever a blocker may be gone.
+// unblockStops unblocks the stops of sidecars whose turn it is now. During a termination it also cancels
+// the starts of containers whose turn it is: nothing that needs them is left. It is called whenever a
+// blocker may be gone.
 func (p *pod) unblockStops() {
 	main, last := p.blockers()
 	hasTurn := func(r role) bool { return !r.isSidecar() || !main && last <= r }
@@ -206,8 +213,8 @@ func (p *pod) cancelStarts() {
 	}
 }
 
-// markFailing notes that StopContainer has failed for a stop. isFirst is false if another stop of the pod is failing
-// too, so that the caller records only one event per pod. It locks the mutex.
+// markFailing notes that StopContainer has failed for a stop. isFirst is false if another stop of the pod
+// is failing too, so that the caller records only one event per pod. It locks the mutex.
 func (p *pod) markFailing(s *stop) (isFirst bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,23 +227,23 @@ func (p *pod) markFailing(s *stop) (isFirst bool) {
 	return true
 }
 
-// spawn runs callback, which calls the agent's code, in another goroutine, and then passes its error to returned. A
-// panic becomes an error that starts with name. Close waits for the goroutine, and names it if it hangs. container is
-// "" if the callback is about the whole pod.
+// spawn runs callback, which calls the agent's code, in another goroutine, and then passes its error to
+// returned. A panic becomes an error that starts with name. Close waits for the goroutine, and names it if
+// it hangs. container is "" if the callback is about the whole pod.
 func (p *pod) spawn(ctx context.Context, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
 	p.spawnAfter(ctx, nil, name, apiPod, container, callback, returned)
 }
 
-// spawnAfter is spawn for a call that is repeated after an error. previous is the error of the call before: a panic
-// that it contains is not logged again.
+// spawnAfter is spawn for a call that is repeated after an error. previous is the error of the call
+// before: a panic that it contains is not logged again.
 func (p *pod) spawnAfter(ctx context.Context, previous error, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
 	p.terminator.calls.Go(func() string { return name + " of " + fullName(apiPod, container) }, func() {
 		call.GuardAbout(ctx, name, previous, logValues(apiPod, container), callback, returned)
 	})
 }
 
-// logValues returns a function that returns the keys and values for the log line of a panic. It is a function, so
-// that they are made only for a panic.
+// logValues returns a function that returns the keys and values for the log line of a panic. It is a
+// function, so that they are made only for a panic.
 func logValues(apiPod *v1.Pod, container string) func() []any {
 	return func() []any { return []any{"pod", klog.KObj(apiPod), "containerName", container} }
 }

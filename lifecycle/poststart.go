@@ -49,8 +49,9 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 	return errors.Join(err, killErr)
 }
 
-// postStart runs the hook, and records the event if the hook failed. failed says that it did, and that the caller
-// must kill the container. It is false for an error that came from a cancellation or from invalid arguments.
+// postStart runs the hook, and records the event if the hook failed. failed says that it did, and that the
+// caller must kill the container. It is false for an error that came from a cancellation or from invalid
+// arguments.
 func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container) (failed bool, err error) {
 	if err := tr.check(pod); err != nil {
 		return false, err
@@ -111,8 +112,9 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	return failed, err
 }
 
-// waitForPostStart waits until a postStart hook returns or must be cancelled, because its container has exited or a
-// stop of it has ended or run out of time. It returns the cause of the cancellation; nil if the hook has returned.
+// waitForPostStart waits until a postStart hook returns or must be cancelled, because its container has
+// exited or a stop of it has ended or run out of time. It returns the cause of the cancellation; nil if
+// the hook has returned.
 func (p *pod) waitForPostStart(c Container, returned, exited <-chan struct{}) error {
 	for { // once, and again whenever a stop of the pod begins, because it may be of this container
 		p.mu.Lock()

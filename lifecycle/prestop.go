@@ -11,8 +11,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// abandonAfter is how long a cancelled hook may take to return before it is [HookAbandoned]. StopContainer is called
-// without waiting for the hook. Only the end of the termination waits, so that the hook's result can be in it.
+// abandonAfter is how long a cancelled hook may take to return before it is [HookAbandoned]. StopContainer
+// is called without waiting for the hook. Only the end of the termination waits, so that the hook's result
+// can be in it.
 const abandonAfter = time.Second
 
 var errHookFailed = errors.New("the hook returned an error; see the result, OnHook or log verbosity 1")
@@ -26,8 +27,8 @@ type preStop struct {
 	returned    chan struct{} // closed when the hook has returned and its outcome is set and logged; nil: the hook was not called
 }
 
-// runHook runs the container's preStop hook, if it has one and beginHook does not skip it. It returns when the hook
-// has returned or was cancelled; a cancelled hook may still be running then.
+// runHook runs the container's preStop hook, if it has one and beginHook does not skip it. It returns when
+// the hook has returned or was cancelled; a cancelled hook may still be running then.
 func (s *stop) runHook() {
 	if s.spec == nil || s.spec.Lifecycle == nil || s.spec.Lifecycle.PreStop == nil || s.ctx.Err() != nil {
 		return
@@ -64,9 +65,9 @@ func (s *stop) runHook() {
 	cancel(cause)
 }
 
-// beginHook decides whether the hook runs now, and marks it as begun or skipped, so that it runs at most once per run
-// of the container. It is skipped if it has had its turn before, if the deadline has passed, or if it is a sleep and
-// the feature is off. It locks the mutex.
+// beginHook decides whether the hook runs now, and marks it as begun or skipped, so that it runs at most
+// once per run of the container. It is skipped if it has had its turn before, if the deadline has passed,
+// or if it is a sleep and the feature is off. It locks the mutex.
 func (s *stop) beginHook(handler *v1.LifecycleHandler) (runs bool) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -108,8 +109,8 @@ func (s *stop) noteHookCancelled(cause Cause) {
 	}
 }
 
-// hookReturned sets the outcome of a hook that has returned with err, and logs a failure. The error may contain
-// secret output of the hook, so the event and the log omit it; only verbosity 1 shows it.
+// hookReturned sets the outcome of a hook that has returned with err, and logs a failure. The error may
+// contain secret output of the hook, so the event and the log omit it; only verbosity 1 shows it.
 func (s *stop) hookReturned(err error) {
 	defer close(s.hook.returned) // last, so that the log line is written before the termination can end
 	if s.setHookOutcome(err) != HookFailed {
@@ -122,9 +123,9 @@ func (s *stop) hookReturned(err error) {
 	logger.Error(err, "PreStop hook failed")
 }
 
-// setHookOutcome sets and returns the outcome of a hook that has returned with err. A hook that was cancelled or has
-// reached the deadline is cut if it returns an error, and completed if it does not. A sleep that ended because its
-// container exited is cut even without an error.
+// setHookOutcome sets and returns the outcome of a hook that has returned with err. A hook that was
+// cancelled or has reached the deadline is cut if it returns an error, and completed if it does not. A
+// sleep that ended because its container exited is cut even without an error.
 func (s *stop) setHookOutcome(err error) HookOutcome {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -182,8 +183,8 @@ func (s *stop) waitForHook() {
 	}
 }
 
-// abandonHook makes the outcome of a cancelled hook HookAbandoned, unless the hook has returned, and reports whether
-// it did. It locks the mutex.
+// abandonHook makes the outcome of a cancelled hook HookAbandoned, unless the hook has returned, and
+// reports whether it did. It locks the mutex.
 func (s *stop) abandonHook() (abandoned bool) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()

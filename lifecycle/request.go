@@ -43,8 +43,8 @@ type Request struct {
 	Message string
 }
 
-// grace returns the pod's grace period in seconds for this request. current is that of the termination in progress; 0
-// if there is none.
+// grace returns the pod's grace period in seconds for this request. current is that of the termination in
+// progress; 0 if there is none.
 func (r *Request) grace(pod *v1.Pod, current int64) int64 {
 	switch {
 	case r.Containers == nil:
@@ -75,7 +75,8 @@ type ContainerRequest struct {
 	Message string
 }
 
-// grace returns the grace period in seconds of the container with this name: the override, else that of Reason.
+// grace returns the grace period in seconds of the container with this name: the override, else that of
+// Reason.
 func (r *ContainerRequest) grace(pod *v1.Pod, name string) int64 {
 	if r.GracePeriodSeconds != nil {
 		return *r.GracePeriodSeconds
@@ -108,8 +109,8 @@ func (r *ContainerRequest) message(pod *v1.Pod, name string) string {
 	}
 }
 
-// checkContainers returns the first error of a list of containers: an invalid one, or two names with one ID. Two runs
-// of one container may have the same ID.
+// checkContainers returns the first error of a list of containers: an invalid one, or two names with one
+// ID. Two runs of one container may have the same ID.
 func checkContainers(containers []Container) error {
 	nameOf := make(map[string]string, len(containers))
 	for _, c := range containers {
@@ -124,8 +125,8 @@ func checkContainers(containers []Container) error {
 	return nil
 }
 
-// check returns an error if the container's ID is missing, or has a prefix such as "containerd://", with which the
-// runtime would not find it.
+// check returns an error if the container's ID is missing, or has a prefix such as "containerd://", with
+// which the runtime would not find it.
 func (c Container) check() error {
 	if c.ID == "" {
 		return fmt.Errorf("container %q: ID: must be set", c.Name)

@@ -7,8 +7,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// backoff is the pause before a failed call is repeated. It doubles each time, between the limits below. Set it to 0
-// after a success.
+// backoff is the pause before a failed call is repeated. It doubles each time, between the limits below.
+// Set it to 0 after a success.
 type backoff time.Duration
 
 // The limits of the pause.

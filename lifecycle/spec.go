@@ -6,8 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// role is the kind of a container in its pod's spec. It decides the order in which containers stop: main containers
-// first, then the sidecars from the last to the first. Of two sidecars, the one with the higher role stops first.
+// role is the kind of a container in its pod's spec. It decides the order in which containers stop: main
+// containers first, then the sidecars from the last to the first. Of two sidecars, the one with the higher
+// role stops first.
 type role int
 
 const (

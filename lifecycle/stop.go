@@ -19,8 +19,9 @@ type stopOptions struct {
 	hooks        HandlerRunner // nil: [TerminatorOptions].Hooks
 }
 
-// stop is the stopping of one run of a container. begin starts a goroutine that executes the steps of the kubelet's
-// killContainer. A stop that failed may begin again later. The pod's mutex guards the fields that change.
+// stop is the stopping of one run of a container. begin starts a goroutine that executes the steps of the
+// kubelet's killContainer. A stop that failed may begin again later. The pod's mutex guards the fields
+// that change.
 type stop struct {
 	pod       *pod
 	container Container
@@ -49,6 +50,7 @@ type stop struct {
 	result      ContainerResult
 }
 
+// newStop returns a stop of one run of a container that has not begun.
 func newStop(p *pod, c Container) *stop {
 	s := &stop{pod: p, container: c, run: runOf(c), result: ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}}
 	s.hook.handled = c.PreStopDone
@@ -63,16 +65,16 @@ func (s *stop) isGivenUp() bool {
 	return s.done != nil && isClosed(s.done) && !s.result.Outcome.hasEnded()
 }
 
-// isListedAgain reports whether the newest list has the container although an earlier list showed that it had ended,
-// so that it must be stopped again.
+// isListedAgain reports whether the newest list has the container although an earlier list showed that it
+// had ended, so that it must be stopped again.
 func (s *stop) isListedAgain() bool {
 	endedByList := s.result.Outcome.hasEnded() && !s.options.trustSuccess
 	return endedByList && s.listedBy > 0 && s.listedBy == s.pod.lists.newestNumber
 }
 
-// begin starts the stop's goroutine, for the first time or again. When it begins again, it keeps the old deadline if
-// that is earlier, and records no second Killing event. After a request with OneAttempt it does record one, as the
-// kubelet does in each attempt. The caller holds the mutex.
+// begin starts the stop's goroutine, for the first time or again. When it begins again, it keeps the old
+// deadline if that is earlier, and records no second Killing event. After a request with OneAttempt it
+// does record one, as the kubelet does in each attempt. The caller holds the mutex.
 func (s *stop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, options stopOptions) {
 	resumes := !s.deadline.end.IsZero()
 	recordsKilling := !resumes || s.options.oneAttempt // the options of the previous request
@@ -91,7 +93,8 @@ func (s *stop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, option
 		s.result.GrantedSeconds = until.granted
 	}
 	if s.spec == nil {
-		// The kubelet returns this error; its reason is the event's message. Unlike the kubelet, continue without a hook and without waiting for other containers.
+		// The kubelet returns this error; its reason is the event's message. Unlike the kubelet, continue
+		// without a hook and without waiting for other containers.
 		s.result.Err = fmt.Errorf("failed to get containerSpec %q (id=%q) in pod %q when killing container for reason %q",
 			s.container.Name, s.container.ID, formatPod(apiPod), options.message)
 	}
@@ -110,8 +113,8 @@ func (s *stop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, option
 	})
 }
 
-// expire is the function of the timer. It tells the stop's goroutine that the deadline has come, by closing expired.
-// shorten resets the timer, so it may fire twice; only the first time counts.
+// expire is the function of the timer. It tells the stop's goroutine that the deadline has come, by
+// closing expired. shorten resets the timer, so it may fire twice; only the first time counts.
 func (s *stop) expire() {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -120,8 +123,8 @@ func (s *stop) expire() {
 	}
 }
 
-// shorten moves the deadline of a stop in progress to until, if that is earlier. One StopPod call stops all the
-// containers of a unit, so their deadlines move too. The caller holds the mutex.
+// shorten moves the deadline of a stop in progress to until, if that is earlier. One StopPod call stops
+// all the containers of a unit, so their deadlines move too. The caller holds the mutex.
 func (s *stop) shorten(until deadline) {
 	if !s.inProgress() || !until.end.Before(s.deadline.end) {
 		return
@@ -140,8 +143,9 @@ func (s *stop) shorten(until deadline) {
 	}
 }
 
-// hasOrder reports whether the container may have to wait until others have ended. Only a sidecar may, unless it is
-// stopped on its own (KillContainer) or together with its whole pod (unit). The caller holds the mutex.
+// hasOrder reports whether the container may have to wait until others have ended. Only a sidecar may,
+// unless it is stopped on its own (KillContainer) or together with its whole pod (unit). The caller holds
+// the mutex.
 func (s *stop) hasOrder() bool { return s.role.isSidecar() && !s.options.ignoreOrder && s.unit == nil }
 
 // unblock ends the wait for other containers. The caller holds the mutex.
@@ -180,8 +184,8 @@ func (s *stop) waitForOrder() {
 	}
 }
 
-// keepsWaiting decides whether the container must wait on for others, and writes the phase and the waiting time to
-// the result. since is when the wait began. It locks the mutex.
+// keepsWaiting decides whether the container must wait on for others, and writes the phase and the waiting
+// time to the result. since is when the wait began. It locks the mutex.
 func (s *stop) keepsWaiting(since time.Time) bool {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -197,8 +201,8 @@ func (s *stop) keepsWaiting(since time.Time) bool {
 	return true
 }
 
-// stopUntilEnded stops the container, alone or with its unit, until it has ended or is given up, and returns its
-// outcome.
+// stopUntilEnded stops the container, alone or with its unit, until it has ended or is given up, and
+// returns its outcome.
 func (s *stop) stopUntilEnded() (Outcome, error) {
 	if s.unit != nil {
 		return s.unit.stopUntilEnded(s)
@@ -217,8 +221,8 @@ func (s *stop) stopUntilEnded() (Outcome, error) {
 	return outcome, err
 }
 
-// setFirstCall notes that the first StopContainer call is made now. Later calls do not change the time, from which
-// GiveUpAfter may count.
+// setFirstCall notes that the first StopContainer call is made now. Later calls do not change the time,
+// from which GiveUpAfter may count.
 func (s *stop) setFirstCall() {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -234,8 +238,8 @@ func (s *stop) setPhase(phase Phase) {
 	s.result.Phase = phase
 }
 
-// end sets the container's outcome, and unblocks the containers that waited for it. The stop itself is in progress
-// until finish.
+// end sets the container's outcome, and unblocks the containers that waited for it. The stop itself is in
+// progress until finish.
 func (s *stop) end(outcome Outcome, err error) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()

@@ -14,8 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// stopCalls calls StopContainer for a container, or StopPod for the containers of a unit, again and again until they
-// have ended or GiveUpAfter has passed. Below, "call" means either. Only the stop's goroutine uses it.
+// stopCalls calls StopContainer for a container, or StopPod for the containers of a unit, again and again
+// until they have ended or GiveUpAfter has passed. Below, "call" means either. Only the stop's goroutine
+// uses it.
 type stopCalls struct {
 	*stop // the container, or the member of the unit that makes the calls; its deadline applies
 
@@ -48,8 +49,8 @@ type stopReply struct {
 
 var errNoTimeLeft = errors.New("killed at once, because the deadline had passed before StopContainer was called")
 
-// stopUntilEnded repeats the call until the containers have ended or are given up. It returns their outcome, and the
-// newest failure as an error, even if a later call succeeded.
+// stopUntilEnded repeats the call until the containers have ended or are given up. It returns their
+// outcome, and the newest failure as an error, even if a later call succeeded.
 func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -89,8 +90,9 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	return OutcomeLeftRunning, c.failure
 }
 
-// needNotCall reports whether the newest list shows that the containers have ended. Either it began after the last
-// call had returned and lacks them, or it has a later run with the same ID, which a call would stop by mistake.
+// needNotCall reports whether the newest list shows that the containers have ended. Either it began after
+// the last call had returned and lacks them, or it has a later run with the same ID, which a call would
+// stop by mistake.
 func (c *stopCalls) needNotCall() bool {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
@@ -104,8 +106,9 @@ func (c *stopCalls) needNotCall() bool {
 	return c.replacedBy() != nil
 }
 
-// replacedBy returns the later run with the same ID that the newest list has instead of this run; nil if there is
-// none, or if a run of which the list does not say when it began may still be this one. The caller holds the mutex.
+// replacedBy returns the later run with the same ID that the newest list has instead of this run; nil if
+// there is none, or if a run of which the list does not say when it began may still be this one. The
+// caller holds the mutex.
 func (c *stopCalls) replacedBy() (laterRun *Container) {
 	isListed := c.listedBy == c.pod.lists.newestNumber
 	if c.unit != nil || c.run.began == 0 || isListed {
@@ -125,9 +128,10 @@ func (c *stopCalls) replacedBy() (laterRun *Container) {
 	return laterRun
 }
 
-// callAndWait makes a call with the remaining grace period as its timeout, and returns the reply; nil if the call has
-// not returned StopTimeoutSlack after its timeout. If the deadline moves earlier meanwhile, it makes a second call
-// with a shorter timeout. The first call that succeeds decides, else the newest one.
+// callAndWait makes a call with the remaining grace period as its timeout, and returns the reply; nil if
+// the call has not returned StopTimeoutSlack after its timeout. If the deadline moves earlier meanwhile,
+// it makes a second call with a shorter timeout. The first call that succeeds decides, else the newest
+// one.
 func (c *stopCalls) callAndWait() *stopReply {
 	c.makeCall(c.timeout())
 	for {
@@ -169,22 +173,23 @@ func (c *stopCalls) timeout() int64 {
 // returnBy returns the time until which the newest call is waited for.
 func (c *stopCalls) returnBy() time.Time {
 	if c.options.oneAttempt {
-		// There is no second call. Wait for the error of a client that gives up GiveUpAfter past the timeout, as the kubelet's does.
+		// There is no second call. Wait for the error of a client that gives up GiveUpAfter past the
+		// timeout, as the kubelet's does.
 		return c.killAt.Add(c.pod.terminator.opts.GiveUpAfter).Add(c.slack)
 	}
 	return times.Earlier(c.killAt.Add(c.slack), c.giveUpAt())
 }
 
-// giveUpAt returns the time at which the containers are given up: GiveUpAfter past the deadline, or past the first
-// call if that was later. It locks the mutex.
+// giveUpAt returns the time at which the containers are given up: GiveUpAfter past the deadline, or past
+// the first call if that was later. It locks the mutex.
 func (c *stopCalls) giveUpAt() time.Time {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
 	return times.Later(c.deadline.end, c.firstCallAt).Add(c.pod.terminator.opts.GiveUpAfter)
 }
 
-// makeCall makes a call with a timeout of seconds in another goroutine, which sends the reply. It does not wait, so
-// that a runtime that hangs does not hang the stop.
+// makeCall makes a call with a timeout of seconds in another goroutine, which sends the reply. It does not
+// wait, so that a runtime that hangs does not hang the stop.
 func (c *stopCalls) makeCall(seconds int64) {
 	reply := stopReply{number: c.made + 1, seconds: seconds, at: time.Now()}
 	c.made++
@@ -203,14 +208,14 @@ func (c *stopCalls) makeCall(seconds int64) {
 // killAt returns the time at which the call's timeout ends, and the runtime kills.
 func (r stopReply) killAt() time.Time { return r.at.Add(graceperiod.Duration(r.seconds)) }
 
-// isSuccess reports whether the runtime replied that the container has ended. ErrKilled and ErrContainerNotFound say
-// so too.
+// isSuccess reports whether the runtime replied that the container has ended. ErrKilled and
+// ErrContainerNotFound say so too.
 func (r stopReply) isSuccess() bool {
 	return r.err == nil || errors.Is(r.err, ErrKilled) || errors.Is(r.err, ErrContainerNotFound)
 }
 
-// setReported sets the outcome that a reply reports; a failed call reports none. A call that took as long as its
-// timeout counts as a kill, even without ErrKilled.
+// setReported sets the outcome that a reply reports; a failed call reports none. A call that took as long
+// as its timeout counts as a kill, even without ErrKilled.
 func (c *stopCalls) setReported(reply stopReply) {
 	tookTimeout := !reply.returnedAt.Before(times.Earlier(reply.killAt(), c.killAt))
 	switch {
@@ -228,8 +233,8 @@ func (c *stopCalls) setReported(reply stopReply) {
 	}
 }
 
-// callError returns the error that describes a failed call; nil if the call succeeded. reply is nil if the call did
-// not return.
+// callError returns the error that describes a failed call; nil if the call succeeded. reply is nil if the
+// call did not return.
 func (c *stopCalls) callError(reply *stopReply) error {
 	switch {
 	case reply == nil:
@@ -241,9 +246,9 @@ func (c *stopCalls) callError(reply *stopReply) error {
 	}
 }
 
-// checkEnded returns nil if the containers have ended, else why they may still run. A list that begins now decides,
-// not the call, because a runtime may return too early. Only with trustSuccess does callErr, the call's error,
-// decide. reply is nil if the call did not return.
+// checkEnded returns nil if the containers have ended, else why they may still run. A list that begins now
+// decides, not the call, because a runtime may return too early. Only with trustSuccess does callErr, the
+// call's error, decide. reply is nil if the call did not return.
 func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 	c.pod.mu.Lock()
 	c.listsAtReturn = c.pod.lists.started
@@ -273,8 +278,8 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 	return nil
 }
 
-// outcomeOfEnded returns the outcome of containers that have ended, and the newest failure. If no call has reported
-// the outcome, it is graceful before the end of the newest call's timeout.
+// outcomeOfEnded returns the outcome of containers that have ended, and the newest failure. If no call has
+// reported the outcome, it is graceful before the end of the newest call's timeout.
 func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 	outcome := c.reported
 	switch {
@@ -297,8 +302,8 @@ func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 	return outcome, c.lastFailure()
 }
 
-// logStopped logs the end of a container whose failures were logged before, so that the log shows that they are
-// over.
+// logStopped logs the end of a container whose failures were logged before, so that the log shows that
+// they are over.
 func (c *stopCalls) logStopped(outcome Outcome) {
 	c.pod.mu.Lock()
 	laterRun := c.replacedBy()
@@ -311,8 +316,9 @@ func (c *stopCalls) logStopped(outcome Outcome) {
 		"began", time.Unix(0, c.run.began), "laterBegan", laterRun.Began, "failures", c.failures)
 }
 
-// recordFailure keeps a failure for the result. Only the first one is logged. It also records an event for the first
-// one, unless another container of the pod is failing already, or the caller retries by himself (OneAttempt).
+// recordFailure keeps a failure for the result. Only the first one is logged. It also records an event for
+// the first one, unless another container of the pod is failing already, or the caller retries by himself
+// (OneAttempt).
 func (c *stopCalls) recordFailure(err error) {
 	c.failure = err
 	if c.failures++; c.failures > 1 {
@@ -324,8 +330,9 @@ func (c *stopCalls) recordFailure(err error) {
 	}
 }
 
-// giveUp returns the outcome of containers that have not ended. After a call of a OneAttempt request has failed, it
-// also lets the next request start a new grace period, as in the kubelet. It does not if the call has not returned.
+// giveUp returns the outcome of containers that have not ended. After a call of a OneAttempt request has
+// failed, it also lets the next request start a new grace period, as in the kubelet. It does not if the
+// call has not returned.
 func (c *stopCalls) giveUp() (Outcome, error) {
 	if !c.options.oneAttempt {
 		c.logger().Error(c.failure, "Gave up stopping container", "failures", c.failures)
@@ -339,8 +346,8 @@ func (c *stopCalls) giveUp() (Outcome, error) {
 	return OutcomeRuntimeStuck, c.lastFailure()
 }
 
-// lastFailure returns the newest failure, and in its text the number of failures if there were several; nil if there
-// was none.
+// lastFailure returns the newest failure, and in its text the number of failures if there were several;
+// nil if there was none.
 func (c *stopCalls) lastFailure() error {
 	if c.failures > 1 {
 		return fmt.Errorf("%w (the last of %d failures)", c.failure, c.failures)

@@ -15,7 +15,9 @@ import (
 // Termination is the termination of one pod, in progress or ended. All methods are safe for concurrent
 // use.
 type Termination struct {
-	pod       *pod // its mutex guards the fields below; the caller of an unexported method holds it, unless the method locks it
+	// The mutex of pod guards the fields below. The caller of an unexported method holds it, unless the method
+	// locks it.
+	pod       *pod
 	ctx       context.Context
 	apiPod    *v1.Pod
 	request   Request      // the newest one
@@ -42,8 +44,8 @@ func endedTermination(outcome Outcome, err error) *Termination {
 
 var errNoTermination = errors.New("there is no termination, Terminate begins one")
 
-// orNone lets exported methods be called on a nil or zero Termination: it returns one that has ended with an error
-// in its place.
+// orNone lets exported methods be called on a nil or zero Termination: it returns one that has ended with
+// an error in its place.
 func (t *Termination) orNone() *Termination {
 	if t == nil || t.done == nil {
 		return endedTermination(OutcomeRuntimeStuck, errNoTermination)
@@ -51,8 +53,8 @@ func (t *Termination) orNone() *Termination {
 	return t
 }
 
-// terminate begins a termination of the pod, or adds the request to the one in progress, whose grace period gets
-// shorter if the request has a shorter one. The caller holds the mutex.
+// terminate begins a termination of the pod, or adds the request to the one in progress, whose grace
+// period gets shorter if the request has a shorter one. The caller holds the mutex.
 func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Termination {
 	t := p.termination
 	if !t.inProgress() {
@@ -87,8 +89,8 @@ func (t *Termination) stopNamed(req *Request) {
 	p.unblockStops()
 }
 
-// newTermination begins a termination, makes it the pod's current one, and cancels the starts of containers that
-// are in progress. The caller holds the mutex.
+// newTermination begins a termination, makes it the pod's current one, and cancels the starts of
+// containers that are in progress. The caller holds the mutex.
 func (p *pod) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, until deadline) *Termination {
 	t := &Termination{
 		pod: p, ctx: ctx, apiPod: apiPod, request: *req, previous: p.termination, deadline: until, startedAt: time.Now(),
@@ -100,15 +102,16 @@ func (p *pod) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, 
 	return t
 }
 
-// requireList makes the termination wait for a list that begins from now on. A list that has already begun may miss
-// a container that was started since.
+// requireList makes the termination wait for a list that begins from now on. A list that has already begun
+// may miss a container that was started since.
 func (t *Termination) requireList() {
 	t.usesLists, t.minList = true, t.pod.lists.started+1 // the number of the next list to begin
 	t.wake()
 }
 
-// run is the goroutine of the termination. It requests lists until the runtime lists nothing more, and no stop or
-// start is in progress. It stops nothing itself: applyList stops the containers of each list that arrives.
+// run is the goroutine of the termination. It requests lists until the runtime lists nothing more, and no
+// stop or start is in progress. It stops nothing itself: applyList stops the containers of each list that
+// arrives.
 func (t *Termination) run() {
 	logger := klog.FromContext(t.ctx).WithValues("pod", klog.KObj(t.apiPod))
 	logger.V(1).Info("Terminating pod")
@@ -145,17 +148,17 @@ func (t *Termination) run() {
 	}
 }
 
-// logGivenUp logs the containers that the termination gives up without a known ID, because no list arrived or their
-// start did not return. Other containers have a stop, which logs. run calls logGivenUp before finishIfDone, so that
-// a caller who waits for the end of the termination finds the log complete.
+// logGivenUp logs the containers that the termination gives up without a known ID, because no list arrived
+// or their start did not return. Other containers have a stop, which logs. run calls logGivenUp before
+// finishIfDone, so that a caller who waits for the end of the termination finds the log complete.
 func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
 	for _, c := range t.givenUp(failure) {
 		logger.Error(c.Err, "Gave up waiting for container", "containerName", c.Name)
 	}
 }
 
-// givenUp returns the results of the containers without an ID that finishIfDone is about to give up; nil if it is
-// not about to give up any. failure is the last list's error. It locks the mutex.
+// givenUp returns the results of the containers without an ID that finishIfDone is about to give up; nil
+// if it is not about to give up any. failure is the last list's error. It locks the mutex.
 func (t *Termination) givenUp(failure error) []ContainerResult {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
@@ -166,8 +169,8 @@ func (t *Termination) givenUp(failure error) []ContainerResult {
 	return slices.DeleteFunc(t.finalResults(failure), func(c ContainerResult) bool { return c.ID != "" || c.Outcome != OutcomeRuntimeStuck })
 }
 
-// nextList requests the list that the termination waits for, and returns it; nil if it waits for none. It locks the
-// mutex.
+// nextList requests the list that the termination waits for, and returns it; nil if it waits for none. It
+// locks the mutex.
 func (t *Termination) nextList() *listCall {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
@@ -177,18 +180,18 @@ func (t *Termination) nextList() *listCall {
 	return t.pod.requestList(t.ctx, t.apiPod)
 }
 
-// needsList reports whether no list has arrived yet that began after the newest request and start. Without one, a
-// running container may still be unknown.
+// needsList reports whether no list has arrived yet that began after the newest request and start. Without
+// one, a running container may still be unknown.
 func (t *Termination) needsList() bool {
 	return t.usesLists && t.pod.lists.newestNumber < t.minList
 }
 
-// isForgotten reports whether [Terminator.Forget] was called since the termination began. It then continues with
-// the containers listed before, and gets no new ones.
+// isForgotten reports whether [Terminator.Forget] was called since the termination began. It then
+// continues with the containers listed before, and gets no new ones.
 func (t *Termination) isForgotten() bool { return t.pod.termination != t }
 
-// waitForChange waits until run must check again: when a stop or a start ends, at the deadline, at the time to give
-// up, or after another Terminate call. It locks the mutex.
+// waitForChange waits until run must check again: when a stop or a start ends, at the deadline, at the
+// time to give up, or after another Terminate call. It locks the mutex.
 func (t *Termination) waitForChange() {
 	t.pod.mu.Lock()
 	until := t.deadline.end // finishIfDone then cancels the starts
@@ -224,8 +227,8 @@ func (t *Termination) waitForChange() {
 	}
 }
 
-// wake makes the goroutine of run check the termination again. It does nothing if the termination has ended or is
-// nil.
+// wake makes the goroutine of run check the termination again. It does nothing if the termination has
+// ended or is nil.
 func (t *Termination) wake() {
 	if !t.inProgress() {
 		return
@@ -236,19 +239,20 @@ func (t *Termination) wake() {
 	}
 }
 
-// giveUpAt returns the time at which the termination stops waiting for starts and lists: GiveUpAfter past the
-// deadline. A termination that began after its deadline, as a repeated one does, counts from its beginning. Stops
-// have their own limit.
+// giveUpAt returns the time at which the termination stops waiting for starts and lists: GiveUpAfter past
+// the deadline. A termination that began after its deadline, as a repeated one does, counts from its
+// beginning. Stops have their own limit.
 func (t *Termination) giveUpAt() time.Time {
 	return times.Later(t.deadline.end, t.startedAt).Add(t.pod.terminator.opts.GiveUpAfter)
 }
 
-// stopContainer makes a container part of the termination, begins to stop it if nobody does yet, and returns its
-// stop. s is its existing stop, nil if there is none. A container that this termination has given up stays so.
+// stopContainer makes a container part of the termination, begins to stop it if nobody does yet, and
+// returns its stop. s is its existing stop, nil if there is none. A container that this termination has
+// given up stays so.
 func (t *Termination) stopContainer(c Container, s *stop, options stopOptions) *stop {
 	isMine := s != nil && s.termination == t
 	if isMine && (s.isGivenUp() || s.inProgress() && s.run == runOf(c)) {
-		return s
+		return s // each list has the container again; nothing is to be done
 	}
 	if s == nil && t.isRestartedSidecar(c) {
 		c.PreStopDone = true // by the earlier run
@@ -258,8 +262,8 @@ func (t *Termination) stopContainer(c Container, s *stop, options stopOptions) *
 	return s
 }
 
-// include makes a stop part of the termination, which then waits for it. The earlier of both deadlines applies to
-// the stop.
+// include makes a stop part of the termination, which then waits for it. The earlier of both deadlines
+// applies to the stop.
 func (t *Termination) include(s *stop) {
 	s.shorten(t.deadline)
 	if s.termination != t {
@@ -267,16 +271,17 @@ func (t *Termination) include(s *stop) {
 	}
 }
 
-// isRestartedSidecar reports whether c is a sidecar that exited and was started again during this termination. The
-// preStop hook ran for its earlier run, and must not run again. c must not have a stop yet.
+// isRestartedSidecar reports whether c is a sidecar that exited and was started again during this
+// termination. The preStop hook ran for its earlier run, and must not run again. c must not have a stop
+// yet.
 func (t *Termination) isRestartedSidecar(c Container) bool {
 	_, role := findContainer(t.apiPod, c.Name)
 	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *stop) bool { return s.container.Name == c.Name })
 }
 
-// finishIfDone ends the termination if there is nothing left to wait for, and reports whether it did. A stop in
-// progress is always waited for. A start or a list is not, once waiting is pointless or GiveUpAfter has passed.
-// failure is the last list's error. It locks the mutex.
+// finishIfDone ends the termination if there is nothing left to wait for, and reports whether it did. A
+// stop in progress is always waited for. A start or a list is not, once waiting is pointless or
+// GiveUpAfter has passed. failure is the last list's error. It locks the mutex.
 func (t *Termination) finishIfDone(failure error) (ended bool) {
 	p := t.pod
 	p.mu.Lock()
@@ -298,13 +303,13 @@ func (t *Termination) finishIfDone(failure error) (ended bool) {
 		s.result.Outcome = OutcomeRuntimeStuck
 		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: s.errStillListed()})
 	}
-	if t.foundNothing() && t.previous != nil { // the caller terminated the pod again to see whether it is gone
+	if t.foundNothing() && t.previous != nil { // the earlier termination has stopped everything
 		t.results = t.previous.resultsSinceEnded()
 	} else {
 		t.results = t.finalResults(failure)
 		t.recordMetrics()
 	}
-	t.stops, t.previous = nil, nil
+	t.stops, t.previous = nil, nil // results has everything that is still read
 	close(t.done)
 	return true
 }
@@ -312,8 +317,8 @@ func (t *Termination) finishIfDone(failure error) (ended bool) {
 // isStopping reports whether a container of the termination is being stopped.
 func (t *Termination) isStopping() bool { return slices.ContainsFunc(t.stops, (*stop).inProgress) }
 
-// isComplete reports whether the termination knows every container that it must stop: a list that is new enough has
-// arrived, and no start can add a container.
+// isComplete reports whether the termination knows every container that it must stop: a list that is new
+// enough has arrived, and no start can add a container.
 func (t *Termination) isComplete() bool { return !t.needsList() && len(t.pod.starts) == 0 }
 
 // mustNotWait reports whether no list and no start can matter any more: the terminator was closed, the
@@ -325,8 +330,8 @@ func (t *Termination) mustNotWait(failure error) bool {
 // isOverdue reports whether the time to give up on starts and lists has come.
 func (t *Termination) isOverdue() bool { return !time.Now().Before(t.giveUpAt()) }
 
-// reappeared returns the stops of containers that the newest list has, although an earlier list showed that they had
-// ended. Such a runtime contradicts itself.
+// reappeared returns the stops of containers that the newest list has, although an earlier list showed
+// that they had ended. Such a runtime contradicts itself.
 func (t *Termination) reappeared() (stops []*stop) {
 	for _, s := range t.stops {
 		if t.usesLists && !t.isForgotten() && s.isListedAgain() {
@@ -336,14 +341,14 @@ func (t *Termination) reappeared() (stops []*stop) {
 	return stops
 }
 
-// foundNothing reports whether there was nothing to stop: a list that is new enough has arrived, and neither it nor
-// a start has brought a container.
+// foundNothing reports whether there was nothing to stop: a list that is new enough has arrived, and
+// neither it nor a start has brought a container.
 func (t *Termination) foundNothing() bool {
 	return !t.needsList() && len(t.stops) == 0 && (t.isForgotten() || len(t.pod.starts) == 0)
 }
 
-// recordMetrics counts the termination by its outcome, and also as one that exceeded its grace period if a container
-// did.
+// recordMetrics counts the termination by its outcome, and also as one that exceeded its grace period if a
+// container did.
 func (t *Termination) recordMetrics() {
 	result, metrics := t.result(), t.pod.terminator.opts.Metrics
 	metrics.PodTerminated(string(result.Outcome()), time.Since(t.startedAt))

@@ -37,9 +37,9 @@ func (t *Termination) stopResults() []ContainerResult {
 	return t.sorted(results)
 }
 
-// finalResults returns the results of a termination that ends now. Besides the stopped containers it has containers
-// that no list ever had: those whose start has not returned, and, if no list has arrived or none had a container,
-// those of the spec. failure is the last list's error.
+// finalResults returns the results of a termination that ends now. Besides the stopped containers it has
+// containers that no list ever had: those whose start has not returned, and, if no list has arrived or
+// none had a container, those of the spec. failure is the last list's error.
 func (t *Termination) finalResults(failure error) []ContainerResult {
 	results := t.stopResults()
 	addIfUnknown := func(name string, outcome Outcome, err error) {
@@ -81,8 +81,9 @@ func (t *Termination) resultWithoutRun(name string, outcome Outcome, err error) 
 	return ContainerResult{Name: name, Phase: PhaseEnded, Outcome: outcome, GrantedSeconds: t.deadline.granted, Err: err}
 }
 
-// resultsSinceEnded returns the results of this earlier termination as those of a later one that found nothing to
-// stop. A container that could not be stopped has since ended by itself, so it becomes [OutcomeNotFound].
+// resultsSinceEnded returns the results of this earlier termination as those of a later one that found
+// nothing to stop. A container that could not be stopped has since ended by itself, so it becomes
+// [OutcomeNotFound].
 func (t *Termination) resultsSinceEnded() []ContainerResult {
 	results := slices.Clone(t.results)
 	for i := range results {
@@ -93,8 +94,8 @@ func (t *Termination) resultsSinceEnded() []ContainerResult {
 	return results
 }
 
-// sorted sorts results in place, in the order of the pod's spec, and returns them. Several runs of one container are
-// in the order in which they began.
+// sorted sorts results in place, in the order of the pod's spec, and returns them. Several runs of one
+// container are in the order in which they began.
 func (t *Termination) sorted(results []ContainerResult) []ContainerResult {
 	if len(results) < 2 {
 		return results

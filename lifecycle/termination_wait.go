@@ -39,9 +39,9 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 	return result, running
 }
 
-// stillRunning returns the result so far, and as running a [*StillRunningError] that names the containers that have
-// not ended; nil if the termination has ended. If isOverdue, the caller must record the ExceededGracePeriod event; it
-// is true at most once per termination. It locks the mutex.
+// stillRunning returns the result so far, and as running a [*StillRunningError] that names the containers
+// that have not ended; nil if the termination has ended. If isOverdue, the caller must record the
+// ExceededGracePeriod event; it is true at most once per termination. It locks the mutex.
 func (t *Termination) stillRunning(cause error) (result Result, isOverdue bool, running error) {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
@@ -75,8 +75,8 @@ type StillRunningError struct {
 	calls []string // set by Close only: the calls that have not returned, each "CALL of CONTAINER"
 }
 
-// Error names the containers, or for [Terminator.Close] the calls that have not returned. If the context timed out,
-// the text starts like the kubelet's.
+// Error names the containers, or for [Terminator.Close] the calls that have not returned. If the context
+// timed out, the text starts like the kubelet's.
 func (e *StillRunningError) Error() string {
 	if e.calls != nil {
 		return fmt.Sprintf("the terminator was closed, calls that have not returned: %s: %v", strings.Join(e.calls, ", "), e.Cause)

@@ -26,7 +26,8 @@ var (
 	errNoIdentity = errors.New("the pod has neither a UID nor a name")
 )
 
-// check returns an error if a method cannot work: the terminator is nil or zero, or nothing identifies the pod.
+// check returns an error if a method cannot work: the terminator is nil or zero, or nothing identifies the
+// pod.
 func (tr *Terminator) check(pod *v1.Pod) error {
 	switch {
 	case tr == nil || tr.ctx == nil:
@@ -156,8 +157,9 @@ func (tr *Terminator) Close(ctx context.Context) error {
 	return err
 }
 
-// lock returns what the terminator keeps about a pod, with its mutex locked, and creates it if needed. The caller
-// calls [pod.unlock]. If another goroutine has dropped the entry before its mutex could be locked, lock tries again.
+// lock returns what the terminator keeps about a pod, with its mutex locked, and creates it if needed. The
+// caller calls [pod.unlock]. If another goroutine has dropped the entry before its mutex could be locked,
+// lock tries again.
 func (tr *Terminator) lock(apiPod *v1.Pod) *pod {
 	key := podkey.Of(apiPod)
 	for {
@@ -176,8 +178,8 @@ func (tr *Terminator) lock(apiPod *v1.Pod) *pod {
 	}
 }
 
-// callContext returns the context for a callback. It has the caller's values, such as the logger, but a termination
-// continues after its caller has left, so it ends only when the terminator is closed.
+// callContext returns the context for a callback. It has the caller's values, such as the logger, but a
+// termination continues after its caller has left, so it ends only when the terminator is closed.
 func (tr *Terminator) callContext(caller context.Context) context.Context {
 	return &valuesContext{Context: tr.ctx, values: context.WithoutCancel(caller)}
 }
@@ -189,6 +191,7 @@ type valuesContext struct {
 	values context.Context // its values come first
 }
 
+// Value implements [context.Context].
 func (c *valuesContext) Value(key any) any {
 	if value := c.values.Value(key); value != nil {
 		return value

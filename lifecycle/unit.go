@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// unit is a group of containers that one StopPod call stops together. Their hooks run in parallel. After the last
-// hook, or at the deadline, the goroutine of one member makes the call, and the others wait for it. The pod's mutex
-// guards the fields.
+// unit is a group of containers that one StopPod call stops together. Their hooks run in parallel. After
+// the last hook, or at the deadline, the goroutine of one member makes the call, and the others wait for
+// it. The pod's mutex guards the fields.
 type unit struct {
 	members  []*stop
 	previous *unit         // earlier containers of the same pod, which must have stopped first; nil: none
@@ -19,8 +19,9 @@ type unit struct {
 	duration time.Duration // from the first call to the end
 }
 
-// joinableUnit returns the unit that a new stop joins: the newest one, or another if StopPod may have been called for
-// it. It returns nil if containers stop one by one, without a PodStopper. The caller holds the mutex.
+// joinableUnit returns the unit that a new stop joins: the newest one, or another if StopPod may have been
+// called for it. It returns nil if containers stop one by one, without a PodStopper. The caller holds the
+// mutex.
 func (p *pod) joinableUnit() *unit {
 	if p.terminator.opts.Pods == nil {
 		return nil
@@ -31,9 +32,9 @@ func (p *pod) joinableUnit() *unit {
 	return p.unit
 }
 
-// stopUntilEnded stops the unit and returns its outcome. The goroutine of each member calls it when the member's hook
-// has ended or the deadline has passed. One of them makes the StopPod calls, and the others wait for the outcome. s is
-// the member.
+// stopUntilEnded stops the unit and returns its outcome. The goroutine of each member calls it when the
+// member's hook has ended or the deadline has passed. One of them makes the StopPod calls, and the others
+// wait for the outcome. s is the member.
 func (u *unit) stopUntilEnded(s *stop) (Outcome, error) {
 	began := time.Now()
 	if !u.waitForHooks(s) {
@@ -84,8 +85,8 @@ func (u *unit) waitForHooks(s *stop) bool {
 	return s.ctx.Err() == nil
 }
 
-// isReady reports whether the hooks of all members have ended, so that only StopPod remains. The caller holds the
-// mutex.
+// isReady reports whether the hooks of all members have ended, so that only StopPod remains. The caller
+// holds the mutex.
 func (u *unit) isReady() bool {
 	for _, s := range u.members {
 		if s.result.Phase != PhaseWaiting {
@@ -95,8 +96,8 @@ func (u *unit) isReady() bool {
 	return true
 }
 
-// claim returns the StopPod calls to the first member that asks, which must make them; nil to all others. waited is
-// how long the member s has waited for the hooks. It locks the mutex.
+// claim returns the StopPod calls to the first member that asks, which must make them; nil to all others.
+// waited is how long the member s has waited for the hooks. It locks the mutex.
 func (u *unit) claim(s *stop, waited time.Duration) *stopCalls {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()

@@ -26,8 +26,8 @@ func (c *countingRunner) RunInContainer(ctx context.Context, id string, command 
 	return c.CommandRunner.RunInContainer(ctx, id, command, timeout)
 }
 
-// containerd is killed during a stop and is back 2 s later. The container keeps its remaining grace period, its
-// hook runs once, and result, events and status are right.
+// containerd is killed during a stop and is back 2 s later. The container keeps its remaining grace
+// period, its hook runs once, and result, events and status are right.
 func TestContainerdIsKilledDuringAStop(t *testing.T) {
 	containerdtest.Each(t, testContainerdIsKilledDuringAStop)
 }

@@ -24,9 +24,9 @@ import (
 // hooked exits 6 s after TERM, with 7 if its hook has run and with 9 if not.
 const hooked = `trap 'sleep 6; [ -e /tmp/hooked ] && exit 7; exit 9' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
 
-// A kubelet's pods are drained without an API server: each container has its own grace period and hook, buckets
-// and sidecars are stopped in order, and the report is complete, even if containerd is down when the shutdown
-// begins and restarts during it.
+// A kubelet's pods are drained without an API server: each container has its own grace period and hook,
+// buckets and sidecars are stopped in order, and the report is complete, even if containerd is down when
+// the shutdown begins and restarts during it.
 func TestContainerdIsDrained(t *testing.T) {
 	containerdtest.Each(t, func(t *testing.T, build containerdtest.Build) {
 		for name, restarts := range map[string]bool{"calm": false, "restarted": true} {

@@ -76,6 +76,7 @@ func (c *containerd) status(t *testing.T, id string) *runtimeapi.ContainerStatus
 // each with its own pods.
 func TestContainerd(t *testing.T) { containerdtest.Each(t, testContainerd) }
 
+// testContainerd runs all cases with one version of containerd.
 func testContainerd(t *testing.T, build containerdtest.Build) {
 	c := newContainerd(t, build)
 	for name, test := range map[string]func(*testing.T){
@@ -164,8 +165,8 @@ func (c *containerd) testExecIsCancelled(t *testing.T) {
 	require.Equal(t, "ready\nstarted\n", output, "the command kept running")
 }
 
-// testExitIsDetected measures the delay with which an exit is detected. It takes the shortest of five, because a
-// busy machine delays some.
+// testExitIsDetected measures the delay with which an exit is detected. It takes the shortest of five,
+// because a busy machine delays some.
 func (c *containerd) testExitIsDetected(t *testing.T) {
 	best := time.Hour
 	for i := range 5 {
@@ -197,8 +198,8 @@ func (c *containerd) testContainerHasExitedOrIsUnknown(t *testing.T) {
 	awaitExit(t, c.runtime.Exited("unknown"))
 }
 
-// requireUnknown checks that StopContainer accepts an unknown container: containerd 1.6 answers NotFound, 2.3 no
-// error.
+// requireUnknown checks that StopContainer accepts an unknown container: containerd 1.6 answers NotFound,
+// 2.3 no error.
 func (c *containerd) requireUnknown(t *testing.T, id string) {
 	t.Helper()
 	if err := c.runtime.StopContainer(t.Context(), id, 1); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// stopMargin is how long a StopContainer call may take beyond its timeout, before the client gives up. It is the
-// kubelet's runtime request timeout.
+// stopMargin is how long a StopContainer call may take beyond its timeout, before the client gives up. It
+// is the kubelet's runtime request timeout.
 const stopMargin = 2 * time.Minute
 
 // removeTimeout bounds the removal of a container that was created but could not be started.
@@ -46,14 +46,15 @@ func (r *Runtime) StopContainer(ctx context.Context, containerID string, timeout
 	return nil
 }
 
-// stopDeadline returns how long StopContainer waits for the runtime: the timeout plus stopMargin. A timeout that is too
-// large becomes the longest duration.
+// stopDeadline returns how long StopContainer waits for the runtime: the timeout plus stopMargin. A
+// timeout that is too large becomes the longest duration.
 func stopDeadline(timeoutSeconds int64) time.Duration {
 	grace := graceperiod.Duration(max(timeoutSeconds, 0))
 	return min(grace, math.MaxInt64-stopMargin) + stopMargin
 }
 
-// status reads a container's status. The error is gRPC's, so that isNotFound and isUnanswered can read its code.
+// status reads a container's status. The error is gRPC's, so that isNotFound and isUnanswered can read its
+// code.
 func (r *Runtime) status(ctx context.Context, containerID string) (*runtimeapi.ContainerStatus, error) {
 	response, err := r.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: containerID})
 	return response.GetStatus(), err
@@ -105,8 +106,8 @@ func program(cmd []string) string {
 	return cmd[0]
 }
 
-// wholeSeconds returns d in seconds, rounded up. So a command never gets less time than requested, and less than a
-// second does not become 0, which means no timeout in CRI.
+// wholeSeconds returns d in seconds, rounded up. So a command never gets less time than requested, and
+// less than a second does not become 0, which means no timeout in CRI.
 func wholeSeconds(d time.Duration) int64 {
 	seconds := int64(d / time.Second)
 	if d%time.Second > 0 {
@@ -146,6 +147,7 @@ func (r *Runtime) StartContainer(ctx context.Context, request *runtimeapi.Create
 	return "", errors.Join(containerError("start", id, err), statusErr)
 }
 
+// remove removes a container that was never started. The error is gRPC's.
 func (r *Runtime) remove(ctx context.Context, id string) error {
 	_, err := r.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
 	return err

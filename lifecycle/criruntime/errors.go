@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// sentinel returns the error that means the same as the gRPC code of err and that callers can find with errors.Is; nil
-// if there is none.
+// sentinel returns the error that means the same as the gRPC code of err and that callers can find with
+// errors.Is; nil if there is none.
 func sentinel(err error) error {
 	switch status.Code(err) {
 	case codes.NotFound:

@@ -37,7 +37,8 @@ func newExitWatcher(ctx context.Context, list func(context.Context) ([]*runtimea
 	return w
 }
 
-// close stops the watcher and waits for its goroutine. The channels of containers that have not exited stay open.
+// close stops the watcher and waits for its goroutine. The channels of containers that have not exited
+// stay open.
 func (w *exitWatcher) close() {
 	w.mu.Lock()
 	w.cancel()
@@ -65,8 +66,8 @@ func (w *exitWatcher) watch(containerID string) <-chan struct{} {
 	return exited
 }
 
-// poll lists the containers until none is watched or the watcher is closed. Of several failures in a row it logs the
-// first.
+// poll lists the containers until none is watched or the watcher is closed. Of several failures in a row
+// it logs the first.
 func (w *exitWatcher) poll() {
 	defer w.polling.Done()
 	for failed := false; w.pollOnce(&failed); {
@@ -78,9 +79,9 @@ func (w *exitWatcher) poll() {
 	}
 }
 
-// pollOnce lists the containers once, and closes the channels of those that have exited or are no longer listed.
-// goesOn is false when no container is watched any more. failed says whether the previous list failed; pollOnce sets it
-// for the next one.
+// pollOnce lists the containers once, and closes the channels of those that have exited or are no longer
+// listed. goesOn is false when no container is watched any more. failed says whether the previous list
+// failed; pollOnce sets it for the next one.
 func (w *exitWatcher) pollOnce(failed *bool) (goesOn bool) {
 	ids := w.watchedIDs() // read before the list: a container that is created and watched after the list is not in it
 	ctx, cancel := context.WithTimeout(w.ctx, listTimeout)
@@ -108,6 +109,7 @@ func (w *exitWatcher) pollOnce(failed *bool) (goesOn bool) {
 	return len(w.watched) > 0
 }
 
+// watchedIDs returns the IDs of the containers that are watched now.
 func (w *exitWatcher) watchedIDs() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -117,6 +117,7 @@ func createRequest(t testing.TB, pod *v1.Pod, c *v1.Container, sandbox string, a
 	return &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: containerConfig(t, pod, c, attempt), SandboxConfig: sandboxConfig(pod)}
 }
 
+// create creates a container without starting it. attempt is the number of earlier runs.
 func (k kubelet) create(t testing.TB, pod *v1.Pod, c *v1.Container, sandbox string, attempt uint32) (id string) {
 	t.Helper()
 	created, err := k.client.CreateContainer(t.Context(), createRequest(t, pod, c, sandbox, attempt))
@@ -124,6 +125,7 @@ func (k kubelet) create(t testing.TB, pod *v1.Pod, c *v1.Container, sandbox stri
 	return created.GetContainerId()
 }
 
+// start starts a created container.
 func (k kubelet) start(t testing.TB, id string) {
 	t.Helper()
 	_, err := k.client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: id})

@@ -62,6 +62,7 @@ type fake struct {
 	containers   map[string]*fakeContainer
 }
 
+// newFake returns a fake without sandboxes and containers.
 func newFake() *fake {
 	return &fake{
 		failures:   map[string]error{},
@@ -85,6 +86,7 @@ func (s *fake) serve() (endpoint string, stop func(), err error) {
 	}, err
 }
 
+// serveAt serves the fake on a socket until stop is called.
 func (s *fake) serveAt(socket string) (stop func(), err error) {
 	listener, err := net.Listen("unix", socket)
 	if err != nil {

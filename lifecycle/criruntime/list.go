@@ -38,8 +38,8 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 	return running, nil
 }
 
-// containersOf lists the containers of a pod in every state, as [Runtime.Running] finds them: by the kubelet's labels
-// or, without any, by the pod's sandboxes.
+// containersOf lists the containers of a pod in every state, as [Runtime.Running] finds them: by the
+// kubelet's labels or, without any, by the pod's sandboxes.
 func (r *Runtime) containersOf(ctx context.Context, pod *v1.Pod) ([]*runtimeapi.Container, error) {
 	labels := map[string]string{podUIDLabel: string(pod.UID)}
 	if pod.UID == "" {
@@ -89,10 +89,10 @@ func (r *Runtime) listSandboxes(ctx context.Context) (sandboxes []*runtimeapi.Po
 	return sandboxes, err
 }
 
-// list reads a list from the runtime and passes its parts to take. It calls the method named stream, which has no limit
-// of size (KEP-5825, CRI v0.37). If the runtime does not implement it, list calls the method named unary, which returns
-// the list as one part of at most maxMessageBytes. Both methods' messages have the same fields, which Part has. After an
-// error, take has received only some of the parts.
+// list reads a list from the runtime and passes its parts to take. It calls the method named stream, which
+// has no limit of size (KEP-5825, CRI v0.37). If the runtime does not implement it, list calls the method
+// named unary, which returns the list as one part of at most maxMessageBytes. Both methods' messages have
+// the same fields, which Part has. After an error, take has received only some of the parts.
 func list[Part any](ctx context.Context, r *Runtime, stream, unary string, request any, take func(*Part)) error {
 	const service = "/runtime.v1.RuntimeService/"
 	if !r.unary.Load() {
@@ -110,8 +110,8 @@ func list[Part any](ctx context.Context, r *Runtime, stream, unary string, reque
 	return nil
 }
 
-// receive calls a method that streams its response, and passes each message to take. It returns nil at the end of the
-// stream.
+// receive calls a method that streams its response, and passes each message to take. It returns nil at the
+// end of the stream.
 func receive[Part any](ctx context.Context, conn *grpc.ClientConn, method string, request any, take func(*Part)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

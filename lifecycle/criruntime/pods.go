@@ -162,8 +162,8 @@ func (r *Runtime) findPods(ctx context.Context) ([]*foundPod, error) {
 	return slices.SortedFunc(maps.Values(pods), func(a, b *foundPod) int { return a.identity.compare(b.identity) }), nil
 }
 
-// addSandbox makes s the pod's sandbox if it is better than the one so far. A pod has several after its sandbox was
-// replaced: a ready one is better than others, then a newer one.
+// addSandbox makes s the pod's sandbox if it is better than the one so far. A pod has several after its
+// sandbox was replaced: a ready one is better than others, then a newer one.
 func (f *foundPod) addSandbox(s *runtimeapi.PodSandbox) {
 	if f.sandbox == nil {
 		f.sandbox = s
@@ -176,8 +176,8 @@ func (f *foundPod) addSandbox(s *runtimeapi.PodSandbox) {
 	}
 }
 
-// newest returns one container for each name, because a restarted container has several runs: the newest that may be
-// running, or else the newest. They are in the order of their creation.
+// newest returns one container for each name, because a restarted container has several runs: the newest
+// that may be running, or else the newest. They are in the order of their creation.
 func newest(containers []*runtimeapi.Container) []*runtimeapi.Container {
 	byCreation := func(a, b *runtimeapi.Container) int {
 		return cmp.Or(cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()), cmp.Compare(a.GetId(), b.GetId()))
@@ -195,8 +195,9 @@ func newest(containers []*runtimeapi.Container) []*runtimeapi.Container {
 	return slices.SortedFunc(maps.Values(byName), byCreation)
 }
 
-// read builds a pod from the runtime's data. It returns an error if the runtime does not answer. If the runtime answers
-// with an error, read only omits that part of the pod: a pod whose network is unknown must be stopped too.
+// read builds a pod from the runtime's data. It returns an error if the runtime does not answer. If the
+// runtime answers with an error, read only omits that part of the pod: a pod whose network is unknown must
+// be stopped too.
 func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KRef(f.identity.namespace, f.identity.name))
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: f.identity.name, Namespace: f.identity.namespace, UID: f.identity.uid}}
@@ -221,7 +222,8 @@ func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 		if status.State.Waiting == nil {
 			pod.Status.Phase = v1.PodRunning
 		}
-		// Each container has the grace periods at the time of its creation. The last one wins, because it is the newest.
+		// Each container has the grace periods at the time of its creation. The last one wins, because it
+		// is the newest.
 		if grace := seconds(logger, c, terminationGraceAnnotation); grace != nil {
 			pod.Spec.TerminationGracePeriodSeconds = grace
 		}
@@ -232,8 +234,8 @@ func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 	return pod, nil
 }
 
-// readNetwork sets the pod's IPs and host namespaces from the status of its sandbox. It returns an error only if the
-// runtime does not answer.
+// readNetwork sets the pod's IPs and host namespaces from the status of its sandbox. It returns an error
+// only if the runtime does not answer.
 func (r *Runtime) readNetwork(ctx context.Context, sandbox string, pod *v1.Pod) error {
 	response, err := r.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: sandbox})
 	if isUnanswered(err) {

@@ -78,8 +78,9 @@ func (c *container) endLocked(by ExitCause) {
 	close(c.exited)
 }
 
-// stop handles a StopContainer call: it sends the stop signal, waits for the exit, and kills after the timeout, unless
-// the script has the call hang, fail, or return too early or late. released ends a call that hangs.
+// stop handles a StopContainer call: it sends the stop signal, waits for the exit, and kills after the
+// timeout, unless the script has the call hang, fail, or return too early or late. released ends a call
+// that hangs.
 func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-chan struct{}) error {
 	switch hangs, fails := c.nextFault(); {
 	case hangs:
@@ -126,8 +127,8 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 	}
 }
 
-// nextFault counts a StopContainer call, and says whether it hangs or fails. The calls that hang come first, then
-// those that fail.
+// nextFault counts a StopContainer call, and says whether it hangs or fails. The calls that hang come
+// first, then those that fail.
 func (c *container) nextFault() (hangs, fails bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +147,8 @@ func (c *container) stopErr() error {
 	return ErrScripted
 }
 
-// term sends the stop signal, on which the container exits as its script says. Only the first signal has an effect.
+// term sends the stop signal, on which the container exits as its script says. Only the first signal has
+// an effect.
 func (c *container) term() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,8 +166,8 @@ func (c *container) term() {
 	}
 }
 
-// exec runs a command with Script.Exec. The command's context also ends at the timeout and when the container exits. A
-// timeout of 0 or less means none.
+// exec runs a command with Script.Exec. The command's context also ends at the timeout and when the
+// container exits. A timeout of 0 or less means none.
 func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duration) ([]byte, error) {
 	if _, gone := c.exitCode(); gone {
 		return nil, ErrContainerExited

@@ -82,8 +82,8 @@ func imageArchive(busybox string, images []Image) ([]byte, error) {
 	})
 }
 
-// configOf returns the configuration of an image. layer is the tar of its only layer, whose digest the configuration
-// contains.
+// configOf returns the configuration of an image. layer is the tar of its only layer, whose digest the
+// configuration contains.
 func configOf(image Image, layer []byte) imageConfig {
 	config := imageConfig{Architecture: runtime.GOARCH, OS: "linux"}
 	config.Config.Cmd = image.Command
@@ -93,7 +93,8 @@ func configOf(image Image, layer []byte) imageConfig {
 	return config
 }
 
-// layerOf returns the layer that all images share as a tar: the program busybox, links to it, and an empty /tmp.
+// layerOf returns the layer that all images share as a tar: the program busybox, links to it, and an empty
+// /tmp.
 func layerOf(busybox string) ([]byte, error) {
 	program, err := os.ReadFile(busybox)
 	if err != nil {
@@ -117,8 +118,8 @@ func layerOf(busybox string) ([]byte, error) {
 	})
 }
 
-// checkStatic returns an error unless a program is statically linked. The busybox of Debian's package busybox is
-// not, and would not find its libraries in an image.
+// checkStatic returns an error unless a program is statically linked. The busybox of Debian's package
+// busybox is not, and would not find its libraries in an image.
 func checkStatic(path string, program []byte) error {
 	file, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {

@@ -72,12 +72,12 @@ func (s *Server) Endpoint() string { return "unix://" + s.Socket() }
 // Runtime returns a plain CRI client, with which a test checks containerd's state.
 func (s *Server) Runtime() runtimeapi.RuntimeServiceClient { return s.runtime }
 
-// run starts containerd in new PID and mount namespaces, so that nothing of it outlives the test. The first process of
-// the PID namespace is a shell. When the shell is killed, the kernel kills containerd, all shims and all containers, and
-// Wait returns when they are gone.
+// run starts containerd in new PID and mount namespaces, so that nothing of it outlives the test. The
+// first process of the PID namespace is a shell. When the shell is killed, the kernel kills containerd,
+// all shims and all containers, and Wait returns when they are gone.
 //
-// If containerd was killed (exit status 137), the shell restarts it after downTime. If containerd ended otherwise, the
-// shell exits. /run is a new tmpfs, because shims put their sockets there.
+// If containerd was killed (exit status 137), the shell restarts it after downTime. If containerd ended
+// otherwise, the shell exits. /run is a new tmpfs, because shims put their sockets there.
 func (s *Server) run(t testing.TB, containerd string, environment []string) {
 	t.Helper()
 	config := filepath.Join(s.folder, "config.toml")
@@ -171,8 +171,8 @@ func (s *Server) command(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, s.ctr, append([]string{"--address", s.Socket(), "--namespace", "k8s.io"}, args...)...)
 }
 
-// removePods removes all pods at the end of the test, because the kernel does not remove their cgroups with the
-// server's namespaces.
+// removePods removes all pods at the end of the test, because the kernel does not remove their cgroups
+// with the server's namespaces.
 func (s *Server) removePods(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTimeout)
 	defer cancel()

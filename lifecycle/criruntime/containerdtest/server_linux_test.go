@@ -24,6 +24,7 @@ func TestServerRunsPodsAndLeavesNothing(t *testing.T) {
 	containerdtest.Each(t, testServerRunsPodsAndLeavesNothing)
 }
 
+// testServerRunsPodsAndLeavesNothing runs the test with one version of containerd.
 func testServerRunsPodsAndLeavesNothing(t *testing.T, build containerdtest.Build) {
 	var socket, container string
 	t.Run("server", func(t *testing.T) {
@@ -51,6 +52,7 @@ func testServerRunsPodsAndLeavesNothing(t *testing.T, build containerdtest.Build
 	require.Empty(t, cgroupsOf(t, container))
 }
 
+// runContainer starts a pod with one container of the image, and returns the container's ID.
 func runContainer(t *testing.T, runtime runtimeapi.RuntimeServiceClient, image string) string {
 	t.Helper()
 	name := strings.ToLower(filepath.Base(t.TempDir())) // unique

@@ -12,13 +12,13 @@ import (
 	"slices"
 )
 
-// client sends the requests of httpGet hooks. When the context of a request ends, its goroutines and its connection
-// end too.
+// client sends the requests of httpGet hooks. When the context of a request ends, its goroutines and its
+// connection end too.
 type client struct{ http *http.Client }
 
-// NewClient returns a client like the kubelet's: it does not verify certificates, uses no proxy, and follows redirects
-// on the same host only. Unlike the kubelet's, it does not send a hook's headers to another port or scheme. dial makes
-// its connections; nil: package net does.
+// NewClient returns a client like the kubelet's: it does not verify certificates, uses no proxy, and
+// follows redirects on the same host only. Unlike the kubelet's, it does not send a hook's headers to
+// another port or scheme. dial makes its connections; nil: package net does.
 func NewClient(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Doer {
 	return client{&http.Client{
 		Transport: &http.Transport{
@@ -40,13 +40,13 @@ func (c client) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// onSameHost follows up to ten redirects on the host of the first request, like the kubelet's RedirectChecker. A
-// redirect to another host is not followed; it is the response.
+// onSameHost follows up to ten redirects on the host of the first request, like the kubelet's
+// RedirectChecker. A redirect to another host is not followed; it is the response.
 //
-// It removes the hook's headers, which may be secret, from a redirect to another port or scheme. That is another
-// server: the host may be a node that many pods share. net/http, and so the kubelet, compares only host names and
-// sends the headers. A later redirect back to the first server does not get them either, because another server chose
-// its path.
+// It removes the hook's headers, which may be secret, from a redirect to another port or scheme. That is
+// another server: the host may be a node that many pods share. net/http, and so the kubelet, compares only
+// host names and sends the headers. A later redirect back to the first server does not get them either,
+// because another server chose its path.
 func onSameHost(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	if req.URL.Hostname() != first.URL.Hostname() {

@@ -16,6 +16,7 @@ func TestRedirectToAnotherPortIsOnTheSameHost(t *testing.T) {
 	require.ErrorIs(t, onSameHost(requestOf(t, "http://pod.example.org/"), []*http.Request{requestOf(t, from)}), http.ErrUseLastResponse)
 }
 
+// requestOf returns a request for an address.
 func requestOf(t *testing.T, address string) *http.Request {
 	t.Helper()
 	u, err := url.Parse(address)

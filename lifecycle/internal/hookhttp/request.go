@@ -14,9 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// request returns the request that the kubelet makes for an action; it is always HTTP/1.1. A hook may set any header,
-// repeatedly: Host, User-Agent and Accept then replace the defaults, and an empty Accept means that none is sent. A
-// missing leading slash of the path is added, because the URL is formatted and parsed again.
+// request returns the request that the kubelet makes for an action; it is always HTTP/1.1. A hook may set
+// any header, repeatedly: Host, User-Agent and Accept then replace the defaults, and an empty Accept means
+// that none is sent. A missing leading slash of the path is added, because the URL is formatted and parsed
+// again.
 func (s *Sender) request(ctx context.Context, host string, container *v1.Container, action *v1.HTTPGetAction) (*http.Request, error) {
 	port, err := portOf(action.Port, container)
 	if err != nil {
@@ -74,8 +75,8 @@ func portNamed(container *v1.Container, name string) *v1.ContainerPort {
 	return &container.Ports[i]
 }
 
-// hookURL returns the URL of an action. A path that cannot be parsed is used unparsed, so a query in it becomes part
-// of the path. An empty scheme means http; the client refuses unknown schemes later.
+// hookURL returns the URL of an action. A path that cannot be parsed is used unparsed, so a query in it
+// becomes part of the path. An empty scheme means http; the client refuses unknown schemes later.
 func hookURL(action *v1.HTTPGetAction, hostPort string) *url.URL {
 	u, err := url.Parse(action.Path)
 	if err != nil {

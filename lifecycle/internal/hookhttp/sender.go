@@ -18,9 +18,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxBody is how many bytes of a response body are read and discarded before the connection is closed (the kubelet's
-// discardHTTPRespBody). So a server that sends a short response sees it arrive, and one that sends an endless response
-// does not occupy the agent.
+// maxBody is how many bytes of a response body are read and discarded before the connection is closed (the
+// kubelet's discardHTTPRespBody). So a server that sends a short response sees it arrive, and one that
+// sends an endless response does not occupy the agent.
 const maxBody = 10 << 10
 
 // Doer sends a request; *http.Client implements it.
@@ -59,12 +59,13 @@ func (s *Sender) Get(ctx context.Context, host string, pod *v1.Pod, container *v
 	return plain, nil
 }
 
-// send sends a request and returns its response. If the server answers an HTTPS request in plain HTTP, send sends the
-// request again over HTTP, without the Authorization header, which anybody on the network could read. plain is then
-// the HOST:PORT, else "". If the second request fails, its error is logged and the first error is returned.
+// send sends a request and returns its response. If the server answers an HTTPS request in plain HTTP,
+// send sends the request again over HTTP, without the Authorization header, which anybody on the network
+// could read. plain is then the HOST:PORT, else "". If the second request fails, its error is logged and
+// the first error is returned.
 //
-// As in the kubelet, the error's text identifies this case, because the error of a Doer other than net/http may have
-// another type.
+// As in the kubelet, the error's text identifies this case, because the error of a Doer other than
+// net/http may have another type.
 func (s *Sender) send(req *http.Request, pod *v1.Pod) (resp *http.Response, plain string, err error) {
 	resp, err = s.Doer.Do(req)
 	var urlErr *url.Error
