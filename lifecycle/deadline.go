@@ -52,7 +52,7 @@ func (d deadline) cause() Cause {
 type graceContext struct {
 	context.Context
 
-	stop *stop
+	stop *containerStop
 }
 
 // Deadline implements [context.Context].

@@ -14,7 +14,7 @@ import (
 )
 
 // recordKilling records the Killing event, with which each attempt to stop a container begins.
-func (s *stop) recordKilling() {
+func (s *containerStop) recordKilling() {
 	s.record(containerReference(s.apiPod, s.role, s.container.Name), v1.EventTypeNormal, "Killing", killingMessage(s.options.message, s.container))
 }
 
@@ -29,14 +29,14 @@ func killingMessage(message string, c Container) string {
 }
 
 // record records an event about object, the container or its pod. It locks the mutex.
-func (s *stop) record(object runtime.Object, eventtype, reason, message string) {
+func (s *containerStop) record(object runtime.Object, eventtype, reason, message string) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.recordLocked(object, eventtype, reason, message)
 }
 
 // recordLocked is record for callers that hold the mutex.
-func (s *stop) recordLocked(object runtime.Object, eventtype, reason, message string) {
+func (s *containerStop) recordLocked(object runtime.Object, eventtype, reason, message string) {
 	if recorder := s.pod.terminator.opts.Events; recorder != nil {
 		s.notifyLocked("the event recorder", func() { recorder.Event(object, eventtype, reason, message) })
 	}
@@ -45,7 +45,7 @@ func (s *stop) recordLocked(object runtime.Object, eventtype, reason, message st
 // notifyLocked runs notify, which calls the event recorder or OnHook, in another goroutine, so that a slow
 // one does not use up the grace period. The calls for one container run in order; only the end of its stop
 // waits for them. what names the call in the log. The caller holds the mutex.
-func (s *stop) notifyLocked(what string, notify func()) {
+func (s *containerStop) notifyLocked(what string, notify func()) {
 	previous, notified := s.lastNotified, make(chan struct{})
 	s.lastNotified = notified
 	ctx, about := s.ctx, logValues(s.apiPod, s.container.Name)
@@ -65,7 +65,7 @@ func (s *stop) notifyLocked(what string, notify func()) {
 }
 
 // addError adds an error to the container's result: that of a callback that panicked.
-func (s *stop) addError(err error) {
+func (s *containerStop) addError(err error) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Err = errors.Join(s.result.Err, err)
@@ -74,7 +74,7 @@ func (s *stop) addError(err error) {
 // waitForEvents waits up to abandonAfter until the container's events are recorded and OnHook has
 // returned. So both usually precede the end of the termination, but a recorder that hangs cannot prevent
 // it.
-func (s *stop) waitForEvents() {
+func (s *containerStop) waitForEvents() {
 	s.pod.mu.Lock()
 	notified := s.lastNotified
 	s.pod.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *stop) waitForEvents() {
 
 // recordWarning records a Warning event about object, and waits up to abandonAfter for the recorder. It is
 // for events that do not belong to a stop, which record handles.
-func (p *pod) recordWarning(ctx context.Context, apiPod *v1.Pod, container string, object runtime.Object, reason, message string) {
+func (p *podState) recordWarning(ctx context.Context, apiPod *v1.Pod, container string, object runtime.Object, reason, message string) {
 	recorder := p.terminator.opts.Events
 	if recorder == nil {
 		return

@@ -86,6 +86,6 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 
 // hasEndedSince reports whether a run that older may have had has ended: a newer list has arrived and
 // lacks it.
-func (p *pod) hasEndedSince(older *listCall, c Container) bool {
+func (p *podState) hasEndedSince(older *listCall, c Container) bool {
 	return older.number > 0 && p.lists.newestNumber > older.number && !p.lists.has(c)
 }

@@ -24,7 +24,7 @@ type lists struct {
 
 // listFailed notes the failure of a list. isNews says to log it: it is the first one, or differs from the
 // one before. It locks the mutex.
-func (p *pod) listFailed(err error) (isNews bool) {
+func (p *podState) listFailed(err error) (isNews bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lists.failures++
@@ -35,7 +35,7 @@ func (p *pod) listFailed(err error) (isNews bool) {
 
 // listSucceeded notes the success of a list, and returns the number of failures since the success before.
 // It locks the mutex.
-func (p *pod) listSucceeded() (failures int) {
+func (p *podState) listSucceeded() (failures int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	failures = p.lists.failures
@@ -62,7 +62,7 @@ func (l *lists) has(c Container) bool {
 
 // requestList returns a Running call that begins after requestList was called: now, or when the call in
 // progress has returned. The caller holds the mutex, and calls wait without it.
-func (p *pod) requestList(ctx context.Context, apiPod *v1.Pod) *listCall {
+func (p *podState) requestList(ctx context.Context, apiPod *v1.Pod) *listCall {
 	list := p.lists.queued
 	if list == nil {
 		list = &listCall{ctx: ctx, pod: apiPod, done: make(chan struct{})}
@@ -76,7 +76,7 @@ func (p *pod) requestList(ctx context.Context, apiPod *v1.Pod) *listCall {
 
 // startList makes the queued call, if there is one. If the runtime ignores the end of its context, the
 // call counts as failed anyway, so that the next one can be made. The caller holds the mutex.
-func (p *pod) startList() {
+func (p *podState) startList() {
 	list := p.lists.queued
 	p.lists.queued = nil
 	switch {
@@ -113,7 +113,7 @@ func (p *pod) startList() {
 
 // finishList sets the result of a list, applies it to the pod, and makes the next call. If the list has
 // timed out before, its late result is ignored. It locks the mutex.
-func (p *pod) finishList(list *listCall, running []Container, err error) {
+func (p *podState) finishList(list *listCall, running []Container, err error) {
 	p.mu.Lock()
 	defer p.unlock()
 	if isClosed(list.done) {
@@ -134,7 +134,7 @@ func (p *pod) finishList(list *listCall, running []Container, err error) {
 
 // applyList updates the pod from a list that has arrived. A run that it lacks has ended. During a
 // termination, every run that it has is stopped. The caller holds the mutex.
-func (p *pod) applyList(list *listCall) {
+func (p *podState) applyList(list *listCall) {
 	t := p.termination
 	stopsAll := t.inProgress() && t.usesLists
 	for _, c := range list.running {
@@ -146,7 +146,7 @@ func (p *pod) applyList(list *listCall) {
 			s.listedBy = list.number
 		}
 	}
-	p.dropEnded(func(s *stop) bool { return s.listedBy != list.number })
+	p.dropEnded(func(s *containerStop) bool { return s.listedBy != list.number })
 	for start := range p.starts {
 		if start.returned && start.listedBy <= list.number { // the list has what this start created, if it still runs
 			delete(p.starts, start)

@@ -12,9 +12,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// pod is what the terminator keeps about a pod: its termination, the calls of Start, and the stops of its
+// podState is what the terminator keeps about a pod: its termination, the calls of Start, and the stops of its
 // containers. It does not know what is running; only the runtime does.
-type pod struct {
+type podState struct {
 	terminator *Terminator
 	key        types.UID
 
@@ -24,37 +24,37 @@ type pod struct {
 	dropped     bool // no longer in Terminator.pods
 	lists       lists
 	starts      map[*startCall]struct{} // in progress, or returned without a list since
-	stops       map[run]*stop
-	termination *Termination  // the newest one; nil: none since Forget
-	unit        *unit         // the newest unit of a PodStopper; nil: containers stop one by one
-	postStarts  int           // number of PostStart calls in progress
-	nextStop    chan struct{} // closed when the next stop begins; nil: nobody waits for it
+	stops       map[containerRun]*containerStop
+	termination *Termination   // the newest one; nil: none since Forget
+	unit        *containerUnit // the newest unit of a PodStopper; nil: containers stop one by one
+	postStarts  int            // number of PostStart calls in progress
+	nextStop    chan struct{}  // closed when the next stop begins; nil: nobody waits for it
 }
 
-// run identifies one run of a container, from a start to the exit. A runtime may use an ID again for the
+// containerRun identifies one run of a container, from a start to the exit. A runtime may use an ID again for the
 // next run.
-type run struct {
+type containerRun struct {
 	id    string
 	began int64 // Unix time in nanoseconds; 0: unknown
 }
 
 // runOf returns the run that c identifies.
-func runOf(c Container) run {
+func runOf(c Container) containerRun {
 	if c.Began.IsZero() {
-		return run{id: c.ID}
+		return containerRun{id: c.ID}
 	}
-	return run{id: c.ID, began: c.Began.UnixNano()}
+	return containerRun{id: c.ID, began: c.Began.UnixNano()}
 }
 
 // newPod returns the entry of a pod of which nothing is known yet.
-func newPod(tr *Terminator, key types.UID) *pod {
-	return &pod{terminator: tr, key: key, starts: map[*startCall]struct{}{}, stops: map[run]*stop{}}
+func newPod(tr *Terminator, key types.UID) *podState {
+	return &podState{terminator: tr, key: key, starts: map[*startCall]struct{}{}, stops: map[containerRun]*containerStop{}}
 }
 
 // unlock frees what nobody needs any more, and unlocks the mutex. It drops the stops of containers that
 // have ended, unless a termination or a PostStart may still read them. It drops the pod itself if nothing
 // of it remains.
-func (p *pod) unlock() {
+func (p *podState) unlock() {
 	if !p.termination.inProgress() && p.postStarts == 0 {
 		for key, s := range p.stops {
 			if s.result.Outcome.hasEnded() && !s.inProgress() {
@@ -73,7 +73,7 @@ func (p *pod) unlock() {
 }
 
 // forget implements [Terminator.Forget]: it drops everything except starts and stops in progress.
-func (p *pod) forget() {
+func (p *podState) forget() {
 	if t := p.termination; t.inProgress() && t.needsList() {
 		t.minList = math.MaxInt // later lists do not add containers to this termination, so none may complete it
 	}
@@ -94,7 +94,7 @@ func (p *pod) forget() {
 // stop begins to stop a run and returns its stop. If the run is being stopped already, it only shortens
 // the deadline to until. If the run could not be stopped before, it tries again, under the old deadline if
 // that is earlier.
-func (p *pod) stop(ctx context.Context, apiPod *v1.Pod, c Container, until deadline, options stopOptions) *stop {
+func (p *podState) stop(ctx context.Context, apiPod *v1.Pod, c Container, until deadline, options stopOptions) *containerStop {
 	s := p.stopOf(c)
 	if s == nil {
 		s = newStop(p, c)
@@ -123,18 +123,18 @@ func (p *pod) stop(ctx context.Context, apiPod *v1.Pod, c Container, until deadl
 
 // stopOf returns the stop of a run, in progress or ended; nil if there is none. If c.Began is zero, any
 // run with the ID matches, preferably one that is being stopped.
-func (p *pod) stopOf(c Container) *stop {
+func (p *podState) stopOf(c Container) *containerStop {
 	if s := p.stops[runOf(c)]; s != nil {
 		return s
 	}
 	if !c.Began.IsZero() {
-		s := p.stops[run{id: c.ID}] // of a caller who did not know Began
+		s := p.stops[containerRun{id: c.ID}] // of a caller who did not know Began
 		if s != nil && s.result.Outcome.hasEnded() && c.Began.After(s.firstCallAt) {
 			return nil // c is a later run: it began after that stop
 		}
 		return s
 	}
-	var found *stop
+	var found *containerStop
 	for _, s := range p.stops {
 		if s.run.id == c.ID && (found == nil || s.inProgress()) {
 			found = s
@@ -145,7 +145,7 @@ func (p *pod) stopOf(c Container) *stop {
 
 // dropEnded drops the stops that were given up and whose containers have ended since, as hasEnded says.
 // They then no longer block the stops of sidecars.
-func (p *pod) dropEnded(hasEnded func(*stop) bool) {
+func (p *podState) dropEnded(hasEnded func(*containerStop) bool) {
 	for key, s := range p.stops {
 		if hasEnded(s) && s.isGivenUp() {
 			delete(p.stops, key)
@@ -156,7 +156,7 @@ func (p *pod) dropEnded(hasEnded func(*stop) bool) {
 // isBlocked reports whether containers of a role must not stop yet. A sidecar waits for main containers
 // and for sidecars declared after it, because they may need it. Only a container that may be running is
 // waited for (k/k#125880); blockers finds these.
-func (p *pod) isBlocked(r role) bool {
+func (p *podState) isBlocked(r role) bool {
 	if !r.isSidecar() {
 		return false
 	}
@@ -167,7 +167,7 @@ func (p *pod) isBlocked(r role) bool {
 // blockers returns what may be running and so keeps sidecars from stopping. main says whether there is a main
 // container, for which all sidecars wait. last is the last sidecar, for which those declared before it wait;
 // roleUnknown if there is none.
-func (p *pod) blockers() (main bool, last role) {
+func (p *podState) blockers() (main bool, last role) {
 	last = roleUnknown
 	block := func(r role) {
 		if r == roleMain {
@@ -191,7 +191,7 @@ func (p *pod) blockers() (main bool, last role) {
 // unblockStops unblocks the stops of sidecars whose turn it is now. During a termination it also cancels
 // the starts of containers whose turn it is: nothing that needs them is left. It is called whenever a
 // blocker may be gone.
-func (p *pod) unblockStops() {
+func (p *podState) unblockStops() {
 	main, last := p.blockers()
 	hasTurn := func(r role) bool { return !r.isSidecar() || !main && last <= r }
 	for _, s := range p.stops {
@@ -207,7 +207,7 @@ func (p *pod) unblockStops() {
 }
 
 // cancelStarts cancels the contexts of all calls of [Terminator.Start] in progress.
-func (p *pod) cancelStarts() {
+func (p *podState) cancelStarts() {
 	for start := range p.starts {
 		start.cancel(ErrTerminating)
 	}
@@ -215,7 +215,7 @@ func (p *pod) cancelStarts() {
 
 // markFailing notes that StopContainer has failed for a stop. isFirst is false if another stop of the pod
 // is failing too, so that the caller records only one event per pod. It locks the mutex.
-func (p *pod) markFailing(s *stop) (isFirst bool) {
+func (p *podState) markFailing(s *containerStop) (isFirst bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.failing = true
@@ -230,13 +230,13 @@ func (p *pod) markFailing(s *stop) (isFirst bool) {
 // spawn runs callback, which calls the agent's code, in another goroutine, and then passes its error to
 // returned. A panic becomes an error that starts with name. Close waits for the goroutine, and names it if
 // it hangs. container is "" if the callback is about the whole pod.
-func (p *pod) spawn(ctx context.Context, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
+func (p *podState) spawn(ctx context.Context, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
 	p.spawnAfter(ctx, nil, name, apiPod, container, callback, returned)
 }
 
 // spawnAfter is spawn for a call that is repeated after an error. previous is the error of the call
 // before: a panic that it contains is not logged again.
-func (p *pod) spawnAfter(ctx context.Context, previous error, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
+func (p *podState) spawnAfter(ctx context.Context, previous error, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
 	p.terminator.calls.Go(func() string { return name + " of " + fullName(apiPod, container) }, func() {
 		call.GuardAbout(ctx, name, previous, logValues(apiPod, container), callback, returned)
 	})

@@ -115,7 +115,7 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 // waitForPostStart waits until a postStart hook returns or must be cancelled, because its container has
 // exited or a stop of it has ended or run out of time. It returns the cause of the cancellation; nil if
 // the hook has returned.
-func (p *pod) waitForPostStart(c Container, returned, exited <-chan struct{}) error {
+func (p *podState) waitForPostStart(c Container, returned, exited <-chan struct{}) error {
 	for { // once, and again whenever a stop of the pod begins, because it may be of this container
 		p.mu.Lock()
 		s := p.stopOf(c)

@@ -29,7 +29,7 @@ type preStop struct {
 
 // runHook runs the container's preStop hook, if it has one and beginHook does not skip it. It returns when
 // the hook has returned or was cancelled; a cancelled hook may still be running then.
-func (s *stop) runHook() {
+func (s *containerStop) runHook() {
 	if s.spec == nil || s.spec.Lifecycle == nil || s.spec.Lifecycle.PreStop == nil || s.ctx.Err() != nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (s *stop) runHook() {
 // beginHook decides whether the hook runs now, and marks it as begun or skipped, so that it runs at most
 // once per run of the container. It is skipped if it has had its turn before, if the deadline has passed,
 // or if it is a sleep and the feature is off. It locks the mutex.
-func (s *stop) beginHook(handler *v1.LifecycleHandler) (runs bool) {
+func (s *containerStop) beginHook(handler *v1.LifecycleHandler) (runs bool) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	hook := &s.hook
@@ -94,14 +94,14 @@ func (tr *Terminator) isSleepEnabled(hooks HandlerRunner) bool {
 }
 
 // deadlineCause returns the cause with which a hook is cancelled at the deadline. It locks the mutex.
-func (s *stop) deadlineCause() Cause {
+func (s *containerStop) deadlineCause() Cause {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	return s.deadline.cause()
 }
 
 // noteHookCancelled notes when and why the hook is cancelled, unless it has already returned.
-func (s *stop) noteHookCancelled(cause Cause) {
+func (s *containerStop) noteHookCancelled(cause Cause) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	if s.result.Hook.Outcome == "" {
@@ -111,7 +111,7 @@ func (s *stop) noteHookCancelled(cause Cause) {
 
 // hookReturned sets the outcome of a hook that has returned with err, and logs a failure. The error may
 // contain secret output of the hook, so the event and the log omit it; only verbosity 1 shows it.
-func (s *stop) hookReturned(err error) {
+func (s *containerStop) hookReturned(err error) {
 	defer close(s.hook.returned) // last, so that the log line is written before the termination can end
 	if s.setHookOutcome(err) != HookFailed {
 		return
@@ -126,7 +126,7 @@ func (s *stop) hookReturned(err error) {
 // setHookOutcome sets and returns the outcome of a hook that has returned with err. A hook that was
 // cancelled or has reached the deadline is cut if it returns an error, and completed if it does not. A
 // sleep that ended because its container exited is cut even without an error.
-func (s *stop) setHookOutcome(err error) HookOutcome {
+func (s *containerStop) setHookOutcome(err error) HookOutcome {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	hook := &s.result.Hook
@@ -153,7 +153,7 @@ func (s *stop) setHookOutcome(err error) HookOutcome {
 }
 
 // endHook sets the hook's outcome, counts it, and calls OnHook. The caller holds the mutex.
-func (s *stop) endHook(outcome HookOutcome) {
+func (s *containerStop) endHook(outcome HookOutcome) {
 	opts := &s.pod.terminator.opts
 	s.result.Hook.Outcome, s.result.Hook.Took = outcome, time.Since(s.hook.startedAt)
 	opts.Metrics.HookEnded(string(s.hook.kind), string(outcome), s.result.Hook.Took)
@@ -166,7 +166,7 @@ func (s *stop) endHook(outcome HookOutcome) {
 
 // waitForHook waits until a cancelled hook returns, at most until abandonAfter past its cancellation. It then
 // abandons the hook.
-func (s *stop) waitForHook() {
+func (s *containerStop) waitForHook() {
 	if s.hook.returned == nil {
 		return
 	}
@@ -185,7 +185,7 @@ func (s *stop) waitForHook() {
 
 // abandonHook makes the outcome of a cancelled hook HookAbandoned, unless the hook has returned, and
 // reports whether it did. It locks the mutex.
-func (s *stop) abandonHook() (abandoned bool) {
+func (s *containerStop) abandonHook() (abandoned bool) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	if s.result.Hook.Outcome != "" {
@@ -197,7 +197,7 @@ func (s *stop) abandonHook() (abandoned bool) {
 
 // watchExit returns a channel that is closed when the container exits; nil, which blocks for ever, without an
 // ExitWatcher. It watches in another goroutine until ctx ends, and calls failed if the watcher panics.
-func (p *pod) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, failed func(error)) <-chan struct{} {
+func (p *podState) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, failed func(error)) <-chan struct{} {
 	watcher := p.terminator.opts.Exits
 	if watcher == nil {
 		return nil

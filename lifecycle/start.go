@@ -88,7 +88,7 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 // A container that was started although the pod terminates must be stopped. A termination in progress
 // requests a list, which has the container. If the termination has ended, startReturned begins another one
 // under the old deadline, and waits for it.
-func (p *pod) startReturned(ctx context.Context, apiPod *v1.Pod, start *startCall, err error) error {
+func (p *podState) startReturned(ctx context.Context, apiPod *v1.Pod, start *startCall, err error) error {
 	p.mu.Lock()
 	start.returned, start.listedBy = true, p.lists.started+1
 	t := p.termination

@@ -19,20 +19,20 @@ type stopOptions struct {
 	hooks        HandlerRunner // nil: [TerminatorOptions].Hooks
 }
 
-// stop is the stopping of one run of a container. begin starts a goroutine that executes the steps of the
+// containerStop is the stopping of one run of a container. begin starts a goroutine that executes the steps of the
 // kubelet's killContainer. A stop that failed may begin again later. The pod's mutex guards the fields
 // that change.
-type stop struct {
-	pod       *pod
+type containerStop struct {
+	pod       *podState
 	container Container
-	run       run // as listed by the runtime, or as named by the caller
+	run       containerRun // as listed by the runtime, or as named by the caller
 
 	ctx           context.Context
 	apiPod        *v1.Pod
 	spec          *v1.Container // nil: not in the pod's spec
 	role          role
 	options       stopOptions
-	unit          *unit // the containers that stop together with this one; nil: it stops alone
+	unit          *containerUnit // the containers that stop together with this one; nil: it stops alone
 	hook          preStop
 	listedBy      int           // number of the newest list that has the run; 0: none
 	termination   *Termination  // the newest one that includes the stop; nil: none
@@ -51,23 +51,23 @@ type stop struct {
 }
 
 // newStop returns a stop of one run of a container that has not begun.
-func newStop(p *pod, c Container) *stop {
-	s := &stop{pod: p, container: c, run: runOf(c), result: ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}}
+func newStop(p *podState, c Container) *containerStop {
+	s := &containerStop{pod: p, container: c, run: runOf(c), result: ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}}
 	s.hook.handled = c.PreStopDone
 	return s
 }
 
 // inProgress reports whether the stop's goroutine is running.
-func (s *stop) inProgress() bool { return s.done != nil && !isClosed(s.done) }
+func (s *containerStop) inProgress() bool { return s.done != nil && !isClosed(s.done) }
 
 // isGivenUp reports whether the stop has ended without the container: it may still run.
-func (s *stop) isGivenUp() bool {
+func (s *containerStop) isGivenUp() bool {
 	return s.done != nil && isClosed(s.done) && !s.result.Outcome.hasEnded()
 }
 
 // isListedAgain reports whether the newest list has the container although an earlier list showed that it
 // had ended, so that it must be stopped again.
-func (s *stop) isListedAgain() bool {
+func (s *containerStop) isListedAgain() bool {
 	endedByList := s.result.Outcome.hasEnded() && !s.options.trustSuccess
 	return endedByList && s.listedBy > 0 && s.listedBy == s.pod.lists.newestNumber
 }
@@ -75,7 +75,7 @@ func (s *stop) isListedAgain() bool {
 // begin starts the stop's goroutine, for the first time or again. When it begins again, it keeps the old
 // deadline if that is earlier, and records no second Killing event. After a request with OneAttempt it
 // does record one, as the kubelet does in each attempt. The caller holds the mutex.
-func (s *stop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, options stopOptions) {
+func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, options stopOptions) {
 	resumes := !s.deadline.end.IsZero()
 	recordsKilling := !resumes || s.options.oneAttempt // the options of the previous request
 	if resumes && s.deadline.end.Before(until.end) {
@@ -115,7 +115,7 @@ func (s *stop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, option
 
 // expire is the function of the timer. It tells the stop's goroutine that the deadline has come, by
 // closing expired. shorten resets the timer, so it may fire twice; only the first time counts.
-func (s *stop) expire() {
+func (s *containerStop) expire() {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	if s.deadline.hasPassed() && !isClosed(s.expired) {
@@ -125,7 +125,7 @@ func (s *stop) expire() {
 
 // shorten moves the deadline of a stop in progress to until, if that is earlier. One StopPod call stops
 // all the containers of a unit, so their deadlines move too. The caller holds the mutex.
-func (s *stop) shorten(until deadline) {
+func (s *containerStop) shorten(until deadline) {
 	if !s.inProgress() || !until.end.Before(s.deadline.end) {
 		return
 	}
@@ -146,10 +146,12 @@ func (s *stop) shorten(until deadline) {
 // hasOrder reports whether the container may have to wait until others have ended. Only a sidecar may,
 // unless it is stopped on its own (KillContainer) or together with its whole pod (unit). The caller holds
 // the mutex.
-func (s *stop) hasOrder() bool { return s.role.isSidecar() && !s.options.ignoreOrder && s.unit == nil }
+func (s *containerStop) hasOrder() bool {
+	return s.role.isSidecar() && !s.options.ignoreOrder && s.unit == nil
+}
 
 // unblock ends the wait for other containers. The caller holds the mutex.
-func (s *stop) unblock() {
+func (s *containerStop) unblock() {
 	if s.inProgress() && !isClosed(s.unblocked) {
 		close(s.unblocked)
 	}
@@ -157,7 +159,7 @@ func (s *stop) unblock() {
 
 // execute is the stop's goroutine: it runs the hook, waits for the containers that stop first, and stops the
 // container. recordsKilling says whether to record the Killing event.
-func (s *stop) execute(recordsKilling bool) {
+func (s *containerStop) execute(recordsKilling bool) {
 	if recordsKilling {
 		s.recordKilling()
 	}
@@ -174,7 +176,7 @@ func (s *stop) execute(recordsKilling bool) {
 }
 
 // waitForOrder waits until no other container blocks this one, at most until the deadline.
-func (s *stop) waitForOrder() {
+func (s *containerStop) waitForOrder() {
 	for began := time.Now(); s.keepsWaiting(began); {
 		select {
 		case <-s.unblocked:
@@ -186,7 +188,7 @@ func (s *stop) waitForOrder() {
 
 // keepsWaiting decides whether the container must wait on for others, and writes the phase and the waiting
 // time to the result. since is when the wait began. It locks the mutex.
-func (s *stop) keepsWaiting(since time.Time) bool {
+func (s *containerStop) keepsWaiting(since time.Time) bool {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Waited = max(s.result.Waited, time.Since(since))
@@ -203,14 +205,14 @@ func (s *stop) keepsWaiting(since time.Time) bool {
 
 // stopUntilEnded stops the container, alone or with its unit, until it has ended or is given up, and
 // returns its outcome.
-func (s *stop) stopUntilEnded() (Outcome, error) {
+func (s *containerStop) stopUntilEnded() (Outcome, error) {
 	if s.unit != nil {
 		return s.unit.stopUntilEnded(s)
 	}
 	began := time.Now()
 	s.setPhase(PhaseStopping)
 	calls := &stopCalls{
-		stop: s, runs: []*stop{s}, call: func(ctx context.Context, seconds int64) error {
+		containerStop: s, runs: []*containerStop{s}, call: func(ctx context.Context, seconds int64) error {
 			return s.pod.terminator.opts.Runtime.StopContainer(ctx, s.container.ID, seconds)
 		},
 	}
@@ -223,7 +225,7 @@ func (s *stop) stopUntilEnded() (Outcome, error) {
 
 // setFirstCall notes that the first StopContainer call is made now. Later calls do not change the time,
 // from which GiveUpAfter may count.
-func (s *stop) setFirstCall() {
+func (s *containerStop) setFirstCall() {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	if s.firstCallAt.IsZero() {
@@ -232,7 +234,7 @@ func (s *stop) setFirstCall() {
 }
 
 // setPhase sets the phase that [Termination.Result] shows for the container.
-func (s *stop) setPhase(phase Phase) {
+func (s *containerStop) setPhase(phase Phase) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Phase = phase
@@ -240,7 +242,7 @@ func (s *stop) setPhase(phase Phase) {
 
 // end sets the container's outcome, and unblocks the containers that waited for it. The stop itself is in
 // progress until finish.
-func (s *stop) end(outcome Outcome, err error) {
+func (s *containerStop) end(outcome Outcome, err error) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	if outcome == OutcomeLeftRunning {
@@ -257,7 +259,7 @@ func (s *stop) end(outcome Outcome, err error) {
 }
 
 // finish ends the stop: it closes done, for which a termination and KillContainer wait.
-func (s *stop) finish() {
+func (s *containerStop) finish() {
 	s.pod.mu.Lock()
 	defer s.pod.unlock()
 	s.timer.Stop()
@@ -269,19 +271,19 @@ func (s *stop) finish() {
 }
 
 // currentResult returns a copy of the result so far.
-func (s *stop) currentResult() ContainerResult {
+func (s *containerStop) currentResult() ContainerResult {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	return s.result
 }
 
 // logger returns a logger with the container's name and ID.
-func (s *stop) logger() klog.Logger {
+func (s *containerStop) logger() klog.Logger {
 	return klog.FromContext(s.ctx).WithValues("pod", klog.KObj(s.apiPod), "containerName", s.container.Name, "containerID", s.container.ID)
 }
 
 // method returns the name of the runtime's method that stops the container, for error messages.
-func (s *stop) method() string {
+func (s *containerStop) method() string {
 	if s.unit != nil {
 		return "StopPod"
 	}
@@ -290,7 +292,7 @@ func (s *stop) method() string {
 
 // errStillListed is the error of a stop that the runtime reported as a success, although its next list has the
 // container.
-func (s *stop) errStillListed() error {
+func (s *containerStop) errStillListed() error {
 	return fmt.Errorf("%s returned, but the runtime still lists the container", s.method())
 }
 

@@ -18,9 +18,9 @@ import (
 // until they have ended or GiveUpAfter has passed. Below, "call" means either. Only the stop's goroutine
 // uses it.
 type stopCalls struct {
-	*stop // the container, or the member of the unit that makes the calls; its deadline applies
+	*containerStop // the container, or the member of the unit that makes the calls; its deadline applies
 
-	runs    []*stop                                        // the containers that a call stops
+	runs    []*containerStop                               // the containers that a call stops
 	call    func(ctx context.Context, seconds int64) error // StopContainer or StopPod
 	replies chan stopReply                                 // in the order in which the calls return
 	callCtx context.Context                                // ends when nobody waits for replies any more
@@ -98,7 +98,7 @@ func (c *stopCalls) needNotCall() bool {
 	defer c.pod.mu.Unlock()
 	newest := c.pod.lists.newestNumber
 	if c.made > 0 && newest > c.listsAtReturn {
-		mayRun := func(s *stop) bool { return s.options.trustSuccess || s.listedBy == newest }
+		mayRun := func(s *containerStop) bool { return s.options.trustSuccess || s.listedBy == newest }
 		if !slices.ContainsFunc(c.runs, mayRun) {
 			return true
 		}
@@ -252,7 +252,7 @@ func (c *stopCalls) callError(reply *stopReply) error {
 func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 	c.pod.mu.Lock()
 	c.listsAtReturn = c.pod.lists.started
-	needsList := slices.ContainsFunc(c.runs, func(s *stop) bool { return !s.options.trustSuccess })
+	needsList := slices.ContainsFunc(c.runs, func(s *containerStop) bool { return !s.options.trustSuccess })
 	if !needsList {
 		c.pod.mu.Unlock()
 		return callErr
@@ -325,7 +325,7 @@ func (c *stopCalls) recordFailure(err error) {
 		return
 	}
 	c.logger().Error(err, "Failed to stop container", "tryAgain", !c.options.oneAttempt)
-	if !c.options.oneAttempt && c.pod.markFailing(c.stop) {
+	if !c.options.oneAttempt && c.pod.markFailing(c.containerStop) {
 		c.record(c.apiPod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
 	}
 }

@@ -17,17 +17,17 @@ import (
 type Termination struct {
 	// The mutex of pod guards the fields below. The caller of an unexported method holds it, unless the method
 	// locks it.
-	pod       *pod
+	pod       *podState
 	ctx       context.Context
 	apiPod    *v1.Pod
 	request   Request      // the newest one
 	previous  *Termination // of the same pod; nil: there is none, or this one has ended
 	deadline  deadline
 	startedAt time.Time
-	usesLists bool          // the runtime lists the containers; false: the request names them
-	minList   int           // the number of the first list that is new enough: it began after the newest request and start
-	stops     []*stop       // of the containers that belong to the termination, in progress or ended
-	wakeup    chan struct{} // has a value when run must check the termination again
+	usesLists bool             // the runtime lists the containers; false: the request names them
+	minList   int              // the number of the first list that is new enough: it began after the newest request and start
+	stops     []*containerStop // of the containers that belong to the termination, in progress or ended
+	wakeup    chan struct{}    // has a value when run must check the termination again
 	done      chan struct{}
 	results   []ContainerResult // nil until the termination has ended
 
@@ -37,7 +37,7 @@ type Termination struct {
 // endedTermination returns a termination that has ended with err and stopped nothing, so that Terminate, which
 // returns no error, can report one.
 func endedTermination(outcome Outcome, err error) *Termination {
-	t := &Termination{pod: &pod{}, done: make(chan struct{}), results: []ContainerResult{{Outcome: outcome, Phase: PhaseEnded, Err: err}}}
+	t := &Termination{pod: &podState{}, done: make(chan struct{}), results: []ContainerResult{{Outcome: outcome, Phase: PhaseEnded, Err: err}}}
 	close(t.done)
 	return t
 }
@@ -55,7 +55,7 @@ func (t *Termination) orNone() *Termination {
 
 // terminate begins a termination of the pod, or adds the request to the one in progress, whose grace
 // period gets shorter if the request has a shorter one. The caller holds the mutex.
-func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Termination {
+func (p *podState) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Termination {
 	t := p.termination
 	if !t.inProgress() {
 		t = p.newTermination(ctx, apiPod, req, deadlineIn(req.grace(apiPod, 0)))
@@ -76,13 +76,13 @@ func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Term
 // could not be stopped before and is not named now has ended, and no longer blocks the others.
 func (t *Termination) stopNamed(req *Request) {
 	p := t.pod
-	named := make(map[run]bool, len(req.Containers))
+	named := make(map[containerRun]bool, len(req.Containers))
 	for _, c := range req.Containers {
 		if s := p.stopOf(c); s != nil {
 			named[s.run] = true
 		}
 	}
-	p.dropEnded(func(s *stop) bool { return !named[s.run] })
+	p.dropEnded(func(s *containerStop) bool { return !named[s.run] })
 	for _, c := range req.Containers {
 		t.stopContainer(c, p.stopOf(c), stopOptions{trustSuccess: true, oneAttempt: req.OneAttempt, message: req.Message, hooks: req.Hooks})
 	}
@@ -91,7 +91,7 @@ func (t *Termination) stopNamed(req *Request) {
 
 // newTermination begins a termination, makes it the pod's current one, and cancels the starts of
 // containers that are in progress. The caller holds the mutex.
-func (p *pod) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, until deadline) *Termination {
+func (p *podState) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, until deadline) *Termination {
 	t := &Termination{
 		pod: p, ctx: ctx, apiPod: apiPod, request: *req, previous: p.termination, deadline: until, startedAt: time.Now(),
 		wakeup: make(chan struct{}, 1), done: make(chan struct{}),
@@ -199,7 +199,7 @@ func (t *Termination) waitForChange() {
 		until = t.giveUpAt()
 	}
 	var stopped <-chan struct{} // nil: nothing is being stopped
-	if i := slices.IndexFunc(t.stops, (*stop).inProgress); i >= 0 {
+	if i := slices.IndexFunc(t.stops, (*containerStop).inProgress); i >= 0 {
 		stopped = t.stops[i].done
 	}
 	nothingLeft := stopped == nil && !t.needsList() && (t.isForgotten() || len(t.pod.starts) == 0)
@@ -249,7 +249,7 @@ func (t *Termination) giveUpAt() time.Time {
 // stopContainer makes a container part of the termination, begins to stop it if nobody does yet, and
 // returns its stop. s is its existing stop, nil if there is none. A container that this termination has
 // given up stays so.
-func (t *Termination) stopContainer(c Container, s *stop, options stopOptions) *stop {
+func (t *Termination) stopContainer(c Container, s *containerStop, options stopOptions) *containerStop {
 	isMine := s != nil && s.termination == t
 	if isMine && (s.isGivenUp() || s.inProgress() && s.run == runOf(c)) {
 		return s // each list has the container again; nothing is to be done
@@ -264,7 +264,7 @@ func (t *Termination) stopContainer(c Container, s *stop, options stopOptions) *
 
 // include makes a stop part of the termination, which then waits for it. The earlier of both deadlines
 // applies to the stop.
-func (t *Termination) include(s *stop) {
+func (t *Termination) include(s *containerStop) {
 	s.shorten(t.deadline)
 	if s.termination != t {
 		s.termination, t.stops = t, append(t.stops, s)
@@ -276,7 +276,7 @@ func (t *Termination) include(s *stop) {
 // yet.
 func (t *Termination) isRestartedSidecar(c Container) bool {
 	_, role := findContainer(t.apiPod, c.Name)
-	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *stop) bool { return s.container.Name == c.Name })
+	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *containerStop) bool { return s.container.Name == c.Name })
 }
 
 // finishIfDone ends the termination if there is nothing left to wait for, and reports whether it did. A
@@ -315,7 +315,9 @@ func (t *Termination) finishIfDone(failure error) (ended bool) {
 }
 
 // isStopping reports whether a container of the termination is being stopped.
-func (t *Termination) isStopping() bool { return slices.ContainsFunc(t.stops, (*stop).inProgress) }
+func (t *Termination) isStopping() bool {
+	return slices.ContainsFunc(t.stops, (*containerStop).inProgress)
+}
 
 // isComplete reports whether the termination knows every container that it must stop: a list that is new
 // enough has arrived, and no start can add a container.
@@ -332,7 +334,7 @@ func (t *Termination) isOverdue() bool { return !time.Now().Before(t.giveUpAt())
 
 // reappeared returns the stops of containers that the newest list has, although an earlier list showed
 // that they had ended. Such a runtime contradicts itself.
-func (t *Termination) reappeared() (stops []*stop) {
+func (t *Termination) reappeared() (stops []*containerStop) {
 	for _, s := range t.stops {
 		if t.usesLists && !t.isForgotten() && s.isListedAgain() {
 			stops = append(stops, s)

@@ -40,6 +40,6 @@ func (t *Termination) canRestart(name string) bool {
 		}
 	}
 	_, role := findContainer(t.apiPod, name)
-	wasRunning := slices.ContainsFunc(t.stops, func(s *stop) bool { return s.container.Name == name })
+	wasRunning := slices.ContainsFunc(t.stops, func(s *containerStop) bool { return s.container.Name == name })
 	return wasRunning && t.pod.isBlocked(role) // blocked: containers that stop before the sidecar still run and may need it
 }

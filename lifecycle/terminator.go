@@ -51,8 +51,8 @@ type Terminator struct {
 	close        context.CancelCauseFunc
 	calls        call.Group // of all goroutines, so that Close can wait for them and name those that hang
 
-	mu   sync.Mutex         // guards pods; to avoid a deadlock, no pod's mutex is locked while it is held
-	pods map[types.UID]*pod // by the pod's UID, or by its namespace and name without one
+	mu   sync.Mutex              // guards pods; to avoid a deadlock, no pod's mutex is locked while it is held
+	pods map[types.UID]*podState // by the pod's UID, or by its namespace and name without one
 }
 
 // NewTerminator returns a terminator. It starts no goroutine. The error joins all invalid options.
@@ -68,7 +68,7 @@ func NewTerminator(opts TerminatorOptions) (*Terminator, error) {
 			Events: opts.Events, Metrics: opts.Metrics, Gates: opts.Gates,
 		})
 	}
-	tr := &Terminator{opts: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction), pods: map[types.UID]*pod{}}
+	tr := &Terminator{opts: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction), pods: map[types.UID]*podState{}}
 	tr.ctx, tr.close = context.WithCancelCause(context.Background()) //nolint:forbidigo // NewTerminator has no context
 	return tr, nil
 }
@@ -158,9 +158,9 @@ func (tr *Terminator) Close(ctx context.Context) error {
 }
 
 // lock returns what the terminator keeps about a pod, with its mutex locked, and creates it if needed. The
-// caller calls [pod.unlock]. If another goroutine has dropped the entry before its mutex could be locked,
+// caller calls [podState.unlock]. If another goroutine has dropped the entry before its mutex could be locked,
 // lock tries again.
-func (tr *Terminator) lock(apiPod *v1.Pod) *pod {
+func (tr *Terminator) lock(apiPod *v1.Pod) *podState {
 	key := podkey.Of(apiPod)
 	for {
 		tr.mu.Lock()
