@@ -171,7 +171,8 @@ func TestLeftRunningContainerKeepsItsRuntimeError(t *testing.T) {
 	})
 }
 
-// Until the runtime has listed the containers, every container of the spec may be running.
+// Close before the first list has arrived. Until then every container of the spec may be running, so all
+// are LeftRunning.
 func TestCloseDuringAList(t *testing.T) {
 	for name, lists := range map[string]lifecycletest.Lists{
 		"hangs": {Hang: true}, "polls": {Poll: 5 * time.Second}, "fails": {Err: lifecycletest.ErrAway},
@@ -196,7 +197,8 @@ func TestCloseDuringAList(t *testing.T) {
 	}
 }
 
-// A hook cancelled by Close has not failed, whether the hook or its stop notices first.
+// A hook cancelled by Close is Cut and has not failed, whether the hook or its stop notices first. 100
+// times, because the two race.
 func TestHookCancelledByCloseHasNotFailed(t *testing.T) {
 	for range 100 {
 		inBubble(t, graceSeconds(30), func(b *testBed) {

@@ -125,7 +125,8 @@ func TestShortenMakesASecondStopContainerCall(t *testing.T) {
 	})
 }
 
-// Both calls return when the container is killed, in either order.
+// Shorten at 1 s makes a second StopContainer call. When the container is killed, both return, in either
+// order; the outcome must not depend on it.
 func TestOutcomeAfterTwoCallsIsThatOfTheEarlierKill(t *testing.T) {
 	for range 10 {
 		inBubble(t, graceSeconds(60), func(b *testBed) {

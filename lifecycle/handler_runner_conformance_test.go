@@ -75,6 +75,8 @@ type runnerOutcome struct {
 	recognised        bool   // the whole outcome is "true": the error of an HTTPS request was recognised
 }
 
+// UnmarshalJSON also accepts "true" instead of the fields: the error of an HTTPS request must be recognised
+// as that of a plain HTTP server.
 func (o *runnerOutcome) UnmarshalJSON(data []byte) error {
 	if string(data) == "true" {
 		o.recognised = true

@@ -147,7 +147,7 @@ func TestHooksAcceptNilArguments(t *testing.T) {
 	}
 }
 
-// The message quotes names as %q does.
+// Names that no API server would accept are quoted in the message as in the kubelet's (%q).
 func TestMessageEscapesInvalidNames(t *testing.T) {
 	pod, container := hookPod()
 	pod.Name, pod.Namespace, container.Name = `we"b`, "shøp\n", `ser\ver`

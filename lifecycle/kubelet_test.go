@@ -188,6 +188,7 @@ type killLine struct {
 	text      string
 }
 
+// add adds a line about a container; "": about the pod.
 func (l *killTimeline) add(at time.Duration, container, format string, args ...any) {
 	*l = append(*l, killLine{at: at, container: container, text: fmt.Sprintf(format, args...)})
 }
@@ -494,6 +495,7 @@ type killWorld struct {
 // idPrefix is the prefix of a container's name in its ID.
 const idPrefix = "id-"
 
+// run returns the container with an ID.
 func (w *killWorld) run(id string) *killRun { return w.runs[strings.TrimPrefix(id, idPrefix)] }
 
 // killRun is a container.
@@ -507,6 +509,7 @@ type killRun struct {
 	ended chan struct{}
 }
 
+// add notes what happens now. It locks the mutex.
 func (w *killWorld) add(container, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -51,6 +51,7 @@ func (l logLines) Error(err error, text string, values ...any) {
 	l.add(text, values)
 }
 
+// add keeps a line of the form "TEXT KEY=VALUE ...", without stacks.
 func (l logLines) add(text string, values []any) {
 	parts := []string{text}
 	values = append(append([]any{}, l.about...), values...)
@@ -65,6 +66,7 @@ func (l logLines) add(text string, values []any) {
 	*l.lines = append(*l.lines, line)
 }
 
+// context returns a context with this log.
 func (l logLines) context() context.Context {
 	return klog.NewContext(l.Context(), klog.New(l))
 }

@@ -112,7 +112,8 @@ func TestOneAttemptReturnsTheErrorOfAClientThatGivesUp(t *testing.T) {
 	}
 }
 
-// A failed attempt is logged once; the caller records the event.
+// A failed attempt is logged once, and no FailedKillPod event is recorded, because the caller retries and
+// records it.
 func TestFailureOfOneAttemptIsLoggedOnce(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: -1})

@@ -10,7 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// The metrics have a label for each of Outcomes; any other value is counted as "other".
+// The metrics have a label for each outcome of this package. A value that they do not know is counted as
+// "other".
 func TestMetricsKnowAllOutcomes(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	pods, err := metrics.NewLifecycle(registry, metrics.Options{})

@@ -100,12 +100,12 @@ func (p *podState) stop(ctx context.Context, apiPod *v1.Pod, c Container, until 
 		s = newStop(p, c)
 		p.stops[s.run] = s
 	}
-	if s.run.began == 0 && !c.Began.IsZero() { // its first caller did not know Began
+	if s.run.began == 0 && !c.Began.IsZero() { // its first caller did not know Began, this one does
 		delete(p.stops, s.run)
 		s.run, s.result.Began = runOf(c), c.Began
 		p.stops[s.run] = s
 	}
-	if options.ignoreOrder && !s.options.ignoreOrder {
+	if options.ignoreOrder && !s.options.ignoreOrder { // a sidecar that waits for its turn is stopped now
 		s.options.ignoreOrder = true
 		s.unblock()
 	}

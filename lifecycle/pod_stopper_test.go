@@ -119,7 +119,8 @@ func TestUnitHasANewGraceAfterAFailedOneAttempt(t *testing.T) {
 	}, asUnit)
 }
 
-// A container without a hook is in PhaseWaiting during the hooks of the others.
+// The phases of app and web at 4, 8 and 12 s. web has no hook, so it is in PhaseWaiting during the hook of
+// app; then one StopPod stops both.
 func TestPhasesOfAUnit(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", scriptedExec(), withHookTaking(5*time.Second, lifecycletest.Script{ExitAfterTerm: 5 * time.Second}))

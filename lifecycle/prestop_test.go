@@ -108,8 +108,8 @@ func TestPanickingHookHasFailed(t *testing.T) {
 	}, withHooks(func(context.Context) error { panic("boom") }))
 }
 
-// The stop does not wait for a hook that ignores its cancellation. Only the end of the termination
-// does, for a second.
+// The hook ignores its cancellation at 5 s. The container is stopped then, and killed 2 s later; the second
+// for the hook passes meanwhile. Close waits for the hook and names its container.
 func TestAbandonedHookDoesNotDelayTheStop(t *testing.T) {
 	var release chan struct{}
 	inBubble(t, graceSeconds(5), func(b *testBed) {
@@ -173,8 +173,8 @@ func TestCustomRunnersSleepErrorAtExitIsNoFailure(t *testing.T) {
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }))
 }
 
-// A command that the runtime ends at its timeout returns at the deadline, just before or after its
-// cancellation.
+// A hook returns an error exactly at the deadline, just before or after its cancellation. It is Cut either
+// way. 100 times, because the two race.
 func TestHookThatFailsAtTheDeadlineIsCut(t *testing.T) {
 	for range 100 {
 		inBubble(t, graceSeconds(5), func(b *testBed) {

@@ -152,7 +152,8 @@ func TestStartThatNeverReturnsIsStuck(t *testing.T) {
 	})
 }
 
-// Start stops the container before it returns.
+// A start ignores its cancellation and returns at 10 s, when the termination has given up. Start itself
+// then stops the container before it returns.
 func TestContainerStartedAfterTheTerminationIsStopped(t *testing.T) {
 	inBubble(t, graceSeconds(3), func(b *testBed) {
 		b.addStopped("late")
@@ -168,7 +169,8 @@ func TestContainerStartedAfterTheTerminationIsStopped(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
-// The error of Start includes that of the stop.
+// A container is started after the termination has given up, and cannot be stopped. Start is the only one
+// left to report that, so its error has the error of the stop.
 func TestContainerStartedAfterTheTerminationThatCannotBeStopped(t *testing.T) {
 	inBubble(t, graceSeconds(3), func(b *testBed) {
 		b.addStopped("late")
@@ -183,7 +185,8 @@ func TestContainerStartedAfterTheTerminationThatCannotBeStopped(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
-// Neither of two starts of one container replaces the other.
+// Two starts of one container run at the same time. Neither replaces the other, so the termination finds
+// and stops both containers.
 func TestTwoStartsOfOneContainer(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")
@@ -245,7 +248,8 @@ func TestCloseDoesNotWaitForAStart(t *testing.T) {
 	})
 }
 
-// No container is running after the termination, however start and termination interleave.
+// A start and a termination at the same time, 300 times, because they interleave at random. After both, no
+// container may be running.
 func TestNoContainerRunsAfterItsTermination(t *testing.T) {
 	for range 300 {
 		inBubble(t, graceSeconds(1), func(b *testBed) {

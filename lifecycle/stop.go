@@ -76,15 +76,15 @@ func (s *containerStop) isListedAgain() bool {
 // deadline if that is earlier, and records no second Killing event. After a request with OneAttempt it
 // does record one, as the kubelet does in each attempt. The caller holds the mutex.
 func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, options stopOptions) {
-	resumes := !s.deadline.end.IsZero()
-	recordsKilling := !resumes || s.options.oneAttempt // the options of the previous request
+	resumes := !s.deadline.end.IsZero()                // zero: it is the first time, or giveUp lets a new grace period start
+	recordsKilling := !resumes || s.options.oneAttempt // s.options are still those of the previous request
 	if resumes && s.deadline.end.Before(until.end) {
 		until = s.deadline
 	}
 	isFirst := s.done == nil
 	s.ctx, s.apiPod, s.options, s.deadline = ctx, apiPod, options, until
 	s.spec, s.role = findContainer(apiPod, s.container.Name)
-	if !s.result.Outcome.hasEnded() {
+	if !s.result.Outcome.hasEnded() { // it was given up, so GiveUpAfter starts again
 		s.firstCallAt = time.Time{}
 	}
 	s.expired, s.deadlineMoved, s.unblocked, s.done = make(chan struct{}), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})

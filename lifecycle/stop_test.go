@@ -246,7 +246,8 @@ func TestWaitRecordsExceededGracePeriod(t *testing.T) {
 	})
 }
 
-// Wait may be called again after its context has ended.
+// Wait may be called again: once with a context that ends at 1 s, then twice without one, which return the
+// final result.
 func TestWaitForATermination(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})

@@ -50,7 +50,8 @@ func TestEventComesBeforeHookAndStop(t *testing.T) {
 	})
 }
 
-// Events are recorded in another goroutine.
+// The recorder takes 1 s for the Killing event. The hook begins at 0 s all the same: it ends at 2 s and the
+// stop at 3 s. In order, the event precedes both.
 func TestSlowRecorderDelaysNeitherHookNorStop(t *testing.T) {
 	var order callSequence
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -70,6 +71,7 @@ type callSequence struct {
 	ended []string
 }
 
+// record notes that a call has ended, which takes a while.
 func (s *callSequence) record(what string, takes time.Duration) {
 	<-time.After(takes)
 	s.mu.Lock()

@@ -288,7 +288,8 @@ func TestPodsEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A container that is removed between ListContainers and ContainerStatus is omitted.
+// A container is removed between the list and the call of its status. It is omitted, and the other data of
+// the pod are right.
 func TestPodsOmitsARemovedContainer(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

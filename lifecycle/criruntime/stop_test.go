@@ -58,7 +58,8 @@ func TestStopContainerDistinguishesAnUnknownContainerFromAFailure(t *testing.T) 
 	require.EqualError(t, err, `failed to stop container "unknown": rpc error: code = Internal desc = broken`)
 }
 
-// A runtime does not stop a created container, which could still be started.
+// A runtime does not stop a container that was created and never started, and it could still be started.
+// StopContainer therefore removes it.
 func TestStopContainerRemovesACreatedContainer(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
