@@ -16,8 +16,8 @@ const minDrainTime = 200 * time.Millisecond
 
 // This file handles announcements and withdrawals in each state.
 
-// apply begins, shortens or resumes a shutdown with an announcement. A withdrawal cancels the shutdown if no other
-// announcer is left.
+// apply begins, shortens or resumes a shutdown with an announcement. A withdrawal cancels the shutdown if no
+// other announcer is left.
 func (e Event) apply(n *Node) {
 	switch {
 	case n.runEnded:
@@ -78,8 +78,8 @@ func (l Limit) apply(n *Node) {
 	}
 }
 
-// handleAnnouncement handles an announcement in each state. wall is the time of a shutdown that begins with it, by
-// the wall clock.
+// handleAnnouncement handles an announcement in each state. wall is the time of a shutdown that begins with
+// it, by the wall clock.
 func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 	s := n.shutdown
 	if !a.Deadline.IsZero() && !n.now.Before(a.Deadline) {
@@ -131,8 +131,8 @@ func (p Pending) apply(n *Node) {
 	}
 }
 
-// pendingExpired handles a pending shutdown whose deadline has passed. No drain begins. If the log has a shutdown
-// that may be this one, its lock is released, and the final statuses of its pods are sent.
+// pendingExpired handles a pending shutdown whose deadline has passed. No drain begins. If the log has a
+// shutdown that may be this one, its lock is released, and the final statuses of its pods are sent.
 func (n *Node) pendingExpired(a Announcement) {
 	switch n.state {
 	case StateUnsettled:
@@ -148,8 +148,8 @@ func (n *Node) pendingExpired(a Announcement) {
 	}
 }
 
-// withdrawHostAnnouncements withdraws what the host has announced, because it has cancelled its shutdown or has none pending.
-// The shutdown continues if Trigger has announced it too.
+// withdrawHostAnnouncements withdraws what the host has announced, because it has cancelled its shutdown or
+// has none pending. The shutdown continues if Trigger has announced it too.
 func (n *Node) withdrawHostAnnouncements() {
 	switch n.state {
 	case StateNone, StateOpening:
@@ -176,8 +176,8 @@ func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 	return true
 }
 
-// settleByLog leaves StateUnsettled. The announcements in the log decide: without any the shutdown is cancelled.
-// Otherwise it resumes, or ends if its time is over.
+// settleByLog leaves StateUnsettled. The announcements in the log decide: without any the shutdown is
+// cancelled. Otherwise it resumes, or ends if its time is over.
 func (n *Node) settleByLog() {
 	switch {
 	case n.state != StateUnsettled:
@@ -237,8 +237,8 @@ func (n *Node) resume(a *Announcement) {
 	}
 }
 
-// startDrain begins the drain of a new or resumed shutdown. Pods of earlier ones that are still terminating join
-// it.
+// startDrain begins the drain of a new or resumed shutdown. Pods of earlier ones that are still terminating
+// join it.
 func (n *Node) startDrain(s *Shutdown) {
 	n.setState(StateDraining)
 	n.addRunningPods(s)
@@ -254,8 +254,9 @@ func (n *Node) startDrain(s *Shutdown) {
 	n.continueKills()
 }
 
-// restartDrain begins another drain of a shutdown whose lock is released, because another announcer, the last in
-// s.Announced, leaves time for it. Deadlines of earlier announcements count only if they are in the future.
+// restartDrain begins another drain of a shutdown whose lock is released, because another announcer, the last
+// in s.Announced, leaves time for it. Deadlines of earlier announcements count only if they are in the
+// future.
 func (n *Node) restartDrain() {
 	s := n.shutdown
 	for i := range len(s.Announced) - 1 {
@@ -277,8 +278,8 @@ func (n *Node) restartDrain() {
 	n.drain.begin(n, s)
 }
 
-// cancel cancels the shutdown. No further pod is signalled. Pods that are signalled keep their grace periods, and
-// kills that were given up are tried again.
+// cancel cancels the shutdown. No further pod is signalled. Pods that are signalled keep their grace periods,
+// and kills that were given up are tried again.
 func (n *Node) cancel() {
 	s := n.shutdown
 	if n.drain.shutdown == s {
@@ -358,11 +359,11 @@ func (RunEnds) apply(n *Node) {
 	}
 }
 
-// tableRequest returns what a timetable is made from: the event of the drain was received at received, and the host
-// shuts down at hostEnd (zero: not known).
+// tableRequest returns what a timetable is made from: the event of the drain was received at received, and
+// the host shuts down at hostEnd (zero: not known).
 //
-// A host that waits 30 s leaves slightly less than 30 s when its event is received. Up to 100 ms that are missing
-// to a whole second are added, so that no grace period loses a second.
+// A host that waits 30 s leaves slightly less than 30 s when its event is received. Up to 100 ms that are
+// missing to a whole second are added, so that no grace period loses a second.
 func (n *Node) tableRequest(s *Shutdown, received, hostEnd time.Time) timetable.Request {
 	if part := hostEnd.Sub(received) % time.Second; !hostEnd.IsZero() && part >= time.Second-times.Lag {
 		received = received.Add(part - time.Second)
@@ -385,9 +386,9 @@ func (n *Node) newTable(s *Shutdown, received time.Time) timetable.Table {
 	return timetable.New(n.tableRequest(s, received, s.HostEnd))
 }
 
-// schedule returns the configured schedule. Without one it returns a single bucket, as long as the longest grace
-// period of a pod. Before the drain is planned, or without a list, the pods are not known: the bucket then has
-// practically no end.
+// schedule returns the configured schedule. Without one it returns a single bucket, as long as the longest
+// grace period of a pod. Before the drain is planned, or without a list, the pods are not known: the bucket
+// then has practically no end.
 func (n *Node) schedule(isPlanned bool) plan.Schedule {
 	if len(n.Schedule) > 0 {
 		return n.Schedule

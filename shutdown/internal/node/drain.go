@@ -142,8 +142,9 @@ func (d *drain) shortenTable(n *Node) {
 	}
 }
 
-// findAwaited moves d.firstAwaited to the first pod for which the stage still waits: isAwaited is true. It returns
-// false if there is none. The next call in the same stage begins there, so that not each Step checks every pod.
+// findAwaited moves d.firstAwaited to the first pod for which the stage still waits: isAwaited is true. It
+// returns false if there is none. The next call in the same stage begins there, so that not each Step checks
+// every pod.
 func (d *drain) findAwaited(pods []*Pod, isAwaited func(*Pod) bool) bool {
 	for d.firstAwaited < len(pods) && !isAwaited(pods[d.firstAwaited]) {
 		d.firstAwaited++
@@ -193,8 +194,8 @@ func (d *drain) prepareEnd() time.Time {
 	return times.Earlier(d.stageBegan.Add(min(d.shutdown.table.Budget().Prepare, half)), d.shutdown.waitEnd())
 }
 
-// finishCall returns true if the stage waits for no call, or its call has returned or timed out at until. An error
-// or a timeout goes into the report. A call that timed out is aborted.
+// finishCall returns true if the stage waits for no call, or its call has returned or timed out at until. An
+// error or a timeout goes into the report. A call that timed out is aborted.
 func (d *drain) finishCall(n *Node, until time.Time) bool {
 	switch {
 	case d.call == 0 || d.isAnswered && d.callErr == nil:
@@ -427,8 +428,9 @@ func (d *drain) pickBucket(n *Node) (moved bool) {
 	return d.enterStage(n, awaitingNotReady)
 }
 
-// finishNotReadyWaits returns true once the kill of no picked pod waits for NotReady any more. It kills pods whose
-// wait has timed out. At the end, the report gets the number of pods that the API server did not set NotReady.
+// finishNotReadyWaits returns true once the kill of no picked pod waits for NotReady any more. It kills pods
+// whose wait has timed out. At the end, the report gets the number of pods that the API server did not set
+// NotReady.
 func (d *drain) finishNotReadyWaits(n *Node) bool {
 	if d.findAwaited(d.picked, func(p *Pod) bool {
 		if p.awaitsNotReady && n.reachedOrWakeAt(p.update.notReadyBy) {
@@ -445,9 +447,9 @@ func (d *drain) finishNotReadyWaits(n *Node) bool {
 	return true
 }
 
-// takeBucket picks the due pods of this bucket and of lower ones that this drain has not picked yet. It sets them
-// NotReady and kills them. A bucket whose time was cut to 0 picks none, so that its pods get time from the next
-// one. A bucket configured with 0 s kills its own pods. index returns the bucket of a priority.
+// takeBucket picks the due pods of this bucket and of lower ones that this drain has not picked yet. It sets
+// them NotReady and kills them. A bucket whose time was cut to 0 picks none, so that its pods get time from
+// the next one. A bucket configured with 0 s kills its own pods. index returns the bucket of a priority.
 func (d *drain) takeBucket(n *Node, index func(priority int32) int) {
 	var due []*Pod
 	bucket := d.shutdown.table.Budget().Buckets[d.bucket]

@@ -27,8 +27,8 @@ func (p *Pod) grace() *int64 {
 	return p.Object.Spec.TerminationGracePeriodSeconds
 }
 
-// planObject returns the object that the timetable reads the grace period from. Without a schedule a pod that has
-// none gets the default of 30 s, because its bucket may be longer than that.
+// planObject returns the object that the timetable reads the grace period from. Without a schedule a pod that
+// has none gets the default of 30 s, because its bucket may be longer than that.
 func (n *Node) planObject(p *Pod) *v1.Pod {
 	object := p.Object
 	if object == nil {
@@ -42,8 +42,8 @@ func (n *Node) planObject(p *Pod) *v1.Pod {
 	return object
 }
 
-// markNotReadyThenKill sends NotReady for a pod, so that services send it no more requests. The pod is killed once
-// the API server has accepted that, or at killBy. If NotReady is off, would change nothing or cannot be
+// markNotReadyThenKill sends NotReady for a pod, so that services send it no more requests. The pod is killed
+// once the API server has accepted that, or at killBy. If NotReady is off, would change nothing or cannot be
 // sent in time, the pod is killed at once.
 func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
 	isAlreadyLeaving := p.Deleted || p.isSignalled()
@@ -56,8 +56,8 @@ func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
 	n.updateWanted(p)
 }
 
-// endNotReadyWait kills a pod whose kill waits for NotReady. isAccepted says that the API server has accepted it;
-// otherwise the pod counts for the drain's report.
+// endNotReadyWait kills a pod whose kill waits for NotReady. isAccepted says that the API server has accepted
+// it; otherwise the pod counts for the drain's report.
 func (n *Node) endNotReadyWait(p *Pod, isAccepted bool) {
 	if !p.awaitsNotReady {
 		return
@@ -69,8 +69,8 @@ func (n *Node) endNotReadyWait(p *Pod, isAccepted bool) {
 	n.signal(p)
 }
 
-// signal kills a pod within the window of the current bucket. A pod that was signalled before keeps its deadline
-// or gets an earlier one, never a later one.
+// signal kills a pod within the window of the current bucket. A pod that was signalled before keeps its
+// deadline or gets an earlier one, never a later one.
 func (n *Node) signal(p *Pod) {
 	d := &n.drain
 	seconds := d.window.Seconds(n.planObject(p), n.now)
@@ -99,7 +99,8 @@ func (p *Pod) shortenDeadline(end time.Time) {
 	}
 }
 
-// kill starts a kill that lasts until the pod's deadline, unless one in progress has the same or an earlier end.
+// kill starts a kill that lasts until the pod's deadline, unless one in progress has the same or an earlier
+// end.
 func (n *Node) kill(p *Pod) {
 	for _, k := range p.calls {
 		if !p.Deadline.Before(k.until) {
@@ -111,8 +112,8 @@ func (n *Node) kill(p *Pod) {
 	p.calls = append(p.calls, kill{call: call, until: p.Deadline})
 }
 
-// apply handles the result of a kill, even after the drain. Without an error the pod has ended. After an error the
-// kill is retried, unless another kill of the pod is in progress or a retry is pointless.
+// apply handles the result of a kill, even after the drain. Without an error the pod has ended. After an
+// error the kill is retried, unless another kill of the pod is in progress or a retry is pointless.
 func (k Killed) apply(n *Node) {
 	p := n.pods.byKey[k.Key]
 	if p == nil {
@@ -152,7 +153,8 @@ func (n *Node) giveUp(p *Pod) {
 	n.updateWanted(p)
 }
 
-// giveUpPods gives up the terminating pods that this agent does not kill, so that the report does not wait for them.
+// giveUpPods gives up the terminating pods that this agent does not kill, so that the report does not wait
+// for them.
 func (n *Node) giveUpPods() {
 	for _, p := range n.pods.all {
 		if p.isTerminating() && len(p.calls) == 0 {

@@ -9,8 +9,8 @@ import (
 )
 
 // apply handles the log of the previous agent. If its shutdown may still be in progress, the state becomes
-// StateUnsettled until the host answers. If this agent drains already, and that may be the same shutdown, the two
-// are merged. Otherwise the log's shutdown is over, and only its pods are kept.
+// StateUnsettled until the host answers. If this agent drains already, and that may be the same shutdown, the
+// two are merged. Otherwise the log's shutdown is over, and only its pods are kept.
 func (r Read) apply(n *Node) {
 	previous, pods := r.entities(n.Options)
 	if !r.SameBoot {
@@ -76,8 +76,8 @@ func (r Read) entities(opts plan.Options) (previous *Shutdown, pods []*Pod) {
 	return previous, pods
 }
 
-// moveToThisBoot shifts all times of another boot by the same amount, so that the newest past time is now: times of
-// two boots cannot be compared. The shutdown of another boot is over, and its plan is dropped.
+// moveToThisBoot shifts all times of another boot by the same amount, so that the newest past time is now:
+// times of two boots cannot be compared. The shutdown of another boot is over, and its plan is dropped.
 func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 	var past []*time.Time
 	if previous != nil {
@@ -104,8 +104,8 @@ func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 // hasTimeLeft reports whether a shutdown is not cancelled and its drain would still wait for pods.
 func (n *Node) hasTimeLeft(s *Shutdown) bool { return !s.Cancelled && n.now.Before(s.waitEnd()) }
 
-// mergePrevious merges the shutdown of the log into the one that this agent drains, because they are the same: the
-// announcements, deadlines and pods of both count.
+// mergePrevious merges the shutdown of the log into the one that this agent drains, because they are the
+// same: the announcements, deadlines and pods of both count.
 func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	s := n.shutdown
 	s.Began, s.Wall, s.Held = previous.Began, previous.Wall, s.Held || previous.Held
@@ -129,9 +129,10 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	n.drain.shortenTable(n)
 }
 
-// closePrevious adopts the pods of a shutdown that is over. Pods of another boot have ended with it. The final
-// statuses of static ones are dropped, because those pods run again under the same UID. keepsNumber says that no
-// other shutdown can have the number of this one; otherwise the pods lose it, to be in no other report.
+// closePrevious adopts the pods of a shutdown that is over. Pods of another boot have ended with it. The
+// final statuses of static ones are dropped, because those pods run again under the same UID. keepsNumber
+// says that no other shutdown can have the number of this one; otherwise the pods lose it, to be in no other
+// report.
 func (n *Node) closePrevious(pods []*Pod, sameBoot, keepsNumber bool) {
 	for _, p := range pods {
 		if !sameBoot {
@@ -148,8 +149,8 @@ func (n *Node) closePrevious(pods []*Pod, sameBoot, keepsNumber bool) {
 	}
 }
 
-// adoptPod adds a pod of the log to the known ones. If this agent knows it too, the two become one: with the earlier
-// deadline if both have signalled it, and with the object of this agent's list.
+// adoptPod adds a pod of the log to the known ones. If this agent knows it too, the two become one: with the
+// earlier deadline if both have signalled it, and with the object of this agent's list.
 func (n *Node) adoptPod(p *Pod) {
 	if !p.isSignalled() && !p.Marked && !p.Meant {
 		return
@@ -176,9 +177,9 @@ func (n *Node) adoptPod(p *Pod) {
 	n.updateWanted(known)
 }
 
-// continueKills continues the kills that this agent or the previous one has begun and whose pods have not ended,
-// each until the pod's own deadline. If a drain is in progress, its report gets these pods. A kill whose retry
-// is scheduled is left to that retry.
+// continueKills continues the kills that this agent or the previous one has begun and whose pods have not
+// ended, each until the pod's own deadline. If a drain is in progress, its report gets these pods. A kill
+// whose retry is scheduled is left to that retry.
 func (n *Node) continueKills() {
 	if s := n.drain.shutdown; s != nil {
 		n.addRunningPods(s)

@@ -11,8 +11,8 @@ import (
 // it has the end of most of them.
 const reportDelay = 10 * time.Second
 
-// queueReport queues the report of a shutdown, unless it was made. makeReports makes it once the shutdown's pods have
-// ended.
+// queueReport queues the report of a shutdown, unless it was made. makeReports makes it once the shutdown's
+// pods have ended.
 func (n *Node) queueReport(s *Shutdown) {
 	if !s.isReported && !slices.Contains(n.reports, s) {
 		n.reports = append(n.reports, s)

@@ -10,8 +10,8 @@ import (
 
 const (
 	maxConcurrentCalls = 10
-	// minRetryPause is the first pause between two tries of a call. It doubles up to maxRetryPause while a drain
-	// waits, and up to maxIdleRetryPause otherwise.
+	// minRetryPause is the first pause between two tries of a call. It doubles up to maxRetryPause while a
+	// drain waits, and up to maxIdleRetryPause otherwise.
 	minRetryPause, maxRetryPause = 100 * time.Millisecond, time.Second
 	maxIdleRetryPause            = 30 * time.Second
 	// maxSuggestedPause bounds the pause that the server asks for, so that it cannot delay a drain for long.
@@ -125,8 +125,9 @@ func (n *Node) sendUpdates() {
 	}
 }
 
-// dueUpdates returns the pods of a queue whose calls are due, first tries first. With most or more first tries it
-// returns only those. It removes pods from the queue that have no message of its kind to send any more.
+// dueUpdates returns the pods of a queue whose calls are due, first tries first. With most or more first
+// tries it returns only those. It removes pods from the queue that have no message of its kind to send any
+// more.
 func (n *Node) dueUpdates(queue *[]*Pod, most int) (due []*Pod) {
 	isOver := func(p *Pod) bool {
 		wanted := p.update.wanted
@@ -173,8 +174,8 @@ func (n *Node) sendUpdate(p *Pod) {
 	update.call = n.startCall(Effect{Do: Tell, Pod: p, What: update.sending, Until: until})
 }
 
-// apply handles the result of a call about a pod. After an error it schedules a retry, unless the message is not
-// wanted any more, or the time for NotReady is over: the pod is then killed without it.
+// apply handles the result of a call about a pod. After an error it schedules a retry, unless the message is
+// not wanted any more, or the time for NotReady is over: the pod is then killed without it.
 func (t Told) apply(n *Node) {
 	p := n.pods.byKey[t.Key]
 	isWanted := p != nil && p.update.call == t.Call && p.update.wanted == p.update.sending
@@ -218,8 +219,8 @@ func (n *Node) updateAccepted(p *Pod, what Message) {
 }
 
 // noteAnswer records the result of a call. It logs the first error of an outage, unless that was the last one
-// logged. isWanted is false if the call's message is not wanted any more: its error is ignored, because the call
-// was aborted.
+// logged. isWanted is false if the call's message is not wanted any more: its error is ignored, because the
+// call was aborted.
 func (a *api) noteAnswer(n *Node, err error, isWanted bool) {
 	if err == nil {
 		a.failure, a.acceptedAt, a.isUnresponsive = "", n.now, false
@@ -288,8 +289,8 @@ func (n *Node) sendNodeState() {
 	a.publishCall = n.startCall(Effect{Do: Publish, Shutdown: a.wanted.of, Until: a.until})
 }
 
-// apply handles the result of a call that publishes the node's state. It sends the state again if that failed, and
-// at once if there is a newer state or this late call may have overwritten it.
+// apply handles the result of a call that publishes the node's state. It sends the state again if that
+// failed, and at once if there is a newer state or this late call may have overwritten it.
 func (p Published) apply(n *Node) {
 	a := &n.api
 	a.noteAnswer(n, p.Err, p.Call == a.publishCall && a.publishing == a.wanted)
@@ -318,9 +319,9 @@ func (n *Node) PendingStatuses() (pending int) {
 	return pending
 }
 
-// finishFlush returns true once a stage that has begun at since need not wait for the pods' final statuses any more:
-// all are accepted, or until has come, or the server does not respond. It then remembers that the server does
-// not, so that later stages do not wait for it.
+// finishFlush returns true once a stage that has begun at since need not wait for the pods' final statuses
+// any more: all are accepted, or until has come, or the server does not respond. It then remembers that the
+// server does not, so that later stages do not wait for it.
 //
 // It also waits for terminating pods. A pod that uses its whole grace period ends just after that. Its status
 // must be sent before the next bucket, which may have the pods of the network.

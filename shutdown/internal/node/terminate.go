@@ -30,8 +30,9 @@ func (t TerminateAll) apply(n *Node) {
 // apply stops TerminateAll: its drain signals no further pod.
 func (StopTerminateAll) apply(n *Node) { n.terminateAll.stopped = true }
 
-// advanceTerminateAll moves TerminateAll on, if it was called. It leaves the drain to a shutdown that is in progress,
-// and waits for it. If there is none, or it was cancelled or ended with Run, it begins a drain of its own.
+// advanceTerminateAll moves TerminateAll on, if it was called. It leaves the drain to a shutdown that is in
+// progress, and waits for it. If there is none, or it was cancelled or ended with Run, it begins a drain of
+// its own.
 func (n *Node) advanceTerminateAll() {
 	a := &n.terminateAll
 	if !a.requested || a.isDone {
@@ -58,8 +59,8 @@ func (n *Node) advanceTerminateAll() {
 	}
 }
 
-// stopTerminateAll ends TerminateAll. If it has a drain of its own, that stops and is reported now, although pods
-// may still run.
+// stopTerminateAll ends TerminateAll. If it has a drain of its own, that stops and is reported now, although
+// pods may still run.
 func (n *Node) stopTerminateAll() {
 	a := &n.terminateAll
 	a.isDone = true
