@@ -7,8 +7,8 @@ import (
 
 // clock converts between times of this process and times since the boot.
 type clock struct {
-	id    string // of this boot
-	err   error  // why id and since are not known; nil: they are
+	id    string        // of this boot
+	err   error         // why id and since are not known; nil: they are
 	since time.Duration // the time from the boot to at
 	at    time.Time     // when since was read
 }
