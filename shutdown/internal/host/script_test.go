@@ -18,7 +18,7 @@ var (
 	errInProgress = errors.New("a shutdown is under way")
 )
 
-// fault is what a call of the script does first. The zero value does nothing.
+// fault is what goes wrong in a call of the script. The zero value is nothing.
 type fault struct {
 	delay           time.Duration
 	endsWithContext bool // delay ends with the context, if the method has one
@@ -46,9 +46,9 @@ type script struct {
 	locks           []*lock
 	held            int
 	twoSince        time.Time // since when two locks are held
-	misuse          []string
-	faulted         bool // a fault was injected
-	allowsTwoLocks  bool // two locks may be held, because the Close of one hangs
+	misuse          []string  // wrong uses of the source, such as a lock that is closed twice
+	faulted         bool      // a fault was injected
+	allowsTwoLocks  bool      // two locks may be held, because the Close of one hangs
 }
 
 func newScript() *script { return &script{blocked: make(chan struct{}), counts: map[string]int{}} }
@@ -67,12 +67,12 @@ func (s *script) unblock() {
 	})
 }
 
-// always gives each call of a method the same fault.
+// always returns a change of the script: each call of a method has the same fault.
 func always(method string, f fault) func(*script) {
 	return nth(method, 0, f)
 }
 
-// nth gives the nth call of a method a fault; 0: each call.
+// nth returns a change of the script: the nth call of a method has a fault; 0: each call.
 func nth(method string, number int, f fault) func(*script) {
 	return func(s *script) {
 		s.faults = func(called string, n int) fault {
@@ -192,7 +192,7 @@ func (c *conn) RequestDelay(ctx context.Context, wish time.Duration) (time.Durat
 	return s.limit, errors.Join(&source.DelayCappedError{Requested: wish, Granted: s.limit, Setting: "InhibitDelayMaxSec", SetBy: "/etc/zzz.conf"}, errRefused)
 }
 
-// Inhibit fails during a shutdown, as logind does: the time of the call counts.
+// Inhibit fails during a shutdown, as logind does. It counts whether one was pending when the call began.
 func (c *conn) Inhibit(ctx context.Context) (io.Closer, error) {
 	s := c.script
 	s.mu.Lock()

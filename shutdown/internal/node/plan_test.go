@@ -17,16 +17,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// drainRun is a drain without failures.
+// drainRun is a drain without failures, and what it has done.
 type drainRun struct {
 	*node.Node
 	drainOptions
 
 	now      time.Time
-	answers  []answer
-	kills    map[string]killed
-	order    []string // of the kills
-	plan     plan.Plan
+	answers  []answer          // inputs that will come
+	kills    map[string]killed // by the name of the pod
+	order    []string          // the names of the pods, in the order of their first kills
+	plan     plan.Plan         // what OnPlan got
 	released time.Time
 }
 
@@ -142,8 +142,8 @@ func planPod(name string, priority int32, grace int64) *v1.Pod {
 	return pod
 }
 
-// For random schedules, limits and pods: if every step takes its whole time, and a pod of each bucket
-// does not end, the drain does what plan.New predicts.
+// A drain does what plan.New predicts for the worst case: every step takes its whole time, and a pod of each
+// bucket does not end. It holds for random schedules, limits and pods.
 func TestADrainDoesWhatWasPlanned(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -191,9 +191,9 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 	}
 }
 
-// A critical pod is killed when a kubelet would kill it, or later: never while a pod of the lower
-// bucket is running and that bucket has time. The lower pod is tried with each grace period and several
-// delays, for limits from the sum of the schedule up.
+// A critical pod, etcd, is killed no earlier than by a kubelet: never while web, in the lower bucket of 20 s,
+// is running and that bucket has time. It then gets at least its own 10 s. That holds for each grace period
+// of web, with ends after it, and for limits from the sum of the schedule up.
 func TestACriticalPodIsKilledAfterTheLowerOnes(t *testing.T) {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: plan.SystemCriticalPriority, Seconds: 10}}
 	for _, opts := range []plan.Options{
