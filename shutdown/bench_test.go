@@ -98,8 +98,8 @@ func benchWays(b *testing.B, name string, pods []*v1.Pod, killer shutdown.PodKil
 	b.Run(name+"/way=kubegrace", func(b *testing.B) { benchManager(b, pods, killer) })
 }
 
-// BenchmarkStart measures the time from the call of Run until the lock is held, without a state folder and with a host
-// that answers at once. "plain" calls the three functions of the host.
+// BenchmarkStart measures the time from the call of Run until the lock is held, without a state folder and
+// with a host that answers at once. "plain" calls the three functions of the host.
 func BenchmarkStart(b *testing.B) {
 	b.Run("host=instant/way=plain", func(b *testing.B) {
 		for b.Loop() {

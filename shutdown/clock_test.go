@@ -49,7 +49,8 @@ func (c *steppedClock) step(d time.Duration) {
 	synctest.Wait()
 }
 
-// Options.Clock decides when the next bucket begins.
+// Options.Clock decides when the next bucket begins, not the system clock, which stands still here. The clock
+// is stepped to 21 s, one after the end of the first bucket, so that etcd gets 9 s.
 func TestBucketsFollowTheClockOfTheOptions(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	inBubble(t, pods, func(t *testing.T, n *node) {

@@ -207,6 +207,8 @@ func (s grantingSession) RequestDelay(_ context.Context, delay time.Duration) (t
 	return s.granted, &source.DelayCappedError{Requested: delay, Granted: s.granted}
 }
 
+// check runs the manager of a node through a case: it requires what the vectors say of admission and lock
+// before and after the event, and the case's grace periods and statuses.
 func (v managerVectors) check(t *testing.T, n *node, c managerCase) {
 	t.Helper()
 	n.opts.Config = config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second)
@@ -230,6 +232,7 @@ func (v managerVectors) check(t *testing.T, n *node, c managerCase) {
 	}
 }
 
+// check requires that a status has the phase, and the reason, message and condition of all cases.
 func (s statusCommon) check(t *testing.T, status v1.PodStatus, phase v1.PodPhase) {
 	t.Helper()
 	require.Equal(t, phase, status.Phase)

@@ -165,7 +165,9 @@ type misbehaviour struct {
 	misbehave func(over <-chan struct{})
 }
 
-// drainWithMisbehaviour checks a drain, its cancellation and the end of Run.
+// drainWithMisbehaviour begins a drain, during which a call misbehaves. It requires that the lock is released
+// on time and the other pod is killed, that a cancellation takes effect, and that Run ends within 10 s and
+// names a call that hangs.
 func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	t.Helper()
 	n := newNode(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)))
@@ -207,8 +209,8 @@ func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	close(over)
 }
 
-// Run waits for a hanging call until ten seconds after the host's time, not only after the end of its
-// context.
+// OnPlan takes 30 s, and Run's context ends 2 s after the announcement. Run waits for OnPlan for the other 28
+// s, because the host has time until then: it waits until 10 s after the host's time.
 func TestRunWaitsForCallsUntilTenSecondsAfterTheHostsTime(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.OnPlan = func(context.Context, plan.Plan) { <-time.After(30 * time.Second) }
@@ -222,8 +224,8 @@ func TestRunWaitsForCallsUntilTenSecondsAfterTheHostsTime(t *testing.T) {
 	})
 }
 
-// nilError is an error whose methods panic if the pointer is nil, which happens if a function returns a nil *nilError
-// as an error.
+// nilError is an error whose methods panic if the pointer is nil, which happens if a function returns a nil
+// *nilError as an error.
 type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }

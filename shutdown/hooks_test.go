@@ -26,7 +26,8 @@ func (v volumes) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) erro
 	return v(ctx, pods)
 }
 
-// A hook that ignores its context delays neither the drain nor the host.
+// Volumes and OnRelease hang and ignore their contexts. The drain goes on at its deadlines: the lock is
+// released at 36.25 s, before the end of the requested 36.5 s.
 func TestHooksThatIgnoreTheirContextsDelayNothing(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		over := make(chan struct{})
@@ -41,7 +42,8 @@ func TestHooksThatIgnoreTheirContextsDelayNothing(t *testing.T) {
 	})
 }
 
-// Hold delays the first kill, and its time is requested from the host.
+// Hold delays the first kill. The manager requests 10 s for that, so that the pods keep their time; what Hold
+// leaves of them goes to web. If the host grants less, Hold loses its time first.
 func TestHoldDelaysTheFirstKill(t *testing.T) {
 	for _, test := range []struct {
 		name            string
@@ -80,7 +82,8 @@ func TestHoldDelaysTheFirstKill(t *testing.T) {
 	}
 }
 
-// Publishing has its own time: it does not get what Hold leaves.
+// Publishing hangs, and Hold has left all of its 10 s. The first kill still waits only 2 s, the time of
+// publishing.
 func TestPublishingDoesNotGetTheTimeOfTheHold(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.Hold = func(context.Context) error { return nil }

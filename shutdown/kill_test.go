@@ -38,8 +38,9 @@ func (a *failingKiller) kill(_ context.Context, _ *v1.Pod, req shutdown.KillRequ
 	return shutdown.KillResult{Outcome: "Graceful"}, nil
 }
 
-// A failed kill is retried a second later with the rest of the grace period, in the end with 0. Its bucket
-// waits for that. An error that wraps ErrNoRetry is not retried.
+// A failed kill is retried a second later with the rest of the grace period: as each call takes 1 s too, 5 s
+// become 3 s, 1 s, and then 0 s. The next bucket, with etcd, waits for that. An error that wraps ErrNoRetry
+// is not retried.
 func TestAFailedKillIsRetriedWithTheRemainingTime(t *testing.T) {
 	errAway := errors.New("the runtime is away")
 	for _, test := range []struct {

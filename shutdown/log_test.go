@@ -31,6 +31,7 @@ type logLines struct {
 	with  []any
 }
 
+// logLine is a line with its key-value pairs.
 type logLine struct {
 	isError bool
 	text    string
