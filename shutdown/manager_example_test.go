@@ -213,6 +213,8 @@ func ExampleManager_Inhibitor() {
 	fmt.Println(inhibitor.Err)
 	stop()
 	fmt.Println(<-ended)
-	// Output: Held 32.5s 5s the host delays its shutdown by 5s at most, 32.5s was requested; the limit is set
-	// by /etc/systemd/logind.conf <nil>
+	// Output:
+	// Held 32.5s 5s
+	// the host delays its shutdown by 5s at most, 32.5s was requested; the limit is set by /etc/systemd/logind.conf
+	// <nil>
 }

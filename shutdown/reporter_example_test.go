@@ -72,8 +72,8 @@ func ExamplePodPolicy() {
 func ExampleDelayCappedError() {
 	err := &source.DelayCappedError{Requested: 35 * time.Second, Granted: 5 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/etc/systemd/logind.conf.d/90.conf"}
 	fmt.Println(err)
-	// Output: the host delays its shutdown by 5s at most, 35s was requested; InhibitDelayMaxSec is set by
-	// /etc/systemd/logind.conf.d/90.conf
+	// Output:
+	// the host delays its shutdown by 5s at most, 35s was requested; InhibitDelayMaxSec is set by /etc/systemd/logind.conf.d/90.conf
 }
 
 // The gates are added to those of the agent, and can be set by its flag.

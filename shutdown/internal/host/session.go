@@ -88,7 +88,7 @@ func (s *session) listen(ctx context.Context, events <-chan source.Event, closed
 				waiting(hasEvent || ctx.Err() != nil)
 				waiting = nil
 			}
-			select {
+			select { // wait for whatever comes first
 			case event, open = <-events:
 			case waiting = <-s.answers:
 				continue
@@ -157,7 +157,7 @@ func (s *session) readPending(ctx context.Context) error {
 	s.contact.reached.Store(true)
 	s.lock.beginSession()
 	received, handled := time.Now(), make(chan struct{})
-	select {
+	select { // listen calls the function, between two events
 	case s.answers <- func(isOutdated bool) {
 		if !isOutdated {
 			s.Listener.HostPending(pending, err == nil, received)
@@ -226,8 +226,9 @@ func (s *session) requestDelay(ctx context.Context) error {
 	}
 	previous := s.delay.cappedErr
 	s.delay.cappedErr = cappedErr
+	isNewText := previous == nil || fmt.Sprint(previous) != fmt.Sprint(cappedErr) // fmt recovers a panic of Error
 	switch {
-	case cappedErr != nil && (previous == nil || fmt.Sprint(previous) != fmt.Sprint(cappedErr)): // fmt recovers a panic of Error
+	case cappedErr != nil && isNewText:
 		logger.Error(cappedErr, "The host waits for less than requested, and some pods get less time")
 		s.Listener.HostCapped(cappedErr)
 	case changed && before != nil:

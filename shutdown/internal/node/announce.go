@@ -103,7 +103,7 @@ func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 			n.drain.shortenTable(n)
 		}
 	case StateReleased:
-		if isFirst := s.announce(a); isFirst {
+		if isNew := s.announce(a); isNew { // a repeated announcement begins no other drain
 			n.restartDrain()
 		}
 		n.markDirty(s)
@@ -115,19 +115,25 @@ func (p Pending) apply(n *Node) {
 	n.hostAnswer = p
 	switch {
 	case n.runEnded:
+		return
 	case !p.Known:
 		n.settleByLog()
+		return
 	case p.Event == nil || p.Event.Cancelled:
 		n.withdrawHostAnnouncements()
-	case !p.Event.Deadline.IsZero() && !n.now.Before(p.Event.Deadline):
-		n.pendingExpired(n.announcement(Event{Event: *p.Event, Host: true}))
-	case n.state == StateUnsettled && !n.hasTimeLeft(n.shutdown) && n.shutdown.matches(Announcement{Kind: p.Event.Kind}):
-		n.pendingExpired(n.announcement(Event{Event: *p.Event, Host: true}))
-	case n.state == StateReleased:
-		n.shutdown.announce(n.announcement(Event{Event: *p.Event, Host: true}))
+		return
+	}
+	a := n.announcement(Event{Event: *p.Event, Host: true})
+	hasPassed := !p.Event.Deadline.IsZero() && !n.now.Before(p.Event.Deadline)
+	isOverByLog := n.state == StateUnsettled && !n.hasTimeLeft(n.shutdown) && n.shutdown.matches(a)
+	switch {
+	case hasPassed || isOverByLog:
+		n.pendingExpired(a)
+	case n.state == StateReleased: // it is the shutdown whose lock is released: no other drain begins
+		n.shutdown.announce(a)
 		n.markDirty(n.shutdown)
 	default:
-		n.handleAnnouncement(n.announcement(Event{Event: *p.Event, Host: true}), p.Wall)
+		n.handleAnnouncement(a, p.Wall)
 	}
 }
 
@@ -202,6 +208,7 @@ func (u Unreached) apply(n *Node) {
 	}
 }
 
+// beginShutdown begins a new shutdown, which a announces, and its drain.
 func (n *Node) beginShutdown(a Announcement, wall time.Time) {
 	n.lastNumber++
 	s := &Shutdown{Number: n.lastNumber, Began: n.now, Wall: wall, Policy: n.policy(a)}

@@ -123,7 +123,8 @@ func (d *drain) shortenTable(n *Node) {
 	if !s.Planned {
 		s.setTable(n.newTable(s, timeOf(s.Timetable.Received)))
 	} else {
-		r := n.tableRequest(s, times.Earlier(n.now, s.waitEnd()), s.HostEnd) // Earlier: a wait that is over does not change
+		// As if requested now; or at the end of the wait, if that is over: it must not move then.
+		r := n.tableRequest(s, times.Earlier(n.now, s.waitEnd()), s.HostEnd)
 		before := s.table
 		r.Before, r.Done, r.Occupied = &before, d.bucket, n.occupied(before.Schedule(), d.bucket)
 		s.setTable(timetable.New(r))
@@ -162,11 +163,12 @@ func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 			d.call = n.startCall(Effect{Do: Prepare, Until: d.prepareEnd()})
 		}
 	case planning, listing, finalListing:
-		if d.listsBefore, d.picked = n.lister.lists, nil; s == listing && d.bucket == 0 && n.lister.isFresh(n) {
-			d.listsBefore-- // the first bucket uses the list of the plan, which came in this step
-			break
+		d.listsBefore, d.picked = n.lister.lists, nil
+		if isFirstBucket := s == listing && d.bucket == 0; isFirstBucket && n.lister.isFresh(n) {
+			d.listsBefore-- // the list of the plan, which came in this step, counts for this stage too
+		} else {
+			n.lister.call(n)
 		}
-		n.lister.call(n)
 	case holding:
 		if steps.Hold && !d.shutdown.Held {
 			d.call = n.startCall(Effect{Do: Hold, Until: d.shutdown.table.HoldEnd()})
@@ -233,7 +235,8 @@ func (n *Node) advance() (moved bool) {
 		n.markDirty(s)
 		return d.enterStage(n, publishing)
 	case publishing:
-		if !s.local && !s.Published && !n.isPublished() {
+		mustPublish := !s.local && !s.Published
+		if mustPublish && !n.isPublished() {
 			if !n.reachedOrWakeAt(times.Earlier(s.table.PublishEnd(), d.stageBegan.Add(s.table.Budget().Publish))) {
 				return false
 			}
@@ -267,7 +270,8 @@ func (n *Node) advance() (moved bool) {
 	case finalListing:
 		return d.pickLate(n)
 	case awaitingAllEnds:
-		if d.findAwaited(n.pods.all, func(p *Pod) bool { return p.belongsTo(s) && p.isTerminating() }) && !n.reachedOrWakeAt(s.waitEnd()) {
+		isAwaited := func(p *Pod) bool { return p.belongsTo(s) && p.isTerminating() }
+		if d.findAwaited(n.pods.all, isAwaited) && !n.reachedOrWakeAt(s.waitEnd()) {
 			return false
 		}
 		return d.enterStage(n, flushingAll)
@@ -275,7 +279,9 @@ func (n *Node) advance() (moved bool) {
 		if !n.finishFlush(n.pods.all, d.stageBegan, s.waitEnd()) {
 			return false
 		}
-		if s.table.Budget().Publish == 0 && !s.local && !n.isPublished() && n.api.tries > 1 { // it failed while pods were killed
+		// Without time of its own, publishing was not waited for before the kills.
+		publishesBesideKills := s.table.Budget().Publish == 0 && !s.local
+		if publishesBesideKills && !n.isPublished() && n.api.tries > 1 {
 			n.reportError(s, "failed to publish the node state: "+n.api.lastError())
 		}
 		if pending := n.PendingStatuses(); pending > 0 {
@@ -307,8 +313,8 @@ func (d *drain) finish(n *Node) (moved bool) {
 	return true
 }
 
-// plan waits for the first list and then makes the timetable. Buckets without a pod get no time in it, or may
-// give it to others. If no list comes in time, every bucket counts as having pods.
+// plan waits for the first list and then makes the timetable. If the host leaves too little time, buckets
+// without a pod give theirs to the others. If no list comes in time, every bucket counts as having pods.
 func (d *drain) plan(n *Node) (moved bool) {
 	s, longest := d.shutdown, answerTimeout
 	if len(n.Schedule) == 0 {
@@ -398,9 +404,9 @@ func (d *drain) bucketDone(n *Node) (moved bool) {
 	return d.nextBucket(n)
 }
 
-// pickBucket waits for a list, and then begins to kill the pods of the bucket. It waits for answerTimeout, as
-// an earlier list can stand in. If no list has come at all, it waits to the end of the bucket's window. In
-// the meantime it kills the pods that the log names.
+// pickBucket waits for a list, and then begins to kill the pods of the bucket. It waits at
+// most answerTimeout, because it can use the list before. If there has been none, it waits to the end of the
+// bucket's window, and kills the pods that the log names in the meantime.
 func (d *drain) pickBucket(n *Node) (moved bool) {
 	schedule := d.shutdown.table.Schedule()
 	d.window = d.shutdown.table.Window(d.bucket, n.now)

@@ -33,7 +33,8 @@ func (l *lister) call(n *Node) {
 	n.startCall(Effect{Do: List})
 }
 
-// isFresh reports whether the newest list was received in this step.
+// isFresh reports whether the newest list was received in this step, so that listing again would change
+// nothing.
 func (l *lister) isFresh(n *Node) bool { return l.lists > 0 && l.receivedAt.Equal(n.now) }
 
 // retry lists the pods again if it is time for that: after a pause if the last call failed, otherwise once it

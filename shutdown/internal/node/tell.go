@@ -58,7 +58,8 @@ type nodeState struct{ of *Shutdown }
 // isPending reports whether the pod has ended and the API server has not accepted its final status yet. It is
 // false for pods that get none.
 func (n *Node) isPending(p *Pod) bool {
-	return n.Options.Steps.Statuses && p.isSignalled() && !p.Ended.IsZero() && !p.Told && p.IsTerminal()
+	hasEndedAfterKill := p.isSignalled() && !p.Ended.IsZero()
+	return n.Options.Steps.Statuses && p.IsTerminal() && hasEndedAfterKill && !p.Told
 }
 
 // isSendingFinalStatus reports whether a call in progress may still deliver a final status, even if that is not
@@ -87,8 +88,8 @@ func (n *Node) updateWanted(p *Pod) {
 		wanted = FinalStatus
 	case p.awaitsNotReady:
 		wanted = NotReady
-	case p.Marked && !p.isSignalled() && n.Options.Steps.Readiness && n.state == StateNone: // it was spared
-		wanted = Ready
+	case p.Marked && !p.isSignalled() && n.Options.Steps.Readiness && n.state == StateNone:
+		wanted = Ready // the shutdown was cancelled before the pod was killed
 	}
 	if wanted == update.wanted {
 		return
@@ -129,7 +130,7 @@ func (n *Node) sendUpdates() {
 // tries it returns only those. It removes pods from the queue that have no message of its kind to send any
 // more.
 func (n *Node) dueUpdates(queue *[]*Pod, most int) (due []*Pod) {
-	isOver := func(p *Pod) bool {
+	isOver := func(p *Pod) bool { // nothing is wanted any more, or a message of the other queue
 		wanted := p.update.wanted
 		return wanted == "" || (wanted == FinalStatus) != (queue == &n.api.finalStatuses)
 	}
@@ -178,9 +179,10 @@ func (n *Node) sendUpdate(p *Pod) {
 // not wanted any more, or the time for NotReady is over: the pod is then killed without it.
 func (t Told) apply(n *Node) {
 	p := n.pods.byKey[t.Key]
-	isWanted := p != nil && p.update.call == t.Call && p.update.wanted == p.update.sending
+	isCurrent := p != nil && p.update.call == t.Call // not of an earlier pod with this key
+	isWanted := isCurrent && p.update.wanted == p.update.sending
 	n.api.noteAnswer(n, t.Err, isWanted)
-	if p == nil || p.update.call != t.Call {
+	if !isCurrent {
 		return
 	}
 	update := &p.update
