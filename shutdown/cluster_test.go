@@ -11,7 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// cluster is a StatusFlusher that keeps the flushed pods. It can be unreachable.
+// cluster is a StatusFlusher that keeps the pods with their final statuses. While it is unreachable, it fails
+// instead.
 type cluster struct {
 	mu          sync.Mutex
 	unreachable bool

@@ -56,6 +56,7 @@ type statusCommon struct {
 	Condition       v1.PodCondition
 }
 
+// loadManagerVectors returns the kubelet's own cases.
 func loadManagerVectors(t *testing.T) managerVectors {
 	t.Helper()
 	data, err := os.ReadFile("testdata/manager.yaml")

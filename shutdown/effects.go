@@ -85,7 +85,7 @@ func (s *shell) perform(e node.Effect) {
 		if err := s.policyErrs[e.Shutdown.Kind]; err != nil {
 			s.toReport = append(s.toReport, err.Error())
 		}
-	case node.Kill:
+	case node.Kill: // killAll starts it
 	case node.RecordEvent:
 		s.events.record(s.ctx, s.calls, v1.EventTypeNormal, e.Text)
 	case node.CountPod:

@@ -19,7 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// volumes is a VolumeWaiter.
+// volumes is a VolumeWaiter of one function.
 type volumes func(ctx context.Context, pods []*v1.Pod) error
 
 func (v volumes) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) error {

@@ -17,7 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// failingKiller is a killer whose first calls fail; each takes a second.
+// failingKiller is a killer whose first calls fail. Each call takes a second. asked has the grace periods of
+// all calls.
 type failingKiller struct {
 	failures int
 	err      error

@@ -53,6 +53,7 @@ func (p PodPolicy) forPod(pod *v1.Pod) PodPolicy {
 	return p
 }
 
+// isDaemonSetPod reports whether a DaemonSet controls the pod.
 func isDaemonSetPod(pod *v1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "DaemonSet"

@@ -15,6 +15,7 @@ type readySignal struct {
 	remaining atomic.Int32  // how many of these two have not
 }
 
+// init makes the channel, to be closed after two attempts.
 func (r *readySignal) init() {
 	r.closed = make(chan struct{})
 	r.close = sync.OnceFunc(func() { close(r.closed) })
@@ -25,6 +26,7 @@ func (r *readySignal) init() {
 func (r *readySignal) hostTried()   { r.host.Do(r.tried) }
 func (r *readySignal) folderTried() { r.folder.Do(r.tried) }
 
+// tried counts one of the two attempts, and closes the channel after the second one.
 func (r *readySignal) tried() {
 	if r.remaining.Add(-1) == 0 {
 		r.close()

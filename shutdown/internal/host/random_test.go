@@ -114,6 +114,8 @@ func (p *player) modelRelease() {
 	}
 }
 
+// The steps, each of which updates the model and returns its name for messages.
+
 func (p *player) suspend() string {
 	if p.current != nil {
 		p.previous = append(p.previous, p.current)

@@ -138,6 +138,8 @@ func (r *rig) allReceived() []string {
 	return append([]string{}, r.received...)
 }
 
+// The methods of host.Listener record that they were called.
+
 func (r *rig) HostEvent(event source.Event, received time.Time) {
 	require.False(r.t, received.After(time.Now()))
 	r.record("event %v", !event.Cancelled)

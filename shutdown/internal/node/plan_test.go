@@ -82,6 +82,7 @@ func runDrain(o drainOptions) *drainRun {
 	return p
 }
 
+// step passes an input, and queues the results of the effects for later steps.
 func (p *drainRun) step(in node.Input) {
 	for _, e := range p.Step(p.now, in) {
 		switch e.Do {
@@ -134,6 +135,7 @@ func (p *drainRun) kill(e node.Effect) {
 	p.answer(p.now.Add(p.endsAfter[e.Pod.Name]), node.Killed{Call: e.Call, Key: e.Pod.Key})
 }
 
+// planPod returns a pod of the API. A negative grace period is none.
 func planPod(name string, priority int32, grace int64) *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: node.Key(name), Namespace: "default", Name: name}, Spec: v1.PodSpec{Priority: &priority}}
 	if grace >= 0 {

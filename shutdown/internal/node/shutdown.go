@@ -144,6 +144,7 @@ func (s *Shutdown) releaseBy() time.Time {
 // boot returns the time of the boot, from which all times of this package count.
 func boot() time.Time { return time.Unix(0, 0) }
 
+// sinceBoot and timeOf convert between times and what the state log has of a timetable.
 func sinceBoot(t time.Time) time.Duration { return t.Sub(boot()) }
 
 func timeOf(since time.Duration) time.Time { return boot().Add(since) }

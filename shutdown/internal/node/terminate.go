@@ -19,6 +19,7 @@ type terminateAllState struct {
 	isDone      bool      // it waits for no drain any more
 }
 
+// isOver reports whether TerminateAll was called and waits for no drain any more.
 func (a *terminateAllState) isOver() bool { return a.isDone }
 
 func (t TerminateAll) apply(n *Node) {

@@ -226,6 +226,7 @@ func (h *hasher) text(s string) {
 	h.data = append(h.data, s...)
 }
 
+// value adds a value. A pointer that was added before is only its number, so that cycles end.
 func (h *hasher) value(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

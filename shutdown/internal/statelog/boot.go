@@ -13,6 +13,7 @@ type clock struct {
 	at    time.Time     // when since was read
 }
 
+// newClock reads the clock of the boot once. boot is Options.Boot.
 func newClock(boot func() (string, time.Duration, error)) clock {
 	if boot == nil {
 		boot = systemBoot

@@ -41,6 +41,7 @@ func checkOptional(name string, t, from, until time.Time) error {
 	return checkTime(name, t, from, until)
 }
 
+// isKnown reports whether p is one of the policies of package node.
 func isKnown(p node.Policy) bool {
 	return p == node.SetTerminal || p == node.LeaveAsIs || p == node.Delete
 }

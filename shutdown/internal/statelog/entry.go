@@ -106,9 +106,9 @@ type newestEntries struct {
 // update replaces the entries of these entities and returns their lines, which are valid until the next call.
 // An entity that occurs twice has one line, with its last state. The error names the entities that cannot be
 // encoded.
-func (b *newestEntries) update(entities []any) (lines []byte, err error) {
+func (all *newestEntries) update(entities []any) (lines []byte, err error) {
 	const usual = 1 << 10 // bytes of a pod and its object
-	b.lines = slices.Grow(b.lines[:0], usual*len(entities))
+	all.lines = slices.Grow(all.lines[:0], usual*len(entities))
 	last := make(map[node.Key]any, len(entities))
 	for _, entity := range entities {
 		last[keyOf(entity)] = entity
@@ -121,7 +121,7 @@ func (b *newestEntries) update(entities []any) (lines []byte, err error) {
 			continue
 		}
 		delete(last, key)
-		e, isKnown := b.byKey[key]
+		e, isKnown := all.byKey[key]
 		if !isKnown {
 			e = &entry{key: key}
 		}
@@ -131,19 +131,19 @@ func (b *newestEntries) update(entities []any) (lines []byte, err error) {
 			continue
 		}
 		if !isKnown {
-			if b.byKey == nil {
-				b.byKey = map[node.Key]*entry{}
+			if all.byKey == nil {
+				all.byKey = map[node.Key]*entry{}
 			}
-			b.byKey[key], b.entries = e, append(b.entries, e)
+			all.byKey[key], all.entries = e, append(all.entries, e)
 		}
-		b.lines = e.appendTo(b.lines, hasNewObject)
+		all.lines = e.appendTo(all.lines, hasNewObject)
 	}
-	return b.lines, errors.Join(errs...)
+	return all.lines, errors.Join(errs...)
 }
 
 // hasPending reports whether the final status of a pod may be pending, which a power cut must not lose.
-func (b *newestEntries) hasPending() bool {
-	for _, e := range b.entries {
+func (all *newestEntries) hasPending() bool {
+	for _, e := range all.entries {
 		if e.isPending {
 			return true
 		}
@@ -152,10 +152,10 @@ func (b *newestEntries) hasPending() bool {
 }
 
 // text returns the text of a log with these entries.
-func (b *newestEntries) text(bootID string) ([]byte, error) {
+func (all *newestEntries) text(bootID string) ([]byte, error) {
 	text, err := json.Marshal(header{Version: version, BootID: bootID})
 	text = append(text, '\n')
-	for _, e := range b.entries {
+	for _, e := range all.entries {
 		text = e.appendTo(text, e.object != nil)
 	}
 	return text, err

@@ -27,6 +27,7 @@ func boot() (id string, since time.Duration, err error) { return "one", time.Hou
 // nextBoot says that another boot was a minute ago.
 func nextBoot() (id string, since time.Duration, err error) { return "two", time.Minute, nil }
 
+// options returns the options of an agent of the boot "one", which also has the kubelet's file.
 func options(dir string) statelog.Options {
 	return statelog.Options{Dir: dir, Times: true, Boot: boot}
 }

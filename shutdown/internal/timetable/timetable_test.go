@@ -22,6 +22,7 @@ const (
 // received is when the event is received.
 func received() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
+// after returns the time d after the event.
 func after(d time.Duration) time.Time { return received().Add(d) }
 
 // buckets returns a schedule with these seconds.
@@ -46,6 +47,7 @@ func request(limit time.Duration, opts plan.Options) timetable.Request {
 	return r
 }
 
+// table returns the timetable of request.
 func table(limit time.Duration, opts plan.Options) timetable.Table {
 	return timetable.New(request(limit, opts))
 }
