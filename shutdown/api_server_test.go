@@ -99,6 +99,7 @@ func TestADeadAPIServerTakesNoTimeFromThePods(t *testing.T) {
 // hangingMarker is a cluster that takes an hour to mark the pod "spared" as not ready.
 type hangingMarker struct{ *cluster }
 
+// MarkNotReady succeeds at once, except for the pod "spared".
 func (hangingMarker) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	if pod.Name != "spared" {
 		return nil
@@ -106,4 +107,5 @@ func (hangingMarker) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	return waitOrCancelled(ctx, time.Hour)
 }
 
+// RestoreReadiness succeeds at once.
 func (hangingMarker) RestoreReadiness(context.Context, *v1.Pod) error { return nil }

@@ -55,6 +55,8 @@ func newBenchHost() *benchHost {
 func (h *benchHost) Connect(context.Context) (source.Session, error) { return h, nil }
 func (h *benchHost) Events() <-chan source.Event                     { return h.events }
 func (h *benchHost) Pending(context.Context) (*source.Event, error)  { return nil, nil }
+
+// Inhibit returns the only lock, whose Close ends the measurement.
 func (h *benchHost) Inhibit(context.Context) (io.Closer, error) {
 	return notifyingLock(h.released), nil
 }

@@ -21,12 +21,14 @@ type steppedClock struct {
 	waits map[chan time.Time]time.Time
 }
 
+// Now returns the time to which the clock was stepped.
 func (c *steppedClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
+// After returns a channel that receives the time when step has moved the clock by d.
 func (c *steppedClock) After(d time.Duration) <-chan time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

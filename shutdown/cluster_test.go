@@ -19,8 +19,10 @@ type cluster struct {
 	final       map[string]*v1.Pod
 }
 
+// PublishNode succeeds at once.
 func (*cluster) PublishNode(context.Context, shutdown.NodeState) error { return nil }
 
+// FlushPod keeps the pod, or fails while the cluster is unreachable.
 func (c *cluster) FlushPod(_ context.Context, pod *v1.Pod) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,6 +42,7 @@ func (c *cluster) setUnreachable(unreachable bool) {
 	c.unreachable = unreachable
 }
 
+// flushedPods returns the names of the pods whose final statuses were accepted, sorted.
 func (c *cluster) flushedPods() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

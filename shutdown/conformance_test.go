@@ -199,11 +199,13 @@ type grantingSession struct {
 	granted time.Duration
 }
 
+// Connect returns a session that grants h.granted.
 func (h grantingHost) Connect(ctx context.Context) (source.Session, error) {
 	session, err := h.Host.Connect(ctx)
 	return grantingSession{session, h.granted}, err
 }
 
+// RequestDelay grants s.granted, whatever is requested, and says that this is less.
 func (s grantingSession) RequestDelay(_ context.Context, delay time.Duration) (time.Duration, error) {
 	return s.granted, &source.DelayCappedError{Requested: delay, Granted: s.granted}
 }

@@ -22,6 +22,7 @@ import (
 // volumes is a VolumeWaiter of one function.
 type volumes func(ctx context.Context, pods []*v1.Pod) error
 
+// WaitForAllPodsUnmount calls the function.
 func (v volumes) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) error {
 	return v(ctx, pods)
 }
@@ -49,8 +50,8 @@ func TestHoldDelaysTheFirstKill(t *testing.T) {
 		name            string
 		limit           time.Duration
 		holds           time.Duration
-		killed, release time.Duration
-		web             int64
+		killed, release time.Duration // from the announcement to the kill of web, and to the release of the lock
+		web             int64         // the seconds of web
 	}{
 		{"ends", 0, 4 * time.Second, 4 * time.Second, 40 * time.Second, 26},
 		{"hangs", 0, time.Hour, 10 * time.Second, 40 * time.Second, 20},

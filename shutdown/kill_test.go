@@ -27,6 +27,7 @@ type failingKiller struct {
 	asked []int64
 }
 
+// kill is the function of a PodKillerFunc. The first a.failures calls return a.err.
 func (a *failingKiller) kill(_ context.Context, _ *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	a.mu.Lock()
 	a.asked = append(a.asked, *req.GracePeriodSeconds)
@@ -46,12 +47,12 @@ func TestAFailedKillIsRetriedWithTheRemainingTime(t *testing.T) {
 	errAway := errors.New("the runtime is away")
 	for _, test := range []struct {
 		name     string
-		failures int
+		failures int // the number of calls that fail
 		err      error
-		asked    []int64
-		etcd     time.Duration
-		outcome  string
-		report   string
+		asked    []int64       // the grace periods of all calls
+		etcd     time.Duration // from the announcement to its kill
+		outcome  string        // in the report
+		report   string        // the error in the report
 	}{
 		{"twice", 2, errAway, []int64{5, 3, 1}, 5 * time.Second, "Graceful", ""},
 		{"beyond its grace", 4, errAway, []int64{5, 3, 1, 0, 0}, 9 * time.Second, "Graceful", ""},
@@ -84,6 +85,7 @@ type ongoingKillError struct{ after time.Duration }
 
 func (ongoingKillError) Error() string { return "timeout waiting to kill pod" }
 
+// Await returns when the kill is over, after g.after.
 func (g ongoingKillError) Await(context.Context) (shutdown.KillResult, error) {
 	<-time.After(g.after)
 	return shutdown.KillResult{Outcome: "Forced"}, nil

@@ -153,7 +153,8 @@ func (k *kubeletDrain) kill(p *modelPod, at time.Duration, grace int64) {
 	}
 }
 
-// killPodNow waits for 1.5 grace periods, at least 10 s. The kill continues after this timeout.
+// killPodNow waits for 1.5 grace periods, at least 10 s. isKilled is false if the call has failed or has
+// timed out; the kill continues after a timeout.
 func (k *kubeletDrain) killPodNow(p *modelPod, at time.Duration, grace int64) (returned time.Duration, isKilled bool) {
 	k.lines.add(at, p.Name, "killed with %d s", grace)
 	if p.calls++; p.calls <= p.Fails {
@@ -169,7 +170,8 @@ func (k *kubeletDrain) killPodNow(p *modelPod, at time.Duration, grace int64) (r
 	return max(p.endsAt, at), true
 }
 
-// finish returns when the lock is released. The kubelet waits for nothing more.
+// finish returns when the lock is released. The kubelet waits for nothing more. kubegrace also kills pods
+// that were listed after their bucket, and waits for pods that outlast theirs.
 func (k *kubeletDrain) finish(now time.Duration) (released time.Duration) {
 	last := len(k.schedule) - 1
 	for last > 0 && k.table.pods[last] == 0 {

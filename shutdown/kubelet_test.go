@@ -241,6 +241,7 @@ type drainLine struct {
 	text string
 }
 
+// add adds a line: at is the time since the announcement, and pod its pod, "" for the node.
 func (l *drainTimeline) add(at time.Duration, pod, format string, args ...any) {
 	*l = append(*l, drainLine{at: at, pod: pod, text: fmt.Sprintf(format, args...)})
 }

@@ -40,6 +40,7 @@ type logLine struct {
 
 func newLogLines() logLines { return logLines{mu: &sync.Mutex{}, lines: &[]logLine{}} }
 
+// add records a line with the values of WithValues.
 func (l logLines) add(isError bool, text string, values []any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -84,6 +84,7 @@ func TestTheAgentOfTheNextBootDoesNotResumeTheShutdown(t *testing.T) {
 	}
 }
 
+// asJSON encodes a value, so that equal times in different zones are equal.
 func asJSON(t *testing.T, value any) string {
 	t.Helper()
 	data, err := json.Marshal(value)

@@ -240,6 +240,7 @@ type recorder struct {
 	events []string
 }
 
+// Event records an event as "TYPE REASON MESSAGE".
 func (r *recorder) Event(_ runtime.Object, eventtype, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

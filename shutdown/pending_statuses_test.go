@@ -210,6 +210,7 @@ func TestAStatusThatIsAcknowledgedAfterRunStaysPending(t *testing.T) {
 // lateCluster is a cluster whose FlushPod returns after a minute and ignores its context.
 type lateCluster struct{ cluster }
 
+// FlushPod succeeds after a minute.
 func (*lateCluster) FlushPod(context.Context, *v1.Pod) error {
 	<-time.After(time.Minute)
 	return nil

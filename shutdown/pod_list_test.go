@@ -30,6 +30,8 @@ func TestABucketKillsThePodsThatAreListedWhenItBegins(t *testing.T) {
 		n.announce()
 		require.Equal(t, map[string]int64{"low": 20, "rises": 20}, n.grantedSeconds())
 		require.Len(t, n.killer.Kills(), 2, "each pod once")
+		// Before the second bucket: stays is being deleted, rises and falls have changed their buckets,
+		// vanishes has ended, another pod has the name of low, and late is new.
 		deleted := stays.DeepCopy()
 		deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = ptr.To(metav1.Now()), ptr.To(int64(3))
 		higher, lower := rises.DeepCopy(), falls.DeepCopy()

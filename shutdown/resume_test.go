@@ -157,6 +157,9 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 // The next agent resumes the shutdown only if the host says that it is pending, or cannot say. In any case
 // it kills the pod that was signalled, with the rest of its grace period, and no other pod without a
 // shutdown. A new shutdown also kills pods that ended in the first one and are listed again.
+//
+// A host that does not answer is waited for: for 12 s, until the drain would stop waiting at 34 s, or, if
+// that is over, for the 5 s after which a host counts as unreachable.
 func TestTheHostDecidesWhetherTheShutdownIsResumed(t *testing.T) {
 	noBus := errors.New("no bus")
 	pending := func(kind source.Kind) func(n *node) {
@@ -166,7 +169,10 @@ func TestTheHostDecidesWhetherTheShutdownIsResumed(t *testing.T) {
 	noAnswer := func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = noBus }) }
 	cannotTell := func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported }) }
 	noSource := func(n *node) { n.opts.Source = nil }
-	const never, left = -1, 9 // of the grace period of etcd
+	const (
+		never = -1 // pods are not admitted: the shutdown is resumed
+		left  = 9  // the seconds that etcd has left
+	)
 	for name, test := range map[string]struct {
 		change func(n *node)
 		after  time.Duration // from the end of the killed agent to the start of the next one

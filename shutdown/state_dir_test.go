@@ -33,6 +33,7 @@ type boot struct {
 	err   error // for agents that read the ID and the clock
 }
 
+// sinceBoot returns the ID of the boot and the time since it, as agents read them.
 func (b *boot) sinceBoot() (string, time.Duration, error) {
 	return b.id, time.Since(b.began) + time.Hour, b.err
 }

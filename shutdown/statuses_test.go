@@ -33,12 +33,15 @@ type slowServer struct {
 	answer       func(ctx context.Context, pod *v1.Pod) error
 }
 
+// newSlowServer returns a server that takes this time for each final status.
 func newSlowServer(takes time.Duration) *slowServer {
 	return &slowServer{takes: takes, acknowledged: map[string]time.Time{}, asked: map[string]int{}}
 }
 
+// PublishNode succeeds at once.
 func (s *slowServer) PublishNode(context.Context, shutdown.NodeState) error { return nil }
 
+// FlushPod takes s.takes, and then accepts the status unless s.answer returns an error.
 func (s *slowServer) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	s.mu.Lock()
 	s.asked[pod.Name]++
@@ -86,10 +89,12 @@ func waitOrCancelled(ctx context.Context, d time.Duration) error {
 // flusher is a reporter without readiness marks.
 type flusher struct{ r *shutdowntest.Reporter }
 
+// PublishNode passes the node state on.
 func (f flusher) PublishNode(ctx context.Context, state shutdown.NodeState) error {
 	return f.r.PublishNode(ctx, state)
 }
 
+// FlushPod passes the pod on.
 func (f flusher) FlushPod(ctx context.Context, pod *v1.Pod) error { return f.r.FlushPod(ctx, pod) }
 
 // manyPods returns n pods of the first bucket with a grace period.

@@ -78,6 +78,7 @@ func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 	})
 }
 
+// seconds returns durations in whole seconds.
 func seconds(all []time.Duration) (s []int) {
 	for _, d := range all {
 		s = append(s, int(d/time.Second))

@@ -99,7 +99,7 @@ func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 		require.Equal(t, 1, r.script.number("inhibit"))
 		hold.End()
 		synctest.Wait()
-		require.Equal(t, []string{"delay", "inhibit", "release"}, r.script.called()[5:])
+		require.Equal(t, []string{"delay", "inhibit", "release"}, r.script.called()[5:], "after the five calls of the start")
 		r.requireLock(host.StateHeld, 1)
 
 		hold = r.host.Suspend()

@@ -53,6 +53,7 @@ type script struct {
 
 func newScript() *script { return &script{blocked: make(chan struct{}), counts: map[string]int{}} }
 
+// set changes the script while a Host uses it.
 func (s *script) set(change func(*script)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,6 +120,7 @@ func (s *script) step(ctx context.Context, method string) error {
 	return f.err
 }
 
+// Connect returns a new session, unless a fault is injected.
 func (s *script) Connect(ctx context.Context) (source.Session, error) {
 	if err := s.step(ctx, "connect"); err != nil {
 		return nil, err
@@ -136,6 +138,7 @@ func (s *script) Connect(ctx context.Context) (source.Session, error) {
 // adopting is a script with the previous agent's locks.
 type adopting struct{ *script }
 
+// Adopt returns the previous agent's lock once, if it has left one.
 func (a adopting) Adopt() io.Closer {
 	if a.step(nil, "adopt") != nil { //nolint:staticcheck // Adopt has no context
 		return nil
@@ -157,11 +160,13 @@ type conn struct {
 	closed bool
 }
 
+// Events returns the channel to which send sends.
 func (c *conn) Events() <-chan source.Event {
 	_ = c.script.step(nil, "events") //nolint:staticcheck // Events has no context
 	return c.events
 }
 
+// Pending returns the shutdown that was pending when the call began.
 func (c *conn) Pending(ctx context.Context) (*source.Event, error) {
 	s := c.script
 	s.mu.Lock()
@@ -176,6 +181,7 @@ func (c *conn) Pending(ctx context.Context) (*source.Event, error) {
 	return pending, nil
 }
 
+// RequestDelay grants the request, or the limit of the script if that is less.
 func (c *conn) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
 	s := c.script
 	if err := s.step(ctx, "delay"); err != nil {
@@ -213,6 +219,7 @@ func (c *conn) Inhibit(ctx context.Context) (io.Closer, error) {
 	return s.grant(), nil
 }
 
+// Close ends the session. A second call is a misuse.
 func (c *conn) Close() error {
 	s := c.script
 	s.set(func(s *script) {
@@ -278,6 +285,7 @@ func (s *script) grant() io.Closer {
 	return l
 }
 
+// Close releases the lock, even if a fault makes it return an error.
 func (l *lock) Close() error {
 	s := l.script
 	err := s.step(nil, "release") //nolint:staticcheck // Close has no context

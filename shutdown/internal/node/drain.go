@@ -478,7 +478,8 @@ func (d *drain) takeBucket(n *Node, index func(priority int32) int) {
 // pickLate waits for the final list, and then kills the due pods that no bucket has picked, such as pods that
 // were first listed after their bucket. They get the remaining time.
 func (d *drain) pickLate(n *Node) (moved bool) {
-	if n.lister.lists <= d.listsBefore && !n.reachedOrWakeAt(times.Earlier(d.stageBegan.Add(answerTimeout), d.shutdown.waitEnd())) {
+	isListed, until := n.lister.lists > d.listsBefore, d.stageBegan.Add(answerTimeout)
+	if !isListed && !n.reachedOrWakeAt(times.Earlier(until, d.shutdown.waitEnd())) {
 		n.lister.retry(n)
 		return false
 	}

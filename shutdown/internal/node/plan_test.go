@@ -118,6 +118,7 @@ func (p *drainRun) step(in node.Input) {
 
 func (p *drainRun) answer(at time.Time, in node.Input) { p.answers = append(p.answers, answer{at, in}) }
 
+// list answers a list with all pods, also those that have ended.
 func (p *drainRun) list(e node.Effect) {
 	in := node.Listed{Call: e.Call}
 	for _, pod := range p.pods {
@@ -126,6 +127,7 @@ func (p *drainRun) list(e node.Effect) {
 	p.answer(p.now, in)
 }
 
+// kill records the first kill of a pod, and lets it return when the pod ends.
 func (p *drainRun) kill(e node.Effect) {
 	if _, again := p.kills[e.Pod.Name]; again {
 		return

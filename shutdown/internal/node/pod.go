@@ -63,7 +63,8 @@ func (p *Pod) belongsTo(s *Shutdown) bool {
 	return s != nil && p.isSignalled() && (p.Shutdown == s.Number || slices.Contains(p.Joined, s.Number))
 }
 
-// compare orders pods by the order of their kills.
+// compare orders pods by the order of their kills: by priority, and then by name so that the order is the
+// same in each run.
 func (p *Pod) compare(q *Pod) int {
 	return cmp.Or(cmp.Compare(p.Priority, q.Priority), cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name), cmp.Compare(p.Key, q.Key))
 }

@@ -50,6 +50,7 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
+// newScript starts an agent in a world without pods and faults, and lets 2 s pass. Every call takes 10 ms.
 func newScript(hasSchedule bool) *script {
 	c := node.Config{}
 	c.Options.Steps = plan.Steps{Publish: true, Readiness: true, Statuses: true}

@@ -36,6 +36,7 @@ type rig struct {
 	previousLog []any // the log of the previous agent
 }
 
+// newRig returns a rig with a new agent and the running pods low and critical, and a schedule of 20 s and 10 s.
 func newRig(t *testing.T) *rig {
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}
 	c.Options.Steps = plan.Steps{Publish: true, Statuses: true}
@@ -164,8 +165,10 @@ func nothingPending() node.Pending { return node.Pending{Known: true} }
 
 // The states.
 
+// none reads an empty log, so that the agent has no shutdown.
 func none(r *rig) { r.step(node.Read{SameBoot: true}) }
 
+// opening has another agent own the state folder.
 func opening(r *rig) { r.step(node.Opening{}) }
 
 // draining begins a shutdown and lets 2 s pass. low is being killed, critical is not signalled yet.
@@ -178,6 +181,8 @@ func draining(announcers ...string) func(*rig) {
 	}
 }
 
+// announce has each announcer announce the shutdown: "host", with a deadline after hostWaits, or an origin of
+// Trigger, without a deadline.
 func (r *rig) announce(announcers []string) {
 	for _, origin := range announcers {
 		if origin == "host" {
@@ -259,6 +264,7 @@ func announceAgain(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) 
 // read passes the previous agent's log to the agent.
 func (r *rig) read() string { return r.inputs(node.Read{SameBoot: true, Entries: r.previousLog}) }
 
+// names returns the names of pods, as text.
 func names(pods []*node.Pod) string {
 	var names []string
 	for _, p := range pods {

@@ -31,6 +31,8 @@ type walker struct {
 	announcementsLeft int           // announcements and cancellations still to come
 }
 
+// newWalker returns a walker whose agent has read an empty log. Its buckets are 2 s and 1 s, and each has a
+// pod with a grace period of 2 s.
 func newWalker() *walker {
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 2}, {Priority: 1000, Seconds: 1}}}
 	c.Options.Steps = plan.Steps{Publish: true, Statuses: true, Readiness: true}

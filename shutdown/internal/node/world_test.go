@@ -197,6 +197,7 @@ func (w *world) graceOf(p *worldPod) int64 {
 	}
 }
 
+// podOf returns the pod with a key; nil: there is none.
 func (w *world) podOf(key node.Key) *worldPod {
 	for _, p := range w.pods {
 		if p.Key == key {
@@ -626,6 +627,7 @@ func (w *world) store(e node.Effect) {
 	}
 }
 
+// encode returns the JSON of an entity, as the log has it.
 func encode(entity any) []byte {
 	data, err := json.Marshal(entity)
 	if err != nil {

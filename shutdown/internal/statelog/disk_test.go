@@ -30,6 +30,7 @@ type disk struct {
 	fault func(step, path string) error // nil: none
 }
 
+// before is the Before of an Options: it records the step, and returns the error of the fault.
 func (d *disk) before(step, path string) error {
 	d.mu.Lock()
 	d.steps = append(d.steps, step)
@@ -41,6 +42,7 @@ func (d *disk) before(step, path string) error {
 	return fault(step, path)
 }
 
+// set replaces the fault; nil: the disk works.
 func (d *disk) set(fault func(step, path string) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -85,7 +85,7 @@ func (l *Log) lock(ctx context.Context) (warning, err error) {
 		return nil, err
 	}
 	lock, err := openFile(path, os.O_RDWR|os.O_CREATE)
-	if errors.Is(err, syscall.EROFS) { // an existing file can be locked
+	if errors.Is(err, syscall.EROFS) { // a file that exists can be locked even if it is open for reading only
 		if readable, readErr := openFile(path, os.O_RDONLY); readErr == nil {
 			lock, err = readable, nil
 		}
@@ -98,7 +98,7 @@ func (l *Log) lock(ctx context.Context) (warning, err error) {
 		if l.settleLock(sync.OnceValue(lock.Close)) {
 			return warning, nil
 		}
-		err = errClosed
+		err = errClosed // Close has come first
 	}
 	return nil, errors.Join(err, lock.Close())
 }

@@ -39,6 +39,7 @@ func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	require.Equal(t, "-rw-r--r--", mode(t, logPath(dir)))
 }
 
+// mode returns the mode of a file as text, such as "-rw-r--r--".
 func mode(t *testing.T, path string) string {
 	t.Helper()
 	info, err := os.Stat(path)

@@ -184,8 +184,8 @@ func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 	}
 }
 
-// checkMoved requires that no end has moved later, or earlier by more than less, except that no end is in the
-// past.
+// checkMoved requires that no end has moved later, and that none has moved earlier by more than less, unless it
+// is over. The buckets must still end in order.
 func checkMoved(t *testing.T, before, made timetable.Table, less time.Duration, about func() string) {
 	t.Helper()
 	wasEnds, ends := endTimes(before), endTimes(made)
