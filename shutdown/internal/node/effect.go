@@ -88,6 +88,7 @@ func (n *Node) startCallAfterStore(e Effect) int {
 	return e.Call
 }
 
+// log emits an effect that logs a text.
 func (n *Node) log(text string) { n.emit(Effect{Do: Log, Text: text}) }
 
 // reportError logs an error and adds it to the report of a shutdown, once.

@@ -91,8 +91,10 @@ type (
 	Tick struct{}
 )
 
+// apply does nothing: Step advances all that was waiting for the time.
 func (Tick) apply(*Node) {}
 
+// apply waits for the log, unless a shutdown has begun already.
 func (Opening) apply(n *Node) {
 	if n.state == StateNone {
 		n.setState(StateOpening)
@@ -116,12 +118,15 @@ func (f Failed) apply(n *Node) {
 	}
 }
 
+// apply reports that no lock is held, if the host has announced the shutdown. A shutdown of Trigger needs no
+// lock.
 func (NotHeld) apply(n *Node) {
 	if s := n.drain.shutdown; s != nil && !s.local && slices.ContainsFunc(s.Announced, Announcement.isOfHost) {
 		n.reportError(s, "no inhibitor lock is held: the host may go on before the pods have ended")
 	}
 }
 
+// apply records the result of the call that the current stage waits for. It ignores results of earlier calls.
 func (a Answered) apply(n *Node) {
 	if d := &n.drain; d.call == a.Call {
 		d.isAnswered, d.callErr = true, a.Err

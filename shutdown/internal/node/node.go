@@ -20,6 +20,7 @@ const (
 	StateReleased               // the lock is released, and the shutdown is not cancelled
 )
 
+// String returns the name of the state.
 func (s State) String() string {
 	return [...]string{"none", "opening", "unsettled", "draining", "released"}[s]
 }

@@ -151,6 +151,7 @@ func (r *rig) hostHasPending(after time.Duration) node.Pending {
 	return node.Pending{Known: true, Event: &e}
 }
 
+// triggerAnnounces is an announcement of Trigger, without a deadline.
 func triggerAnnounces(origin string) node.Event {
 	return node.Event{Event: source.Event{Origin: origin}}
 }

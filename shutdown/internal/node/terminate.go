@@ -22,6 +22,8 @@ type terminateAllState struct {
 // isOver reports whether TerminateAll was called and waits for no drain any more.
 func (a *terminateAllState) isOver() bool { return a.isDone }
 
+// apply records the first call of TerminateAll. advanceTerminateAll then begins its drain, in the same step
+// if it can.
 func (t TerminateAll) apply(n *Node) {
 	if !n.terminateAll.requested {
 		n.terminateAll = terminateAllState{requested: true, requestedAt: n.now, wall: t.Wall}

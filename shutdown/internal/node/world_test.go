@@ -158,7 +158,9 @@ func (w *world) run(d time.Duration) {
 		e := heap.Pop(&w.events).(event)
 		w.now = e.at
 		e.do()
-		if n := len(w.record.Facts); n > 0 && w.record.Facts[n-1].What == judge.NodePanicked || n > 20_000 {
+		n := len(w.record.Facts)
+		hasPanicked := n > 0 && w.record.Facts[n-1].What == judge.NodePanicked
+		if hasPanicked || n > 20_000 {
 			w.events = nil
 			return
 		}

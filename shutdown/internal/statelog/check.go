@@ -18,8 +18,8 @@ import (
 // time, the release of the lock takes its time from the wait, not from the grace periods.
 const waitSlack = 100 * time.Millisecond
 
-// maxTime is the latest possible end of a grace period. It exceeds one time.Duration, 292 years, after the
-// boot.
+// maxTime is the latest possible end of a grace period: one that begins 292 years after the boot, and lasts for
+// 292 years. That is the longest time.Duration.
 func maxTime() time.Time { return bootTime().Add(math.MaxInt64).Add(math.MaxInt64) }
 
 // minTime is the earliest time of an earlier boot: such times are moved to before this boot.
