@@ -27,18 +27,18 @@ var _ source.Session = (*session)(nil)
 // newSession subscribes to logind's signals and starts the session's goroutine.
 func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (*session, error) {
 	logger := klog.FromContext(ctx)
-	missing := func(l feature) { s.missing.log(logger, l) }
+	missing := func(f feature) { s.missing.log(logger, f) }
 	if err := signals.subscribe(ctx, c, missing); err != nil {
 		return nil, err
 	}
-	held := &locks{conn: c, options: s.options, store: s.store, missing: missing, logger: logger}
-	told := &announcements{conn: c, locks: held, files: s.files, signals: signals, events: make(chan source.Event), missing: missing, logger: logger}
-	told.loop.Add(1)
+	locks := &locks{conn: c, options: s.options, store: s.store, missing: missing, logger: logger}
+	announcements := &announcements{conn: c, locks: locks, files: s.files, signals: signals, events: make(chan source.Event), missing: missing, logger: logger}
+	announcements.loop.Add(1)
 	go func() {
-		defer told.loop.Done()
-		told.watch(s.options.times.poll, s.options.times.verify)
+		defer announcements.loop.Done()
+		announcements.watch(s.options.times.poll, s.options.times.verify)
 	}()
-	return &session{conn: c, announcements: told, locks: held, files: s.files, logger: logger}, nil
+	return &session{conn: c, announcements: announcements, locks: locks, files: s.files, logger: logger}, nil
 }
 
 // Events returns the shutdowns and cancellations. It is closed by Close and when the bus is lost,
