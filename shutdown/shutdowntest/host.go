@@ -156,7 +156,8 @@ func (h *Host) Adopt() io.Closer {
 	return h.grant()
 }
 
-// recordCall records a call and returns its error. The caller holds the mutex.
+// recordCall records a call of a session, or of the host itself. It returns the error of the call: that of ctx if
+// it has ended, otherwise refusal, which may be nil. The caller holds the mutex.
 func (h *Host) recordCall(ctx context.Context, name string, refusal error) error {
 	h.calls = append(h.calls, name)
 	if ctx.Err() != nil {
