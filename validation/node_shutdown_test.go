@@ -41,6 +41,8 @@ func TestValidNodeShutdown(t *testing.T) {
 	}
 }
 
+// Negative seconds, duplicate priorities and a sum that overflows a time.Duration (more than 9223372036 s)
+// break the kubelet's drain, although it accepts them. Here they are errors.
 func TestMistakesThatTheKubeletAccepts(t *testing.T) {
 	const list = "invalid configuration: shutdownGracePeriodByPodPriority"
 	for want, cfg := range map[string]plan.Config{
@@ -55,6 +57,8 @@ func TestMistakesThatTheKubeletAccepts(t *testing.T) {
 	}
 }
 
+// A configuration with all mistakes: the kubelet's errors come first, in its order, and then those that
+// the kubelet does not report.
 func TestNodeShutdownErrorsAreJoined(t *testing.T) {
 	cfg := byPriority([2]int64{0, math.MinInt64}, [2]int64{0, math.MaxInt64}, [2]int64{1, 5})
 	cfg.ShutdownGracePeriod.Duration = time.Millisecond
@@ -113,6 +117,8 @@ func podOfClass(name, class string, grace int64) *v1.Pod {
 	}
 }
 
+// A schedule that covers its pods, without a limit or within it, causes no warning. Nor does a node
+// without graceful shutdown.
 func TestNodeWithoutWarnings(t *testing.T) {
 	admitted := podOfClass("admitted", "system-node-critical", 5)
 	admitted.Spec.Priority = ptr.To(int32(2_000_001_000))

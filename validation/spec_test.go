@@ -82,7 +82,7 @@ func probe(seconds int64) *v1.Probe { return &v1.Probe{TerminationGracePeriodSec
 // signal returns a lifecycle with only this stop signal.
 func signal(s v1.Signal) *v1.Lifecycle { return &v1.Lifecycle{StopSignal: &s} }
 
-// requireErrors compares the texts of errors. They contain type, path and value.
+// requireErrors checks the texts of all errors and their order.
 func requireErrors(t *testing.T, got field.ErrorList, want ...string) {
 	t.Helper()
 	var texts []string
@@ -92,7 +92,7 @@ func requireErrors(t *testing.T, got field.ErrorList, want ...string) {
 	require.Equal(t, want, texts)
 }
 
-// validate validates a spec at the path spec with all features on.
+// validate returns the errors of a spec whose path is "spec", with all features on.
 func validate(s *v1.PodSpec) field.ErrorList {
 	return validation.ValidatePodTermination(s, validation.Options{}, field.NewPath("spec"))
 }

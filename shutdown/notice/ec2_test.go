@@ -82,6 +82,8 @@ func (e *ec2) counts() (issued, refused int) {
 	return e.issued, e.refused
 }
 
+// An interruption is announced within 5 s, the interval of the reads, and only once. When it is gone, it
+// is withdrawn, and the next one is announced again.
 func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	for action, kind := range map[string]source.Kind{
 		"terminate": source.KindPoweroff, "stop": source.KindPoweroff, "hibernate": source.KindPoweroff, "new": source.KindUnknown,

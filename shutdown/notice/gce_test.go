@@ -127,7 +127,8 @@ func TestGCEMaintenanceIsAnnounced(t *testing.T) {
 	})
 }
 
-// A server without an ETag is read every second.
+// A server without an ETag cannot hold back an answer, so both values are read every second: 20 requests
+// in 10 s.
 func TestGCEWithoutAnETagIsPolled(t *testing.T) {
 	service := newGCE()
 	service.noETag = true
