@@ -141,6 +141,7 @@ func (h *Host) Configure(path, content string, want time.Duration) {
 	await(h.t, func() bool { return h.limit() == uint64(want/time.Microsecond) })
 }
 
+// limit returns logind's InhibitDelayMaxUSec.
 func (h *Host) limit() uint64 {
 	value, err := h.conn.Object(login1, login1Path).GetProperty(login1Manager + ".InhibitDelayMaxUSec")
 	must(h.t, err)

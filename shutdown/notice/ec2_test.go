@@ -76,6 +76,7 @@ func (e *ec2) dropTokens() {
 	e.tokens = nil
 }
 
+// counts returns how many tokens were issued, and how many requests had no valid one.
 func (e *ec2) counts() (issued, refused int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
