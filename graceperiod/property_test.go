@@ -60,6 +60,7 @@ func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, r
 	requireExplained(t, seconds, graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], reason))
 }
 
+// The properties of checkForContainer hold for all combinations of these values.
 func TestForContainerAtEdgeValues(t *testing.T) {
 	few := []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(5)), ptr.To(int64(math.MaxInt64))}
 	for _, reason := range []graceperiod.KillReason{"", graceperiod.ReasonUnknown, graceperiod.ReasonStartupProbe, graceperiod.ReasonLivenessProbe, graceperiod.ReasonFailedPostStartHook} {
@@ -97,6 +98,7 @@ func checkForPod(t *testing.T, spec, deletion *int64, current int64, override *i
 	requireExplained(t, seconds, graceperiod.ExplainPod(pod, current, override))
 }
 
+// The properties of checkForPod hold for all combinations of these values.
 func TestForPodAtEdgeValues(t *testing.T) {
 	for _, spec := range []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(30)), ptr.To(int64(math.MaxInt64))} {
 		for _, deletion := range []*int64{nil, ptr.To(int64(-1)), ptr.To(int64(0)), ptr.To(int64(7)), ptr.To(int64(math.MaxInt64))} {
@@ -129,6 +131,7 @@ func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.
 	requireExplained(t, seconds, graceperiod.ExplainDelete(pod, deleteOptions(requested)))
 }
 
+// The properties of checkForDelete hold for all combinations of these values.
 func TestForDeleteAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for i, requested := range optionalEdges() {
@@ -177,6 +180,8 @@ func checkBeforeDelete(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions,
 	require.Equal(t, *pod.DeletionGracePeriodSeconds > 0, pending)
 }
 
+// The properties of checkBeforeDelete hold for first and repeated deletes with all combinations of these
+// values.
 func TestBeforeDeleteAtEdgeValues(t *testing.T) {
 	for _, stored := range optionalEdges() {
 		for _, requested := range optionalEdges() {
@@ -226,6 +231,8 @@ func checkForNodeShutdown(t *testing.T, spec *int64, bucket, longer int64) {
 	requireExplained(t, seconds, graceperiod.ExplainNodeShutdown(pod, bucket))
 }
 
+// The properties of checkForSoftEviction and checkForNodeShutdown hold for all combinations of edge
+// values.
 func TestOverridesAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for _, limit := range edges() {
@@ -308,6 +315,8 @@ func checkLeftOfDeletion(t *testing.T, grace *int64, end, now, later time.Time) 
 	}
 }
 
+// The properties of checkLeftOfDeletion hold for ends and times that are edge values in seconds and in
+// nanoseconds.
 func TestLeftOfDeletionAtEdgeValues(t *testing.T) {
 	for _, grace := range optionalEdges() {
 		for _, in := range edges() {

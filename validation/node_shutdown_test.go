@@ -24,12 +24,14 @@ func byPriority(pairs ...[2]int64) (cfg plan.Config) {
 	return cfg
 }
 
+// total returns a configuration with this total and no time for critical pods.
 func total(period time.Duration) plan.Config {
 	return plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: period}}
 }
 
 const most = math.MaxInt64 / int64(time.Second)
 
+// Each form alone is valid, and seconds whose sum just fits into a time.Duration.
 func TestValidNodeShutdown(t *testing.T) {
 	for name, cfg := range map[string]plan.Config{
 		"off":         {},
@@ -157,6 +159,8 @@ func TestWarningsOfANodeWithSteps(t *testing.T) {
 	}, validation.WarnNodeShutdown(cfg, pods, opts))
 }
 
+// The manager knows the class gold by its PriorityOf, the kubelet does not use the class of a static pod.
+// The warning has both priorities.
 func TestWarningsOfANodeUseTheManagersPriorities(t *testing.T) {
 	static := podOfClass("etcd", "gold", 5)
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
@@ -166,6 +170,8 @@ func TestWarningsOfANodeUseTheManagersPriorities(t *testing.T) {
 		validation.WarnNodeShutdown(buckets, []*v1.Pod{static}, gold))
 }
 
+// A limit of 21 s for buckets of 25 s and 10 s, a pod that asks for 60 s, two pods of an unknown class,
+// and a pod whose class the kubelet ignores: all warnings, in order.
 func TestWarningsOfANode(t *testing.T) {
 	static := podOfClass("etcd", "gold", 5) // counted like any other pod
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}

@@ -13,6 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
+// Specs that the API server accepts, even if they are useless: no errors.
 func TestValidPods(t *testing.T) {
 	for name, s := range map[string]*v1.PodSpec{
 		"empty":                      spec(),

@@ -16,6 +16,7 @@ func warn(s *v1.PodSpec) []string {
 	return validation.WarnPodTermination(s, field.NewPath("spec"))
 }
 
+// Nothing here is a mistake, or it is an error of the validation, which is not repeated as a warning.
 func TestPodsWithoutWarnings(t *testing.T) {
 	unset := spec(withHook(sleep(99)))
 	unset.TerminationGracePeriodSeconds = nil

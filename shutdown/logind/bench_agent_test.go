@@ -262,6 +262,7 @@ func startHost(b *testing.B, there bool) *host {
 	return h
 }
 
+// benchPlainStart measures the start of an agent that works like the kubelet.
 func benchPlainStart(b *testing.B, h *host, there bool) {
 	b.Helper()
 	for b.Loop() {
@@ -280,6 +281,7 @@ func benchPlainStart(b *testing.B, h *host, there bool) {
 	}
 }
 
+// benchManagedStart measures the start of a manager.
 func benchManagedStart(b *testing.B, h *host, there bool) {
 	b.Helper()
 	quiet := klog.NewContext(b.Context(), klog.Logger{})

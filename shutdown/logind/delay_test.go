@@ -40,6 +40,7 @@ func (h *host) applyDropInOnReload(t *testing.T, file string) *logindtest.System
 	})
 }
 
+// writeFile writes a file of the host, whose path is relative to its root.
 func (h *host) writeFile(t *testing.T, file, content string) {
 	t.Helper()
 	path := filepath.Join(h.root, file)

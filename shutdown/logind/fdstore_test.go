@@ -118,6 +118,7 @@ func (a *agent) nextLine() string {
 	}
 }
 
+// command sends a command to the agent and waits until it is done.
 func (a *agent) command(what string) {
 	a.t.Helper()
 	_, err := fmt.Fprintln(a.in, what)
@@ -125,6 +126,7 @@ func (a *agent) command(what string) {
 	require.Equal(a.t, "done", a.nextLine())
 }
 
+// kill kills the agent's process, which closes its copy of the lock.
 func (a *agent) kill() {
 	if a.cmd.ProcessState == nil {
 		_ = a.cmd.Process.Kill() // it may be dead already

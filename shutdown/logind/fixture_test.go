@@ -36,6 +36,7 @@ func newHost(t testing.TB) *host {
 	return newHostOn(t, logindhost.StartBus(t, ""))
 }
 
+// newHostOn is newHost on a bus that the test has started.
 func newHostOn(t testing.TB, bus *logindhost.Bus) *host {
 	t.Helper()
 	h := &host{root: t.TempDir(), bus: bus}

@@ -53,7 +53,7 @@ func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 }
 
 // RequestDelay reads logind's limit and, if it is below delay, raises it with a drop-in. It returns the
-// resulting limit; math.MaxInt64: unlimited. If that is below delay, the error is a
+// resulting limit; math.MaxInt64: unlimited. If that is still below delay, the error is a
 // *[source.DelayCappedError], joined with the reason why the limit could not be raised.
 //
 // Repeated calls with the same delay, such as the manager's every 10 s, read the limit and the files
@@ -76,9 +76,9 @@ func (s *session) RequestDelay(ctx context.Context, delay time.Duration) (time.D
 }
 
 // Inhibit takes a lock for shutdown in mode delay. During a shutdown logind refuses with
-// OperationInProgress; then the stored lock of the previous process is returned, unless [Source.Adopt]
-// has returned it. If logind grants a new lock, the stored one is closed. If ctx ends before the reply,
-// no lock is taken.
+// OperationInProgress. Inhibit then returns the lock that the previous process has stored, unless
+// [Source.Adopt] has returned it. If logind grants a new lock, the stored one is closed, since one is
+// enough. If ctx ends before the reply, no lock is taken.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) { return s.locks.inhibit(ctx) }
 
 // Close closes the connection, which ends calls in progress, and waits for the session's goroutine.

@@ -26,11 +26,14 @@ const (
 
 // Azure returns Azure's Scheduled Events, read every second. Preempt (30 s ahead) and Terminate (5 to
 // 15 minutes) power the machine off, Reboot (15 minutes) and Redeploy (10 minutes) reboot it. Freeze is
-// no shutdown. Of several events of this machine the first counts, at most 15 minutes ahead. An event
-// that had started when first read is not announced, because the machine may have just survived it. If
-// somebody acknowledges an event early, it starts before its time: an announcement keeps its deadline,
-// and otherwise the event is announced without one. The first request switches the service on, within
-// two minutes. [Acknowledge] is supported.
+// no shutdown.
+//
+// Of several events of this machine the first counts. It is announced at most 15 minutes ahead. An event
+// that had started when it was first read is not announced, because the machine may have just survived it.
+// If somebody acknowledges an event early, it starts before its time. If it was announced already, the
+// announcement keeps its deadline; otherwise it is announced without one.
+//
+// The first request switches the service on, which takes up to two minutes. [Acknowledge] is supported.
 func Azure() Provider {
 	return Provider{
 		items: func(s *service) []*item {

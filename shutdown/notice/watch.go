@@ -46,8 +46,8 @@ type reading struct {
 	handled chan<- bool // Watch sends whether it has read and announced without an error
 }
 
-// Watch reads the provider's notices until ctx ends. It calls announce with each notice of this
-// machine, and with a cancellation of the same Origin when the notice is withdrawn. A failed
+// Watch reads the provider's notices until ctx ends. It calls announce with each notice of this machine.
+// When the notice is withdrawn, it calls announce with a cancellation of the same Origin. A failed
 // announcement is repeated while the notice lasts. A notice whose time has passed when it is first read
 // is not announced: the machine survived it, or the host is already shutting down. The end of ctx
 // withdraws nothing.

@@ -30,6 +30,7 @@ type cloud struct {
 	items      int // how many questions are asked
 }
 
+// clouds returns a function for each provider that makes a new service and its controls.
 func clouds() map[string]func() cloud {
 	return map[string]func() cloud{
 		"EC2": func() cloud {

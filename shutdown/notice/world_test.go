@@ -54,6 +54,7 @@ func (p *pipes) Close() error {
 
 func (*pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
+// dial connects the client by a pipe, whose other end Accept returns, and records the address.
 func (p *pipes) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	p.mu.Lock()
 	p.dialed[address] = true

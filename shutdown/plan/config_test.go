@@ -11,6 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
+// config returns a configuration with both forms; the list may be empty.
 func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) plan.Config {
 	return plan.Config{
 		ShutdownGracePeriod:              metav1.Duration{Duration: total},
@@ -19,6 +20,7 @@ func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) 
 	}
 }
 
+// entry returns an entry of the list form.
 func entry(priority int32, seconds int64) plan.PodPriorityGracePeriod {
 	return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
 }

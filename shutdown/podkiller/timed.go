@@ -57,7 +57,7 @@ var errNoPod = errors.New("the pod is nil")
 type TimedKiller struct {
 	killer shutdown.PodKiller
 	events EventRecorder // nil: no events are recorded
-	calls  call.Group    // the running kills
+	calls  call.Group    // the running kills, also those that exceeded their timeout
 }
 
 // Timed returns a killer that kills with another killer, but waits for each kill only up to a

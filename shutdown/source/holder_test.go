@@ -61,6 +61,7 @@ func inBubble(t *testing.T, host *shutdowntest.Host, test func(*program)) {
 	})
 }
 
+// onShutdown works for takes, or until its context ends, and records the call.
 func (p *program) onShutdown(ctx context.Context, _ source.Event) {
 	c := call{began: time.Since(p.began)}
 	select {

@@ -34,6 +34,7 @@ func newSource(t *testing.T) (src *unixsocket.Source, path string) {
 	return src, path
 }
 
+// connect returns a session that is closed when the test ends.
 func connect(t *testing.T, src *unixsocket.Source) source.Session {
 	t.Helper()
 	session, err := src.Connect(t.Context())
@@ -72,6 +73,7 @@ func (h *host) readLine() string {
 	return line
 }
 
+// nextEvent returns the next event. It fails if the session has ended.
 func nextEvent(t *testing.T, session source.Session) source.Event {
 	t.Helper()
 	select {
