@@ -34,9 +34,11 @@ func (p *peer) authenticate() error {
 		if err != nil {
 			return err
 		}
-		isKubelets := line == kubelets[step] || step == 1 && strings.HasPrefix(line, kubelets[step])
-		if p.lacks[LackOtherHandshakes] && !isKubelets {
-			return fmt.Errorf("%q instead of %q", line, kubelets[step])
+		if p.lacks[LackOtherHandshakes] {
+			isKubelets := line == kubelets[step] || step == 1 && strings.HasPrefix(line, kubelets[step])
+			if !isKubelets {
+				return fmt.Errorf("%q instead of %q", line, kubelets[step])
+			}
 		}
 		answer := "ERROR"
 		switch line = strings.TrimPrefix(line, "\x00"); {
