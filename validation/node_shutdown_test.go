@@ -75,8 +75,7 @@ func TestNodeShutdownErrorsAreJoined(t *testing.T) {
 		"invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds 9223372036854775807 makes the sum exceed 9223372036, the maximum of a duration")
 }
 
-// If GracefulNodeShutdown is off, the kubelet's error for that comes after those of the two fields and before
-// those of the list.
+// The kubelet reports the two fields first, then that GracefulNodeShutdown is off, and last the list.
 func TestOrderOfTheKubeletsErrors(t *testing.T) {
 	const (
 		tooShort = "invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec"

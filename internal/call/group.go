@@ -18,8 +18,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Group knows the goroutines that run an embedder's code, so that its owner can wait for them and name those
-// that hang. The zero value is ready to use. All methods may be called concurrently.
+// Group knows the goroutines that run an embedder's code. Its owner can wait for them, and can name the ones that
+// hang. The zero value is ready to use. All methods may be called concurrently.
 type Group struct {
 	mu      sync.Mutex // guards the fields below
 	running map[*member]struct{}

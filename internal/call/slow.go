@@ -45,8 +45,8 @@ func (g *Group) Enter(name func() string) (leave func()) {
 	return func() { g.remove(m) }
 }
 
-// WaitLoudly is [Group.Wait] with a log line after 5 s, which names the calls that it waits for. who is the
-// method that waits, for that line. It stops waiting when enough is closed.
+// WaitLoudly is [Group.Wait] with a log line after 5 s. The line names who, the method that waits, and the calls
+// that it waits for. WaitLoudly stops waiting when enough is closed.
 func (g *Group) WaitLoudly(ctx context.Context, who string, enough <-chan struct{}) (hanging []string) {
 	timer := time.AfterFunc(slow, func() {
 		if names := g.names(); len(names) > 0 {

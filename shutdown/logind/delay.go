@@ -55,9 +55,9 @@ func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// raise writes the drop-in, reloads logind and waits until the limit changes from before. If before was too
-// low, it waits for a limit of at least the request. Otherwise the drop-in lowers the limit, and raise waits
-// for exactly the value that the files set.
+// raise writes the drop-in, reloads logind and waits for the new limit. before is the limit so far. If that was
+// too low, raise waits for a limit of at least the request. Otherwise the drop-in lowers the limit, and raise
+// waits for exactly the value that the files set.
 func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Duration, error) {
 	defer r.files.markChanging(before)()
 	setBy := r.files.fileSetting(before)

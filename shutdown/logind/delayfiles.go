@@ -29,7 +29,7 @@ func newDelayFiles(o Options) *delayFiles {
 	return &delayFiles{options: o, dropIn: o.dropIn(), locked: make(chan struct{}, 1)}
 }
 
-// lock waits until no other session changes the drop-in, and locks it until unlock is called. If ctx ends
+// lock locks the drop-in. Call unlock afterwards. While another session has the lock, lock waits; if ctx ends
 // first, it returns the cause.
 func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 	select {
@@ -40,7 +40,8 @@ func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// markChanging records that logind's limit changes from before, until done is called.
+// markChanging records that a change of logind's limit is in progress; before is the limit so far. Call done when
+// the change is over.
 func (f *delayFiles) markChanging(before time.Duration) (done func()) {
 	if f.limitBeforeChange.CompareAndSwap(nil, &before) {
 		return func() { f.limitBeforeChange.Store(nil) }

@@ -126,7 +126,8 @@ func (s *fdStore) remove(stored *storedFile) error {
 }
 
 // adopt returns the locks that the previous process left in the store, combined into one; nil if there are none.
-// There are several if that process died after it had taken a new lock and before it had released the old one.
+// There are several if that process died while it replaced its lock: it takes the new one before it releases the
+// old one.
 func (s *fdStore) adopt() *lock {
 	if s == nil {
 		return nil

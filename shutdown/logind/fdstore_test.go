@@ -274,7 +274,8 @@ func TestAFullFDStoreIsNoError(t *testing.T) {
 	require.Equal(t, "pending=true locked=false names=", a.found, "a shutdown without a lock")
 }
 
-// systemd's notification socket does not exist. The lock is taken and released as without a store.
+// systemd's notification socket does not exist, so the lock cannot be stored. The lock is taken and
+// released all the same.
 func TestAMissingNotifySocketIsLogged(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("NOTIFY_SOCKET", "/nowhere/notify")

@@ -76,7 +76,8 @@ func TestADiscardedLockIsHeld(t *testing.T) {
 	require.NoError(t, session.Close())
 }
 
-// A child process that is started while a lock is held does not keep the lock after its Close.
+// A child process starts while a lock is held. It must not inherit the lock: Close releases it although
+// the child still runs.
 func TestChildrenDoNotInheritTheLock(t *testing.T) {
 	h := newHost(t)
 	lock, seen := h.inhibit(t, h.connect(t))

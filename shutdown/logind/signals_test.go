@@ -208,8 +208,9 @@ func TestPendingReadsLogind(t *testing.T) {
 	require.Equal(t, source.KindReboot, event.Kind)
 }
 
-// If a shutdown is cancelled directly after the reply to Pending, or after the reply about its kind,
-// Pending returns nil or an event follows, without a poll.
+// A shutdown is cancelled directly after logind's reply to Pending, or after its reply about the kind.
+// Either Pending returns nil, or the cancellation follows as an event. The poll is off, so only the signal
+// can tell.
 func TestACancellationAfterPendingIsNoticed(t *testing.T) {
 	for _, property := range []string{"PreparingForShutdown", "PreparingForShutdownWithMetadata"} {
 		t.Run(property, func(t *testing.T) {

@@ -59,10 +59,9 @@ func readMessage(from io.Reader) ([]byte, error) {
 	return message, err
 }
 
-// transport is the connection that godbus reads and writes. It hides from godbus messages that are too large,
-// and closes file descriptors that no call expects, so that other users of the bus cannot exhaust the
-// memory or the descriptors of this process. Its handshake is the kubelet's, because a small broker may know
-// no other.
+// transport is the connection that godbus reads and writes. It protects the memory and the descriptors of this
+// process from other users of the bus: it drops messages that are too large, and closes file descriptors that
+// no call expects. Its handshake is the kubelet's, because a small broker may know no other.
 type transport struct {
 	in                descriptorReader
 	descriptors       descriptors

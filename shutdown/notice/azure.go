@@ -62,9 +62,9 @@ type scheduledEvent struct {
 	NotBefore   string // empty once it has started
 }
 
-// read implements item.read. It returns the notice of the earliest event. An event that has begun counts only if
-// it was read before its begin, until the service lists it no more; its deadline is unknown then. An event that
-// had begun when it was first read is skipped.
+// read implements item.read. It returns the notice of the earliest event. An event that had begun when it was first
+// read is skipped. Any other one counts as long as the service lists it. Once it has begun, its deadline is
+// unknown.
 func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	events, ahead, err := z.events(ctx)
 	if err != nil {

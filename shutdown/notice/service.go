@@ -91,9 +91,9 @@ func (s *service) send(ctx context.Context, r request) (answer, error) {
 	return answer{request: r, status: resp.StatusCode, header: resp.Header, body: body, clockAhead: clockAhead(resp.Header, sent, time.Now())}, nil
 }
 
-// clockAhead compares the Date of an answer with this machine's clock, which read sent before the request and
-// received after the answer. Date has whole seconds. As long as the clocks may be equal, the result is 0; also
-// without a Date. A negative result means that this machine's clock is behind.
+// clockAhead compares the Date of an answer with this machine's clock. By that clock, the request was sent at sent
+// and the answer received at received. Date has whole seconds. As long as the clocks may be equal, the result is
+// 0; also without a Date. A negative result means that this machine's clock is behind.
 func clockAhead(header http.Header, sent, received time.Time) time.Duration {
 	date, err := http.ParseTime(header.Get("Date"))
 	switch {

@@ -33,10 +33,10 @@ type PodPriorityGracePeriod struct {
 	ShutdownGracePeriodSeconds int64 `json:"shutdownGracePeriodSeconds"`
 }
 
-// Validate returns everything that is wrong with the configuration, joined: the errors of the kubelet's
-// ValidateKubeletConfiguration for these fields, with the same texts and in the same order, and then errors for
-// three mistakes in ShutdownGracePeriodByPodPriority that the kubelet accepts although they break its drain:
-// negative seconds, duplicate priorities, and seconds whose sum overflows a time.Duration.
+// Validate returns everything that is wrong with the configuration, joined. The first errors are those of the
+// kubelet's ValidateKubeletConfiguration for these fields, with the same texts and in the same order. Then come
+// errors for three mistakes in ShutdownGracePeriodByPodPriority. The kubelet accepts these, although they break
+// its drain: negative seconds, duplicate priorities, and seconds whose sum overflows a time.Duration.
 //
 // graceful says whether the feature gate GracefulNodeShutdown is on, and byPriority whether
 // GracefulNodeShutdownBasedOnPodPriority is on. A form whose gate is off is an error.

@@ -91,8 +91,8 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	}
 	k.setReturned(call)
 	outcome := "Graceful"
-	endedEarly := behaviour.Takes > call.Ended.Sub(call.Started) // the end of the grace period killed it
-	if behaviour.Hangs || endedEarly {
+	wasKilled := behaviour.Takes > call.Ended.Sub(call.Started) // at the end of its grace period
+	if behaviour.Hangs || wasKilled {
 		outcome = "GraceExceeded"
 	}
 	return shutdown.KillResult{Outcome: outcome, Status: behaviour.Status}, behaviour.Err

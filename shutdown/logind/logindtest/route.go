@@ -41,7 +41,7 @@ func (b *Broker) broadcast(signal *packet) {
 	}
 }
 
-// ownerChanged broadcasts that a name has the owner after and no longer the owner before; "": nobody.
+// ownerChanged broadcasts NameOwnerChanged: the owner of a name was before and is now after; "": nobody.
 func (b *Broker) ownerChanged(name, before, after string) {
 	b.broadcast(&packet{order: binary.LittleEndian, Message: &dbus.Message{Type: dbus.TypeSignal, Body: []any{name, before, after}, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldSender:    dbus.MakeVariant(driver),
