@@ -40,7 +40,7 @@ pictures: ## draw the pictures of the examples anew, from real runs (about a min
 	@command -v chromium > /dev/null || { echo "make pictures needs chromium: apt-get install chromium" >&2; exit 1; }
 	@rm -rf .cache/pictures && mkdir -p .cache/pictures
 	@cd examples && go build -o ../.cache/pictures/ ./nodeagent ./shutdownplan ./zerodowntime
-	@cd examples && ../.cache/pictures/zerodowntime --quiet --picture zerodowntime/pictures/rolling-update.svg
+	@cd examples && ../.cache/pictures/zerodowntime --picture zerodowntime/pictures/lost-requests.svg
 	@cd examples && ../.cache/pictures/nodeagent demo --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --shutdown-after 1s --state-dir ../.cache/pictures/state
 	@.cache/pictures/nodeagent report --state-dir .cache/pictures/state -o html > .cache/pictures/drain.html
 	@cd examples && ../.cache/pictures/shutdownplan --agent kubegrace --config nodeagent/demo/kubelet.yaml --limit 16s -o html nodeagent/demo/pods > ../.cache/pictures/plan.html || test $$? = 2
