@@ -7,7 +7,7 @@ import (
 )
 
 // Fault is what goes wrong with a request. The zero value is no fault. Delay can be combined with all other fields.
-// Of those only one takes effect: Drop, or else Lost, Hang or Status. The exception is Lost with Hang.
+// Of those only the first that is set takes effect, in the order Drop, Lost, Hang, Status, except that Lost and Hang combine.
 type Fault struct {
 	// Delay delays the request. If the client cancels the request before, it is not forwarded. 0 or less:
 	// no delay.
