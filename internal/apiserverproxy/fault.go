@@ -7,7 +7,8 @@ import (
 )
 
 // Fault is what goes wrong with a request. The zero value is no fault. Delay can be combined with all other fields.
-// Of those only the first that is set takes effect, in the order Drop, Lost, Hang, Status, except that Lost and Hang combine.
+// Of those only the first that is set takes effect, in the order Drop, Lost, Hang, Status. The exception is Lost with
+// Hang: the response is lost and the connection stays open.
 type Fault struct {
 	// Delay delays the request. If the client cancels the request before, it is not forwarded. 0 or less:
 	// no delay.
