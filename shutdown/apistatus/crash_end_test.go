@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
 // finishLastAgent waits until the last agent has finished the shutdown and sent the statuses, stops
@@ -74,7 +75,24 @@ func (n *crashedNode) awaitFlushes() error {
 		}
 		<-time.After(50 * time.Millisecond)
 	}
-	n.addViolation("the final statuses of %v were stored and not sent", missing)
+	stored, err := readLog(n.config.StateDir)
+	if err != nil {
+		return err
+	}
+	pods, err := n.podsOfTheServer()
+	if err != nil {
+		return err
+	}
+	for _, name := range missing {
+		status := pods[name].Status
+		i := slices.IndexFunc(stored.pods, func(p node.Pod) bool { return p.Name == name })
+		if i < 0 {
+			n.addViolation("the final status of %s was stored and not sent: the server has phase %q, reason %q; the log lacks it, and has %+v", name, status.Phase, status.Reason, stored.shutdown)
+			continue
+		}
+		p := stored.pods[i]
+		n.addViolation("the final status of %s was stored and not sent: the server has phase %q, reason %q; the log has signalled %v, ended %v, told %v of %+v", name, status.Phase, status.Reason, p.Signalled, p.Ended, p.Told, stored.shutdown)
+	}
 	return nil
 }
 
