@@ -1,0 +1,147 @@
+package output
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/machine"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+)
+
+// NodeReport is what was found on one machine, for programs.
+type NodeReport struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"` // NodeReport
+	Verdict    machine.Verdict `json:"verdict"`
+	*machine.State
+	// PodSources names who was asked for the pods.
+	PodSources []string `json:"podSources,omitempty"`
+	// Plan is what becomes of the pods, if an agent drains them.
+	Plan *nodeplan.Document `json:"plan,omitempty"`
+}
+
+// MachineFormats returns the formats of [WriteMachine].
+func MachineFormats() []string { return []string{Table, JSON, YAML, Prometheus} }
+
+// Prometheus is a format of [WriteMachine].
+const Prometheus = "prometheus"
+
+// WriteMachine writes a report in one of the formats of [MachineFormats].
+func WriteMachine(format string, out io.Writer, screen Screen, r NodeReport) error {
+	switch format {
+	case Table:
+		t := &terminalWriter{out: out, screen: screen, drawNode: (*terminalWriter).table}
+		return t.machine(r)
+	case JSON:
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	case Prometheus:
+		return writeMetrics(out, r)
+	default:
+		document, err := yaml.Marshal(r)
+		if err == nil {
+			_, err = out.Write(document)
+		}
+		return err
+	}
+}
+
+// machine writes a report for people.
+func (t *terminalWriter) machine(r NodeReport) error {
+	var b strings.Builder
+	color := map[machine.Status]text.Color{machine.Held: text.FgGreen, machine.Unknown: text.FgYellow}[r.Verdict.Status]
+	if color == 0 {
+		color = text.FgRed
+	}
+	t.paragraph(&b, t.colored(color, "At the next systemctl poweroff: "+clean(r.Verdict.Text)))
+	seen := facts(r)
+	if len(seen) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, fact := range seen {
+		t.wrapped(&b, fmt.Sprintf("%-11s", fact.name), strings.Repeat(" ", 11), clean(fact.text))
+	}
+	t.list(&b, "Why, and what else:", r.Verdict.Why)
+	if len(r.Verdict.Do) > 0 {
+		b.WriteString("\nWhat to do:\n")
+	}
+	for _, step := range r.Verdict.Do {
+		t.item(&b, clean(step.Text))
+		t.pasted(&b, clean(step.Command))
+	}
+	unseen := make([]string, 0, len(r.NotSeen))
+	for _, one := range r.NotSeen {
+		line := one.What + ": " + one.Why
+		if one.WayOut != "" {
+			line += " (" + one.WayOut + ")"
+		}
+		unseen = append(unseen, line)
+	}
+	t.list(&b, "Not seen:", unseen)
+	if err := t.write(&b); err != nil || r.Plan == nil {
+		return err
+	}
+	b.Reset()
+	b.WriteByte('\n')
+	if err := t.write(&b); err != nil {
+		return err
+	}
+	if err := t.Begin(r.Plan.Header); err != nil {
+		return err
+	}
+	for _, node := range r.Plan.Nodes {
+		if err := t.Node(node); err != nil {
+			return err
+		}
+	}
+	return t.End(r.Plan.Summary)
+}
+
+// fact is a line of the report.
+type fact struct{ name, text string }
+
+// facts returns what was seen, line by line.
+func facts(r NodeReport) (all []fact) {
+	add := func(name, format string, args ...any) { all = append(all, fact{name, fmt.Sprintf(format, args...)}) }
+	if r.Logind != nil {
+		add("logind", "waits for up to %s", limitText(r.Logind.LimitSeconds))
+		if len(r.Logind.Locks) == 0 {
+			add("locks", "none for shutdowns")
+		}
+		for i, lock := range r.Logind.Locks {
+			add([]string{"locks", ""}[min(i, 1)], "%s (PID %d, user %d): %s, %s: %s", lock.Who, lock.PID, lock.UID, lock.Mode, lock.What, lock.Why)
+		}
+	}
+	for i, file := range slices.Backward(r.LimitFiles) {
+		note := "beaten"
+		if i == len(r.LimitFiles)-1 {
+			note = "wins"
+		}
+		add([]string{"files", ""}[min(len(r.LimitFiles)-1-i, 1)], "%s: %s, %s", file.Path, limitText(file.Seconds), note)
+	}
+	for i, kubelet := range r.Kubelets {
+		add([]string{"kubelet", ""}[min(i, 1)], "%s (PID %d)", kubelet.Program, kubelet.PID)
+	}
+	if r.ConfigSource != "" {
+		add("config", "%s: %s", r.ConfigSource, configText(r.Config.Shutdown))
+	}
+	if len(r.PodSources) > 0 {
+		add("pods", "from %s", strings.Join(r.PodSources, " and "))
+	}
+	return all
+}
+
+// limitText returns a limit of logind in words.
+func limitText(seconds float64) string {
+	if seconds >= machine.Unlimited.Seconds() {
+		return "infinity"
+	}
+	return secondsText(seconds)
+}
