@@ -136,6 +136,10 @@ func (a *Agent) watchNotice(ctx context.Context) {
 	}
 }
 
+// stopsTimeout is how long units wait for the pods that are still being stopped when a shutdown is called off. A
+// kubelet that is started before them spends seconds on each container that vanishes under it.
+const stopsTimeout = 5 * time.Second
+
 // startUnits starts the units that a shutdown has stopped, this agent's or a previous one's, when it
 // is over and the host stays.
 func (a *Agent) startUnits(ctx context.Context) {
@@ -143,8 +147,16 @@ func (a *Agent) startUnits(ctx context.Context) {
 	case <-a.manager.Ready():
 	case <-ctx.Done():
 	}
+	var over time.Time // when no shutdown was under way any more; zero: one is
 	repeat(ctx, unitsInterval, func() error {
 		if a.shuttingDown() {
+			over = time.Time{}
+			return nil
+		}
+		if over.IsZero() {
+			over = time.Now()
+		}
+		if len(a.kills.underWay()) > 0 && time.Since(over) < stopsTimeout {
 			return nil
 		}
 		err := a.startUnitsNow(ctx)

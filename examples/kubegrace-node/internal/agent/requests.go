@@ -12,6 +12,26 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
+// handleStatus answers with what the agent does.
+func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) {
+	planned, record := a.manager.Plan(), a.opts.Units.Stopped()
+	answer := api.Status{
+		Meta: api.Meta{APIVersion: api.Version, Kind: "Status"},
+		Held: a.manager.Inhibitor().Held, Drained: record != nil && record.Reason == units.Drain, ShuttingDown: a.shuttingDown(),
+		AskedSeconds: planned.Wanted.Total().Seconds(), Missing: a.missing.lines(),
+	}
+	for _, bucket := range planned.Buckets {
+		answer.PodCount += len(bucket.Pods)
+		for _, pod := range bucket.Pods {
+			if pod.Truncated() {
+				answer.CutShort++
+				answer.LostSeconds += pod.WantedSeconds - pod.GrantedSeconds
+			}
+		}
+	}
+	writeJSON(w, http.StatusOK, answer)
+}
+
 // handleReport answers with the report of the shutdown that is under way, as far as it is on record, or of the last one.
 func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
 	if len(a.kills.underWay()) > 0 {

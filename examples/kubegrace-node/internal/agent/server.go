@@ -54,6 +54,7 @@ func (a *Agent) serveControl(ctx context.Context) {
 	mux.HandleFunc("GET /plan", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, api.PlanOf(a.manager.Plan()))
 	})
+	mux.HandleFunc("GET /status", a.handleStatus)
 	mux.HandleFunc("GET /report", a.handleReport)
 	mux.HandleFunc("POST /drain", a.handleDrain)
 	mux.HandleFunc("POST /undrain", a.handleUndrain)

@@ -1,6 +1,7 @@
 // Package api defines the JSON that the agent answers to programs on its socket, and prints
 // with -o json:
 //
+//	GET  /status   a [Status]: whether the agent holds the shutdown, and what the pods would lose
 //	GET  /plan     a [Plan]: what a shutdown would do if it began now
 //	GET  /report   a [Report] of the current shutdown, or of the last one
 //	POST /drain    ends all pods, as for a shutdown, and returns the Report

@@ -17,6 +17,25 @@ type Error struct {
 	Message string `json:"message"`
 }
 
+// Status says what the agent does, and what its pods would lose if the machine shut down now.
+type Status struct {
+	Meta
+	// Held says that the agent holds back the shutdown of the machine, Drained that kubegrace-node drain has
+	// stopped its pods, and ShuttingDown that a shutdown or a drain has begun.
+	Held         bool `json:"held"`
+	Drained      bool `json:"drained"`
+	ShuttingDown bool `json:"shuttingDown"`
+	// AskedSeconds is how long the host is asked to wait.
+	AskedSeconds float64 `json:"askedSeconds"`
+	// Missing has a line for each thing that the agent works without.
+	Missing []string `json:"missing,omitempty"`
+	// PodCount is the number of pods, CutShort of those that would get less time than they ask for, and
+	// LostSeconds the sum of what these would lose.
+	PodCount    int   `json:"podCount"`
+	CutShort    int   `json:"cutShort"`
+	LostSeconds int64 `json:"lostSeconds"`
+}
+
 // Plan says what a shutdown would do if each pod took all of its time.
 type Plan struct {
 	Meta

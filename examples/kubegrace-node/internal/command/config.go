@@ -46,7 +46,7 @@ func makeStateDir(dir string) error {
 	if dir == "" {
 		return nil
 	}
-	err := os.MkdirAll(dir, 0o755)
+	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
 		var lock *os.File
 		if lock, err = os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600); err == nil {

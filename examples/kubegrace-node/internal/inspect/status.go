@@ -70,6 +70,7 @@ func NewStatus(streams Streams) *cobra.Command {
 func (f *statusFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.machine.Root, "root", "", "`folder` with the machine's file system, for a container: its /etc, /run, /usr, /proc, and the socket of the bus")
 	fs.StringVar(&f.machine.Bus, "bus", "", "D-Bus `address` of the system bus")
+	fs.StringVar(&f.machine.Socket, "socket", "", "`path` of the socket of kubegrace-node; without it its default, below --root")
 	fs.StringVar(&f.machine.ConfigFile, "config", "", "`file` with the configuration of the agent that drains, or what /configz of the kubelet answers; without it that of the kubelet's command line")
 	fs.StringVar(&f.machine.ConfigDir, "config-dir", "", "`folder` with drop-ins of the configuration")
 	fs.StringVar(&f.pods.Kubeconfig, "kubeconfig", "", "`file` by which the API server is asked for the pods, or in-cluster for the service account of a pod; without it that of the kubelet's command line")

@@ -13,8 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -28,6 +30,8 @@ type Options struct {
 	// Bus is the D-Bus address of the machine's system bus. "" means the one below Root, or, without
 	// a Root, DBUS_SYSTEM_BUS_ADDRESS if it is set.
 	Bus string
+	// Socket is the path of the socket of kubegrace-node; "" means its default, below Root.
+	Socket string
 	// ConfigFile and ConfigDir are used in place of the files that the kubelet's command line names,
 	// and are not below Root. ConfigFile may have the answer of /configz.
 	ConfigFile, ConfigDir string
@@ -61,6 +65,8 @@ type State struct {
 	// LimitFiles are the files that set logind's limit, in the order in which it reads them: the last
 	// one wins.
 	LimitFiles []LimitFile `json:"limitFiles,omitempty"`
+	// Agent is what kubegrace-node says of itself; nil: none answers.
+	Agent *api.Status `json:"agent,omitempty"`
 	// Kubelets are the kubelets that run.
 	Kubelets []Kubelet `json:"kubelets,omitempty"`
 	// ConfigSource names where the kubelet's configuration was read; "": it was not.
@@ -90,6 +96,7 @@ func Look(ctx context.Context, o Options) *State {
 	for _, file := range unread {
 		s.miss(file.Path, file.err, "")
 	}
+	s.lookAtAgent(ctx, cmp.Or(o.Socket, filepath.Join(root, socket.Default)))
 	var err error
 	if s.Kubelets, err = kubelets(root); err != nil {
 		s.miss("the processes", err, "run it as root, in a container with the host's PID namespace (hostPID)")

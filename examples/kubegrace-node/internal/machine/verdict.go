@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"strings"
 	"time"
@@ -69,6 +70,7 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 		s.judgeKubelet(&v)
 	case agent != nil:
 		s.judgeAgent(&v, agent, agentsConfig)
+	case s.judgeIdleAgent(&v):
 	default:
 		s.judgeNobody(&v)
 	}
@@ -109,19 +111,79 @@ func (s *State) judgeKubelet(v *Verdict) {
 	}
 }
 
-// judgeAgent judges a machine on which only an agent with kubegrace holds a lock.
+// judgeAgent judges a machine on which only an agent with kubegrace holds a lock. Without the agent's own word the
+// drop-in says for how long it has asked.
 func (s *State) judgeAgent(v *Verdict, agent *Lock, agentsConfig bool) {
 	v.Status = Held
-	v.Text = fmt.Sprintf("%s (PID %d) holds the host back, for up to the %s of logind.", agent.Who, agent.PID, duration(s.Logind.limit))
-	if agentsConfig {
+	v.Text = fmt.Sprintf("%s (PID %d) holds the host back, for up to %s.", agent.Who, agent.PID, duration(s.Logind.limit))
+	own := s.agentsFile()
+	switch {
+	case agentsConfig:
 		v.Drains = nodeplan.Kubegrace
 		return
+	case s.Agent != nil:
+		s.judgeByAgent(v)
+		return
+	case own != nil && s.Logind.limit < own.limit:
+		v.Status = Lossy
+		v.Text = fmt.Sprintf("%s (PID %d) asks for %s, and the host goes down after %s%s.", agent.Who, agent.PID, duration(own.limit), duration(s.Logind.limit), s.byFile())
+		s.addLimitForAgent(v, own.limit)
+	case s.hasMissed("kubegrace-node"):
+		v.Status = Unknown
+		v.Text += " Which pods lose time is for root to see."
+	default:
+		v.Status = Unknown
+		v.Why = append(v.Why, "How "+agent.Who+" is configured cannot be seen from outside: --config gives its configuration.")
 	}
-	v.Status = Unknown
-	v.Why = append(v.Why, "How "+agent.Who+" is configured cannot be seen from outside: --config gives its configuration.")
 	if len(s.schedule()) > 0 {
 		v.Why = append(v.Why, fmt.Sprintf("The kubelet is configured to drain too (%s, %s): beside %s it should not.", s.ConfigSource, duration(s.needed()), agent.Who))
 	}
+}
+
+// judgeByAgent judges by what the agent says of its pods.
+func (s *State) judgeByAgent(v *Verdict) {
+	v.Why = append(v.Why, s.Agent.Missing...)
+	v.WithPods(s.Agent.PodCount, s.Agent.CutShort, s.Agent.LostSeconds)
+	if asked := time.Duration(s.Agent.AskedSeconds * float64(time.Second)); s.Logind.limit < asked {
+		v.Why = append(v.Why, fmt.Sprintf("kubegrace-node asks for %s, and the host waits for %s%s.", duration(asked), duration(s.Logind.limit), s.byFile()))
+		s.addLimitForAgent(v, asked)
+	}
+}
+
+// addLimitForAgent says how the limit of an agent with kubegrace is raised. It reads the limit anew by itself.
+func (s *State) addLimitForAgent(v *Verdict, needed time.Duration) {
+	if file := beyond(s.LimitFiles, KubegraceDropIn); file != nil {
+		v.do(fmt.Sprintf("Set InhibitDelayMaxSec=%.0f or more in %s, or remove it there.", math.Ceil(needed.Seconds()), file.Path), reload)
+	}
+}
+
+// byFile names the file that sets logind's limit now.
+func (s *State) byFile() string {
+	if file := winner(s.LimitFiles); file != nil && file.limit == s.Logind.limit {
+		return ", by " + file.Path
+	}
+	return ""
+}
+
+// judgeIdleAgent judges a machine whose agent with kubegrace holds no lock. It returns false if there is no such agent.
+func (s *State) judgeIdleAgent(v *Verdict) bool {
+	switch {
+	case s.Agent != nil && s.Agent.Drained:
+		v.Status = Held
+		v.Text = "this machine is drained: kubegrace-node drain has stopped its pods, and kubegrace-node undrain takes that back."
+		v.Why = append(v.Why, s.Agent.Missing...)
+	case s.Agent != nil:
+		v.Status = Unheld
+		v.Text = "nothing waits for the pods: kubegrace-node runs, and holds no lock."
+		v.Why = append(v.Why, s.Agent.Missing...)
+		v.do("Read the log of the agent, which says why.", "journalctl --unit kubegrace-node")
+	case s.hasMissed("kubegrace-node"):
+		v.Status = Unknown
+		v.Text = "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods. Root can see which."
+	default:
+		return false
+	}
+	return true
 }
 
 // judgeNobody judges a machine on which no agent holds a lock.
@@ -191,7 +253,7 @@ func (s *State) addRaise(v *Verdict, needed time.Duration) {
 func (s *State) isLeftOver(file LimitFile) bool {
 	switch file.Writer {
 	case "kubegrace":
-		return s.Logind != nil && s.lock(Lock.isKubegraces) == nil
+		return s.Logind != nil && s.lock(Lock.isKubegraces) == nil && s.Agent == nil && !s.hasMissed("kubegrace-node")
 	case "kubelet":
 		return len(s.Kubelets) == 0 && s.lock(Lock.isKubelets) == nil && !s.hasMissed("the processes")
 	}

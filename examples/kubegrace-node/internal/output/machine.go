@@ -126,6 +126,18 @@ func facts(r NodeReport) (all []fact) {
 		}
 		add([]string{"files", ""}[min(len(r.LimitFiles)-1-i, 1)], "%s: %s, %s", file.Path, limitText(file.Seconds), note)
 	}
+	if r.Agent != nil {
+		does := "does not hold the shutdown"
+		switch {
+		case r.Agent.Drained:
+			does = "has drained this machine"
+		case r.Agent.ShuttingDown:
+			does = "is stopping the pods"
+		case r.Agent.Held:
+			does = "holds the shutdown"
+		}
+		add("agent", "kubegrace-node %s, asks for %s, and has %d pods", does, secondsText(r.Agent.AskedSeconds), r.Agent.PodCount)
+	}
 	for i, kubelet := range r.Kubelets {
 		add([]string{"kubelet", ""}[min(i, 1)], "%s (PID %d)", kubelet.Program, kubelet.PID)
 	}

@@ -25,7 +25,12 @@ func Metrics(r NodeReport) prometheus.Gatherer {
 		add("preparing", "1 while a shutdown is pending.", flag(r.Logind.Preparing))
 		add("locks", "How many locks for shutdowns are held.", float64(len(r.Logind.Locks)))
 	}
-	if needed, known := r.NeededSeconds(); known {
+	if r.Agent != nil && r.Plan == nil {
+		add("needed_seconds", "How long the agent asks the host to wait.", r.Agent.AskedSeconds)
+		add("pods", "How many pods the machine has.", float64(r.Agent.PodCount))
+		add("pods_cut_short", "How many pods get less than they ask for.", float64(r.Agent.CutShort))
+		add("lost_seconds", "The sum of what pods ask for and do not get.", float64(r.Agent.LostSeconds))
+	} else if needed, known := r.NeededSeconds(); known {
 		if r.Plan != nil {
 			needed = r.Plan.NeededSeconds
 		}
