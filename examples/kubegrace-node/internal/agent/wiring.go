@@ -148,8 +148,11 @@ func (e eventLog) Event(object runtime.Object, eventtype, reason, message string
 	if eventtype != v1.EventTypeWarning {
 		logger = logger.V(1)
 	}
-	if ref, ok := object.(*v1.ObjectReference); ok {
-		name = ref.Namespace + "/" + ref.Name + " " + ref.FieldPath
+	switch about := object.(type) {
+	case *v1.ObjectReference: // a container
+		name = about.Namespace + "/" + about.Name + " " + about.FieldPath
+	case *v1.Pod:
+		name = about.Namespace + "/" + about.Name
 	}
 	logger.Info("Event", "object", name, "type", eventtype, "reason", reason, "message", message)
 }

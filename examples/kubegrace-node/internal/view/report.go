@@ -28,7 +28,11 @@ func Report(r api.Report, width int) string {
 		})
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s\n\n", renderTable(rows, width))
+	if len(r.Shutdown.Pods) > 0 {
+		fmt.Fprintf(&out, "%s\n\n", renderTable(rows, width))
+	} else {
+		out.WriteString("No pod was stopped.\n\n")
+	}
 	writeSentences(&out, append([]string{shutdownSentence(r)}, r.Shutdown.Errors...), width)
 	return out.String()
 }
