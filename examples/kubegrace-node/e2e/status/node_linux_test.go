@@ -49,11 +49,15 @@ func newHost(t *testing.T, debian machine.Debian) host {
 		"kubelet-folder": kubeletLock + "/usr/local/bin/fakekubelet --config=/etc/kubelet/config.yaml --config-dir=/etc/kubelet/conf.d",
 		"kubelet":        "/usr/local/bin/fakekubelet --config=/etc/kubelet/config.yaml",
 		"kubelet-none":   "/usr/local/bin/fakekubelet --config=/etc/kubelet/none.yaml",
-		"kubegrace-node": fmt.Sprintf(lockedBy, "kubegrace-node", "Pods need time to end before the node shuts down") + "sleep infinity",
+		"agents-lock":    fmt.Sprintf(lockedBy, "kubegrace-node", "Pods need time to end before the node shuts down") + "sleep infinity",
 		"other":          fmt.Sprintf(lockedBy, "other", "test") + "sleep infinity",
 	} {
 		m.WriteFile(t, "/etc/systemd/system/"+name+".service", 0o644, []byte("[Service]\nType=exec\nExecStart="+command+"\n"))
 	}
+	unit, err := os.ReadFile("../../kubegrace-node.service")
+	require.NoError(t, err)
+	m.WriteFile(t, "/etc/systemd/system/kubegrace-node.service", 0o644, unit)
+	m.WriteFile(t, "/etc/kubegrace-node/config.yaml", 0o644, []byte(config+"shutdownGracePeriod: 40s\nshutdownGracePeriodCriticalPods: 10s\n"))
 	m.Enable(t, "ready.service", []byte("[Unit]\nAfter=dbus.service systemd-logind.service\n[Service]\nType=exec\nExecStart=sleep infinity\n"))
 	m.Boot(t)
 	m.AwaitActive(t, "ready.service")
@@ -103,7 +107,7 @@ func (h host) start(unit string, wants ...string) {
 // stop stops all units that the tests start.
 func (h host) stop() {
 	h.t.Helper()
-	h.Run(h.t, "systemctl", "stop", "kubelet-held", "kubelet-folder", "kubelet", "kubelet-none", "kubegrace-node", "other")
+	h.Run(h.t, "systemctl", "stop", "kubelet-held", "kubelet-folder", "kubelet", "kubelet-none", "agents-lock", "kubegrace-node", "other")
 }
 
 // look returns what the program prints, and its exit status, for root or another user.
@@ -154,7 +158,7 @@ func testNode(h host) {
 	h.Run(h.t, "touch", "--date=1 hour", "/etc/kubelet/config.yaml")
 	h.compare("config-changed")
 	h.Run(h.t, "touch", "--date=1 hour ago", "/etc/kubelet/config.yaml")
-	h.start("kubegrace-node", "Pods need time")
+	h.start("agents-lock", "Pods need time")
 	h.compare("two-agents")
 	h.stop()
 	h.compare("no-kubelet")
@@ -175,6 +179,8 @@ func testNode(h host) {
 	h.compare("config-from-a-folder")
 	h.stop()
 
+	testAgent(h)
+
 	h.Run(h.t, "systemctl", "mask", "systemd-logind")
 	h.Run(h.t, "systemctl", "stop", "systemd-logind")
 	h.start("kubelet", runs)
@@ -190,4 +196,39 @@ func testNode(h host) {
 	h.compare("started-while-pending")
 	h.Run(h.t, "systemctl", "stop", "other")
 	h.AwaitPowerOff(h.t)
+}
+
+// testAgent brings the agent itself into one state after the other. The machine has no container runtime, so that the
+// agent has no pods, and says so. Nobody may not ask the agent, and is told what its lock and its drop-in say.
+func testAgent(h host) {
+	const (
+		beaten = "/etc/systemd/logind.conf.d/50-site.conf" // by the agent's zz-kubegrace.conf
+		site   = "/etc/systemd/logind.conf.d/zzz-site.conf"
+	)
+	says := func(text string, wants ...string) {
+		h.t.Helper()
+		for _, want := range wants {
+			require.Contains(h.t, text, want)
+		}
+	}
+	h.limit(30*time.Second, map[string]string{ownDropIn: "[Login]\nInhibitDelayMaxSec=30\n"})
+	h.start("kubegrace-node", "Pods need time")
+	says(h.look(), "kubegrace-node (PID 812) holds the host back", "It has no pods.", "missing: container runtime: ", "exit status 0")
+	says(h.lookAsNobody(), "Which pods lose time is for root to see.", "exit status 4")
+
+	h.Run(h.t, "/usr/local/bin/kubegrace-node", "drain")
+	says(h.look(), "this machine is drained", "exit status 0")
+	says(h.lookAsNobody(), "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.", "exit status 4")
+	h.Run(h.t, "/usr/local/bin/kubegrace-node", "undrain")
+	h.await("Pods need time", "systemd-inhibit", "--list", "--no-legend")
+
+	h.Run(h.t, "sh", "-c", "printf '[Login]\\nInhibitDelayMaxSec=15\\n' > "+beaten)
+	says(h.look(), "holds the host back", beaten+": 15 s, beaten", "exit status 0")
+	h.limit(15*time.Second, map[string]string{beaten: "", site: "[Login]\nInhibitDelayMaxSec=15\n"})
+	says(h.look(), "and the host waits for 15 s, by "+site, "or more in "+site+", or remove it there.")
+	says(h.lookAsNobody(), "and the host goes down after 15 s, by "+site, "exit status 2")
+
+	h.stop()
+	h.Run(h.t, "/usr/local/bin/kubegrace-node", "uninstall", "--remove-state")
+	h.limit(30*time.Second, map[string]string{site: ""})
 }
